@@ -129,18 +129,26 @@ pub(crate) struct NoticeStream {
 pub(crate) type Questions = mpsc::Receiver<Asking>;
 
 impl Connection {
-    /// Starts a server, whose end a task sees to, and learns what it is. The older wire is tried
-    /// first, since every server knows its first request: those of the older wire alone may print
-    /// pages at one that they don't know, or break off.
+    /// Starts a server, whose end a task sees to, and learns what it is. The wire that the client
+    /// speaks is tried first. A server of the older wire alone may print pages at the newer wire's
+    /// first request, which it does not know: what it writes until it has answered is said only
+    /// where it speaks the newer wire, or does not start.
     pub(crate) async fn open(
         command: (&ServerCommand, &TaskTracker),
         able: &Able,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {
         let able = &able.told(&command.0.asks);
-        match Self::try_open(command, able, WireKind::Session).await {
+        let first = Self::try_open(command, able, able.wire).await;
+        match (first, able.wire) {
             // One of the newer wire alone refuses `initialize`.
-            Err(NoStart::Refused(_)) => Self::try_open(command, able, WireKind::Stateless).await,
-            first => first,
+            (Err(NoStart::Refused(_)), WireKind::Session) => {
+                Self::try_open(command, able, WireKind::Stateless).await
+            }
+            // One of the older wire may break off at a question that it doesn't know.
+            (Err(NoStart::Handshake(_) | NoStart::Exited(_)), WireKind::Stateless) => {
+                Self::try_open(command, able, WireKind::Session).await
+            }
+            (first, _) => first,
         }
     }
 
@@ -150,6 +158,10 @@ impl Connection {
         wire: WireKind,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {
         let (process, stdout, stdin) = process::start(command)?;
+        let heard = process.stderr_gate();
+        if wire == WireKind::Session {
+            heard.open();
+        }
         let (transport, reports) = wire::Wire::new(stdout, stdin, able.in_session());
         let gone = reports.gone.clone();
         let process = tasks.spawn(process::see_off(process, gone.clone()));
@@ -182,6 +194,11 @@ impl Connection {
         let info = peer.peer_info();
         let version = info.as_ref().map(|info| info.protocol_version.clone());
         let modern = version.is_some_and(|version| !version.has_initialize());
+        match modern {
+            true => heard.open(),
+            // It was asked what it does not know, and has said so.
+            false => heard.forget(),
+        }
         let connection = Self {
             peer,
             capabilities: info.as_ref().map(|info| info.capabilities.clone()).unwrap_or_default(),

@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::stderr::Stderr;
+use super::stderr::{Gate, Stderr};
 use crate::{options::ServerCommand, say::say};
 
 /// How long a server has to end once its input is closed, and again once it was asked to.
@@ -58,6 +58,13 @@ pub(crate) struct ServerProcess {
     group: Pid,
     watch: Option<Child>,
     stderr: Stderr,
+}
+
+impl ServerProcess {
+    /// What holds back what it writes to its standard error, until it is said which.
+    pub(super) fn stderr_gate(&self) -> Gate {
+        self.stderr.gate()
+    }
 }
 
 /// How a server's process ended.

@@ -19,6 +19,8 @@ use crate::say::say;
 const LINE_BYTES_MAX: usize = 2_048;
 /// Most lines that are said in one [`SPAN`].
 const LINES_MAX: u32 = 100;
+/// Most lines that are held back.
+const LINES_HELD_MAX: usize = 100;
 /// In how long.
 const SPAN: Duration = Duration::from_secs(10);
 /// How long what was written before the end may take to be read.
@@ -28,30 +30,82 @@ const END_MAX: Duration = Duration::from_millis(200);
 pub(super) struct Stderr {
     reading: JoinHandle<()>,
     last: Arc<Mutex<Option<String>>>,
+    gate: Gate,
+}
+
+/// Holds lines back until it is opened.
+#[derive(Clone)]
+pub(super) struct Gate(Arc<Mutex<Gated>>);
+
+struct Gated {
+    /// The lines that are held back, at most [`LINES_HELD_MAX`]; `None` once it is open.
+    held: Option<Vec<String>>,
+    server: String,
+    quota: Quota,
+}
+
+impl Gate {
+    fn new(server: String) -> Self {
+        let (held, quota) = (Some(Vec::new()), Quota::new(Instant::now()));
+        Self(Arc::new(Mutex::new(Gated { held, server, quota })))
+    }
+
+    /// Says what was held back, and whatever comes.
+    pub(super) fn open(&self) {
+        let mut gated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in gated.held.take().unwrap_or_default() {
+            gated.say(&line);
+        }
+    }
+
+    /// Forgets what was held back, and says whatever comes.
+    pub(super) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).held = None;
+    }
+
+    fn take(&self, line: &str) {
+        let mut gated = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut gated.held {
+            Some(held) if held.len() < LINES_HELD_MAX => held.push(line.to_owned()),
+            Some(_) => {}
+            None => gated.say(line),
+        }
+    }
+}
+
+impl Gated {
+    fn say(&mut self, line: &str) {
+        let server = &self.server;
+        let news = self.quota.take(Instant::now());
+        if let News::Again(unsaid @ 1..) = news {
+            say(&format!("server {server}: {unsaid} lines were not shown"));
+        }
+        match news {
+            News::Again(_) => say(&format!("server {server}: {line}")),
+            News::Full => say(&format!("server {server}: more lines are not shown")),
+            News::Unsaid => {}
+        }
+    }
 }
 
 impl Stderr {
     /// Reads it until it ends.
     pub(super) fn read(stream: ChildStderr, server: String) -> Self {
         let last = Arc::<Mutex<Option<String>>>::default();
-        let keeps = Arc::clone(&last);
+        let (keeps, gate) = (Arc::clone(&last), Gate::new(server));
+        let through = gate.clone();
         let reading = tokio::spawn(async move {
-            let mut quota = Quota::new(Instant::now());
             let each = |line: String| {
-                let news = quota.take(Instant::now());
-                if let News::Again(unsaid @ 1..) = news {
-                    say(&format!("server {server}: {unsaid} lines were not shown"));
-                }
-                match news {
-                    News::Again(_) => say(&format!("server {server}: {line}")),
-                    News::Full => say(&format!("server {server}: more lines are not shown")),
-                    News::Unsaid => {}
-                }
+                through.take(&line);
                 *keeps.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
             };
             lines(stream, each).await;
         });
-        Self { reading, last }
+        Self { reading, last, gate }
+    }
+
+    pub(super) fn gate(&self) -> Gate {
+        self.gate.clone()
     }
 
     /// The last line that says anything, once its process has ended.
@@ -60,6 +114,8 @@ impl Stderr {
         if timeout(END_MAX, &mut self.reading).await.is_err() {
             self.reading.abort();
         }
+        // What did not start is told by all that it wrote.
+        self.gate.open();
         self.last.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

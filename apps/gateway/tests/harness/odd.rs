@@ -176,7 +176,10 @@ impl Odd {
                     "_meta": {"io.modelcontextprotocol/subscriptionId": id}}),
             ),
             Some(_) if id.is_null() => {}
-            Some(method) => self.error(id, -32601, method),
+            Some(method) => {
+                eprintln!("it does not know {method}");
+                self.error(id, -32601, method);
+            }
             None => self.answers.lock().unwrap().push(message.clone()),
         }
     }
