@@ -74,8 +74,8 @@ impl Inspection {
     /// what a person has let through under that one, and its idempotency keys, count on.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] where there is no such token. [`Error::Attenuated`] where it was derived from
-    /// another: what is issued is a root, which would spend no budget above it and outlive it.
+    /// [`Error::NoSuch`] where there is no such token. [`Error::Attenuated`] where it was derived
+    /// from another: what is issued is a root, which would spend no budget above it and outlive it.
     pub fn grant_like(&self, token: TokenId) -> Result<Grant, Error> {
         let no = || Error::NoSuch { what: "the token", got: token.to_string() };
         let view = self.kernel.token(&token).ok_or_else(no)?;

@@ -243,8 +243,8 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Moves all of the WAL into the database, waiting half a second at the most for readers: SQLite
-    /// itself would wait its own busy time at each try, and a reader may stay for hours.
+    /// Moves all of the WAL into the database, waiting half a second at the most for readers:
+    /// SQLite itself would wait its own busy time at each try, and a reader may stay for hours.
     fn settle_all(&mut self) -> Result<Settled, StoreError> {
         self.connection.busy_timeout(SETTLE_PAUSE).map_err(from_sqlite)?;
         let settled = self.settle_tries();

@@ -37,7 +37,7 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
         say("undone by", tool.as_str());
     }
     say("label", &manifest.label.to_string());
-    // What stands in the definition itself is shown there; what only the manifest says is shown here.
+    // A text of the definition is shown there; what only the manifest says is shown here.
     let about = |text: &str| match &whole {
         Some(whole) if has_text(whole.item(), text) => String::new(),
         _ => text.to_owned(),

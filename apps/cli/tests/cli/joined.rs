@@ -91,7 +91,8 @@ fn learned_policy_keeps_a_default_denial_and_what_is_bounded() {
     let allow = |id: &str, tool: &str, more: &str| {
         format!(
             r#"{{"id": "{id}", "effect": "allow", "subject": {{"tool_id": "{tool}"}},
-                "when": {{"op": "all", "args": []}}, "on_fail": "block", "reason": "It may."{more}}}"#
+                "when": {{"op": "all", "args": []}}, "on_fail": "block",
+                "reason": "It may."{more}}}"#
         )
     };
     let put = |name: &str, constraints: &[String]| {
