@@ -108,6 +108,13 @@ impl Odd {
         all
     }
 
+    fn prompts(&self) -> Value {
+        match fs::read_to_string(self.dir.join("prompts")) {
+            Ok(text) => serde_json::from_str(&text).unwrap(),
+            Err(_) => json!([{"name": "greet", "arguments": [{"name": "who"}]}]),
+        }
+    }
+
     fn handle(&self, message: &Value) {
         let id = &message["id"];
         let params = &message["params"];
@@ -136,12 +143,7 @@ impl Odd {
                 }),
             ),
             Some("tools/list") => self.list(id, params),
-            Some("prompts/list") => {
-                let own = fs::read_to_string(self.dir.join("prompts"));
-                let own = own.map(|text| serde_json::from_str::<Value>(&text).unwrap());
-                let greet = json!([{"name": "greet", "arguments": [{"name": "who"}]}]);
-                self.answer(id, json!({"prompts": own.unwrap_or(greet)}));
-            }
+            Some("prompts/list") => self.answer(id, json!({"prompts": self.prompts()})),
             Some("prompts/get") => {
                 let text = format!("hi {}", params["arguments"]["who"]);
                 let content = json!({"type": "text", "text": text});
