@@ -3,7 +3,9 @@
 //! The model is given no path of the home, no token id and no operator's command but the one that
 //! approves a call. The operator finds the whole command on standard error and in `syscap log
 //! show`.
-//! Each command keeps what it continues, or adds exactly what was refused.
+//! Each command, run as printed, grants no more than before. Where only more would help, it names
+//! exactly what was refused and ends in `--dry-run`: it shows what would be granted besides, and
+//! the same command without that last word grants it.
 
 use std::path::Path;
 
@@ -81,10 +83,10 @@ impl Remedy<'_> {
                 Some(format!("syscap policy show {home}"))
             }
             Reason::NotGranted => {
-                Some(format!("syscap token reissue {home} {} --tool {}", token?, tool?))
+                Some(format!("syscap token reissue {home} {} --tool {} --dry-run", token?, tool?))
             }
             Reason::OutOfScope => Some(match self.got.and_then(scoped) {
-                Some(more) => format!("syscap token reissue {home} {} {more}", token?),
+                Some(more) => format!("syscap token reissue {home} {} {more} --dry-run", token?),
                 None => format!("syscap token show {home} {}", token?),
             }),
             // It shows what has changed, and the command that accepts just that.

@@ -12,6 +12,7 @@ use syscap_format::{
     id::{AgentId, ConstraintId, Seq, ToolId},
     object::EngineIdentity,
     reason::Reason,
+    record::Kind,
 };
 use syscap_kernel::{
     kernel::{NotAsked, Redecided},
@@ -82,7 +83,7 @@ impl Was {
 pub struct Previewed {
     /// How many.
     pub count: u64,
-    /// How many of them had been let run.
+    /// How many of them had been let run, by the policy or by a person.
     pub ran: u64,
     /// The first [`PREVIEWED_MAX`].
     pub calls: Vec<PreviewedCall>,
@@ -164,7 +165,7 @@ impl Inspection {
 
 impl Preview {
     fn take(&mut self, proposal: &Proposal, redecided: Redecided, demands: &[Demand], asked: Was) {
-        let Redecided { seq, agent, tool, was, now } = redecided;
+        let Redecided { seq, kind: record, agent, tool, was, now } = redecided;
         let Some(proposed) = proposal.agents.iter().find(|one| one.agent == agent) else { return };
         let (kind, why) = match now {
             Err(why) => (&mut self.not_asked, WhyNot::NotAsked(why)),
@@ -189,8 +190,8 @@ impl Preview {
             },
         };
         kind.count = kind.count.saturating_add(1);
-        let ran = matches!(was.verdict, Verdict::Allow | Verdict::Degrade);
-        kind.ran = kind.ran.saturating_add(u64::from(ran));
+        // Also what a person approved ran, and not what the budget refused.
+        kind.ran = kind.ran.saturating_add(u64::from(record == Kind::Intent));
         if kind.calls.len() < PREVIEWED_MAX {
             kind.calls.push(PreviewedCall { seq, agent, tool, was: was.verdict, why });
         }

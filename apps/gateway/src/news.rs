@@ -105,7 +105,7 @@ fn command(gateway: &Gateway, why: Why, missing: &[Missing]) -> Option<String> {
                 Some(_) => "; then name the new one by --token",
                 None => "",
             };
-            Some(format!("syscap token reissue {home} {token} --tool {besides}{named}"))
+            Some(format!("syscap token reissue {home} {token} --tool {besides} --dry-run{named}"))
         }
         // As many as fit: the others are named when these are accepted.
         Why::New | Why::Changed => {

@@ -29,7 +29,7 @@ use syscap_format::{
     facts::Facts,
     hash::leaf,
     id::{AgentId, Seq, ToolId},
-    record::{AggregatePhase, Body, CallFields, StateChange},
+    record::{AggregatePhase, Body, CallFields, Kind, Record, StateChange},
     time::UnixMillis,
     vault::Commitment,
 };
@@ -37,8 +37,10 @@ use syscap_format::{
 /// A call of the log, and what another policy says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redecided {
-    /// The record that holds the decision: an intent or a refusal.
+    /// The record that holds the decision.
     pub seq: Seq,
+    /// That record's kind: `intent`, `refusal` or `ask`. Only a call with an intent was let run.
+    pub kind: Kind,
     /// The agent.
     pub agent: AgentId,
     /// The tool.
@@ -117,7 +119,7 @@ impl Kernel {
                     _ => None,
                 };
                 if let Some(call) = call
-                    && let Some(redecided) = walk.decide(state, (seq, record.time), call, store)?
+                    && let Some(redecided) = walk.decide(state, &record, call, store)?
                 {
                     each(redecided);
                 }
@@ -136,7 +138,7 @@ impl Walk<'_> {
     fn decide(
         &self,
         state: &State,
-        (seq, now): (Seq, UnixMillis),
+        record: &Record,
         call: &CallFields,
         store: &mut dyn Store,
     ) -> Result<Option<Redecided>, Halt> {
@@ -144,6 +146,7 @@ impl Walk<'_> {
         else {
             return Ok(None);
         };
+        let (seq, kind, now) = (record.seq, record.body.kind(), record.time);
         let registered = self.registry.find(tool.as_str());
         let registered = registered.filter(|found| Some(found.manifest_id) == call.manifest);
         let now = match (registered, call.args_hash) {
@@ -157,7 +160,7 @@ impl Walk<'_> {
             }
         };
         let (agent, tool, was) = (agent.clone(), tool.clone(), was.clone());
-        Ok(Some(Redecided { seq, agent, tool, was, now }))
+        Ok(Some(Redecided { seq, kind, agent, tool, was, now }))
     }
 
     fn ask(

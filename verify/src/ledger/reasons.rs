@@ -21,11 +21,8 @@ impl Ledger {
         let Refusal { call, refusal_kind, reason } = refusal;
         // The kernel closes every session before its shutdown, and takes nothing after that.
         let shut = self.phase == Phase::Shut;
-        if *reason == Reason::Closing && !shut {
-            return entry.fault(Fault::Reason);
-        }
         if *refusal_kind == RefusalKind::Control {
-            return entry.expect(is_of_control(*reason), Fault::Reason);
+            return entry.expect(is_of_control(*reason, self.phase), Fault::Reason);
         }
         let session = call.session.and_then(|number| self.sessions.get(&number));
         match (session, account) {
@@ -37,7 +34,8 @@ impl Ledger {
             }
             _ => {
                 // Of a call without its holder's proof nothing is on record but that it came.
-                let call_hash = call.call_hash.filter(|_| *reason == Reason::BadProof);
+                let unproved = *reason == Reason::BadProof && !shut;
+                let call_hash = call.call_hash.filter(|_| unproved);
                 let result_hash = call.result_hash;
                 let known = CallFields { result_hash, call_hash, ..CallFields::unknown() };
                 entry.expect(*call == known, Fault::RefusalForm);
@@ -58,32 +56,51 @@ impl Ledger {
         (session, account): (&Session, Account),
     ) {
         let Refusal { call, reason, .. } = refusal;
-        // With a decision the policy is held against the one in force elsewhere.
-        let in_force = call.decision.is_some() || call.policy_hash == self.policy;
-        entry.expect(in_force, Fault::Policy);
+        // With a decision the policy is held against the one in force elsewhere, and the reason
+        // against the decision.
+        if call.decision.is_some() {
+            return;
+        }
+        entry.expect(call.policy_hash == self.policy, Fault::Policy);
         let asked = self.policy.is_some() || *reason == Reason::PolicyNotInForce;
-        entry.expect(asked && is_of_a_call(*reason), Fault::Reason);
-        // From there on the arguments were resolved: a tool may say why it makes no plan.
-        if call.args_hash.is_some() || comes_first(*reason) {
+        let named = *reason != Reason::UnknownSnapshot || call.state_snapshot_id.is_none();
+        entry.expect(asked && named, Fault::Reason);
+        // That such a call had come as far is found elsewhere.
+        if call.args_hash.is_some() {
+            return entry.expect(is_of_arguments(*reason), Fault::Reason);
+        }
+        if comes_first(*reason) {
             return;
         }
         entry.expect(call.capability_token_id == Some(session.token), Fault::NotBound);
-        let fine = self.is_the_stop(entry, refusal, (session, account));
-        let granted = call.tool_id.as_ref().is_some_and(|tool| {
-            self.accounts.body(account).is_some_and(|body| body.grants.get(tool).is_some())
-        });
-        let calls = self.accounts.calls_left(account);
-        let fine = fine
-            && match reason {
-                Reason::UnknownTool => call.tool_id.is_none(),
-                Reason::NotGranted => call.tool_id.is_some() && !granted,
-                Reason::ReadOnlyToken => granted && self.only_reads(account),
-                Reason::OverBudget => granted && calls == 0,
-                Reason::UnknownSnapshot => granted && call.state_snapshot_id.is_none(),
-                reason if is_a_stop(*reason) => true,
-                _ => granted,
-            };
-        entry.expect(fine, Fault::Reason);
+        let first = self.is_the_stop(entry, refusal, (session, account));
+        let fine = is_a_stop(*reason) || self.could_look(call, *reason, account);
+        entry.expect(first && fine, Fault::Reason);
+    }
+
+    /// Whether a call that nothing stopped could be refused so before its arguments were resolved:
+    /// for the first of these that held.
+    fn could_look(&self, call: &CallFields, reason: Reason, account: Account) -> bool {
+        let Some(tool) = &call.tool_id else {
+            return reason == Reason::UnknownTool;
+        };
+        let grants =
+            self.accounts.body(account).is_some_and(|body| body.grants.get(tool).is_some());
+        if !grants {
+            return reason == Reason::NotGranted;
+        }
+        // The kernel's tools may be others than those on record: then it says so afterwards.
+        let on_record = self.tools.get(tool).filter(|found| call.manifest == Some(found.id));
+        let writes = on_record.map(|found| !found.manifest.effect.is_read_only());
+        let only_reads = self.only_reads(account);
+        let none_left = self.accounts.calls_left(account) == 0;
+        match reason {
+            Reason::ReadOnlyToken => only_reads && writes != Some(false),
+            _ if only_reads && writes == Some(true) => false,
+            Reason::NoRoom | Reason::ToolsMismatch => true,
+            Reason::OverBudget => none_left,
+            reason => !none_left && comes_before_arguments(reason),
+        }
     }
 
     /// A proposal to change a state.
@@ -103,22 +120,24 @@ impl Ledger {
         entry.expect(!known || call.state_snapshot_id == head, Fault::Snapshot);
         let whole = call.args_hash.is_some() && call.tool_id.is_none() && call.decision.is_none();
         entry.expect(whole, Fault::RefusalForm);
-        let stopped = self.is_the_stop(entry, refusal, (session, account));
-        let fine = match reason {
-            Reason::ReadOnlyToken => self.only_reads(account),
-            Reason::Exhausted => self.accounts.is_exhausted(account),
-            Reason::OverBudget => self.accounts.calls_left(account) == 0,
-            Reason::TooDeep
-            | Reason::Namespace
-            | Reason::BadFact
-            | Reason::TooManyFacts
-            | Reason::StaleSnapshot
-            | Reason::UnknownReference
-            | Reason::ReferenceInFlight
-            | Reason::NoRoom => true,
-            reason => is_a_stop(*reason),
-        };
-        entry.expect(fine && stopped, Fault::Reason);
+        let first = self.is_the_stop(entry, refusal, (session, account));
+        let fine = is_a_stop(*reason) || self.could_propose(*reason, account);
+        entry.expect(first && fine, Fault::Reason);
+    }
+
+    /// Whether a change that nothing stopped could be refused so: for the first of these that held.
+    fn could_propose(&self, reason: Reason, account: Account) -> bool {
+        let (only_reads, spent) = (self.only_reads(account), self.accounts.is_exhausted(account));
+        let none_left = self.accounts.calls_left(account) == 0;
+        match reason {
+            Reason::NoRoom => true,
+            Reason::ReadOnlyToken => only_reads,
+            _ if only_reads => false,
+            Reason::Exhausted => spent,
+            _ if spent => false,
+            Reason::OverBudget => none_left,
+            reason => !none_left && is_of_a_change(reason),
+        }
     }
 
     fn only_reads(&self, account: Account) -> bool {
@@ -182,48 +201,69 @@ const fn is_a_stop(reason: Reason) -> bool {
 }
 
 /// Whether it may be given before the token was looked at: the envelope is no call, or another's.
+/// Of a key that another token used, and of what was put together from results, it is said later.
 const fn comes_first(reason: Reason) -> bool {
     reason.code() < 200
         || matches!(reason, Reason::BadProof | Reason::NotBound | Reason::PolicyNotInForce)
 }
 
-/// Whether a control event, a token or a session may be refused for it.
-const fn is_of_control(reason: Reason) -> bool {
-    reason.code() >= 800
-        || matches!(
-            reason,
-            Reason::TooLarge
-                | Reason::NotBound
-                | Reason::Revoked
-                | Reason::Expired
-                | Reason::BadProof
-                | Reason::OutOfScope
-                | Reason::ToolsMismatch
-                | Reason::NoRoom
-                | Reason::Closing
-                | Reason::NoSession
-        )
+/// Whether a call that may be made may be refused for it before its arguments are resolved.
+const fn comes_before_arguments(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::KeyReused
+            | Reason::KeyInFlight
+            | Reason::OutcomeUnknown
+            | Reason::OutcomeErased
+            | Reason::OutcomeLost
+            | Reason::UnknownReference
+            | Reason::ReferenceErased
+            | Reason::BadReference
+            | Reason::ReferenceInFlight
+            | Reason::UnknownArgument
+            | Reason::MissingArgument
+            | Reason::BadArgument
+            | Reason::PolicyMismatch
+            | Reason::UnknownSnapshot
+    )
 }
 
-/// Whether a call of an open session may be refused for it. Not for what only a control event, a
-/// change of a state, a run or another lane meets.
-const fn is_of_a_call(reason: Reason) -> bool {
-    // A tool may say of its plan that the token can't be handed on.
-    (reason.code() < 800 || matches!(reason, Reason::NoDelegation))
-        && !matches!(
-            reason,
-            Reason::WrongLane
-                | Reason::Namespace
-                | Reason::BadFact
-                | Reason::TooManyFacts
-                | Reason::StaleSnapshot
-                | Reason::Overloaded
-                | Reason::Closing
-                | Reason::NoSession
-                | Reason::TimedOut
-                | Reason::NotRun
-                | Reason::Abandoned
-        )
+/// Whether a call whose arguments were resolved may be refused for it before the policy is asked.
+const fn is_of_arguments(reason: Reason) -> bool {
+    reason.is_of_a_plan() || matches!(reason, Reason::PolicyMismatch | Reason::UnknownSnapshot)
+}
+
+/// Whether it says what is wrong with a change of a state.
+const fn is_of_a_change(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::TooDeep
+            | Reason::Namespace
+            | Reason::BadFact
+            | Reason::TooManyFacts
+            | Reason::StaleSnapshot
+            | Reason::UnknownReference
+            | Reason::ReferenceInFlight
+    )
+}
+
+/// Whether a control event, a token or a session may be refused for it.
+fn is_of_control(reason: Reason, phase: Phase) -> bool {
+    match reason {
+        Reason::Closing => phase == Phase::Shut,
+        // Who makes a token is told that, before anybody signs it.
+        Reason::BadScope => false,
+        Reason::TooLarge
+        | Reason::NotBound
+        | Reason::Revoked
+        | Reason::Expired
+        | Reason::BadProof
+        | Reason::OutOfScope
+        | Reason::ToolsMismatch
+        | Reason::NoRoom
+        | Reason::NoSession => true,
+        reason => reason.code() >= 800,
+    }
 }
 
 impl Open {

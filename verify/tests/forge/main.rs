@@ -22,6 +22,7 @@ mod labels;
 mod life;
 mod objects;
 mod outcomes;
+mod reasons;
 mod refusals;
 mod states;
 mod tokens;

@@ -49,7 +49,7 @@ fn print(out: &mut Out, tally: &Tally) -> Result<(), Failure> {
 }
 
 fn line(out: &mut Out, redecided: &Redecided) -> Result<(), Failure> {
-    let Redecided { seq, agent, tool, was, now } = redecided;
+    let Redecided { seq, agent, tool, was, now, .. } = redecided;
     let said = match now {
         Ok(now) => json::said_of(now),
         Err(why) => format!("not asked: {}", words(*why)),

@@ -92,7 +92,9 @@ impl Renew {
 #[command(after_long_help = "\
 The new token grants the same agent the same tools, roots, scopes and limits, with nothing used, for
 as long a life. Whoever goes on by it begins with what the open sessions of the old one have been
-given. A gateway that ran out goes on by it with its next call. The old one is left as it is.")]
+given. A gateway that ran out goes on by it with its next call. The old one is left as it is.
+Commands that other commands print grant no more than the token does: where they would, --dry-run
+stands at their end.")]
 pub(crate) struct Reissue {
     /// The home.
     home: PathBuf,
@@ -119,11 +121,14 @@ pub(crate) struct Reissue {
     /// How long it lives: 90s, 15m, 1h, 7d.
     #[arg(long, value_name = "DURATION", value_parser = parse::life)]
     expires: Option<Duration>,
+    /// Issue nothing: show what the new token would grant that the old one does not.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Reissue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, token, tool, read, write, scope, budget, expires } = self;
+        let Self { home, token, tool, read, write, scope, budget, expires, dry_run } = self;
         let log = runtime::look(&home)?;
         let tool = resolved(tool, || Ok(on_record(&log)))?;
         let grant = log.grant_like(token)?.tools(&tool);
@@ -135,6 +140,9 @@ impl Reissue {
         let grant = expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
+        if dry_run {
+            return added(&log, token, &grant, out);
+        }
         let hand = signing::hand(&home, Role::Issuer)?;
         let id = runtime::with(&home, |access: &Runtime| {
             hand.issue(access, &grant).map_err(|error| named(error, access))
@@ -143,6 +151,41 @@ impl Reissue {
         out.both(&id.to_string(), json)?;
         Ok(Exit::Done)
     }
+}
+
+/// Prints what a grant permits beyond a token, a line for each tool and dimension.
+fn added(log: &Inspection, token: TokenId, grant: &Grant, out: &mut Out) -> Ended {
+    let old = log.kernel().token(&token).ok_or(Failure::UnknownToken(token))?.body;
+    // Nobody signs it: any key does.
+    let new = log.token(grant, old.issuer, || Ok(old.issuer))?;
+    let mut more = Vec::new();
+    for (tool, grant) in new.grants.iter() {
+        let had = old.grants.get(tool);
+        if had.is_none() {
+            more.push((tool.as_str(), None));
+        }
+        let scopes = grant.iter().filter(|(dimension, scope)| {
+            let had = had.and_then(|had| had.scope(dimension));
+            !had.is_some_and(|had| scope.leq(had))
+        });
+        more.extend(scopes.map(|scope| (tool.as_str(), Some(scope))));
+    }
+    for (tool, scope) in &more {
+        let json = Object::new().shown("like", token).text("tool", tool);
+        match scope {
+            None => out.both(&format!("+ {tool}"), json)?,
+            Some((dimension, scope)) => out.both(
+                &format!("+ {tool}  {dimension}: {scope}"),
+                json.text("dimension", dimension).shown("scope", scope),
+            )?,
+        }
+    }
+    out.flush()?;
+    match more.is_empty() {
+        true => tell("it would grant nothing more; nothing was issued"),
+        false => tell("nothing was issued; the same command without --dry-run grants this"),
+    }
+    Ok(Exit::Done)
 }
 
 /// What is handed on, and to whom.

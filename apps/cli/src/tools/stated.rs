@@ -219,7 +219,7 @@ impl Argument {
         for token in lacking.take(TOKENS_TOLD_MAX) {
             tell(&format!(
                 "token {} of {} grants {} and no {dimension}, so its calls are refused: \
-                 syscap token reissue {home} {} {by}",
+                 syscap token reissue {home} {} {by} --dry-run",
                 token.id, token.body.agent, self.tool, token.id
             ));
         }

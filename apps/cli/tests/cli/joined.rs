@@ -48,6 +48,8 @@ fn learned_policy_keeps_asking_and_keeps_a_denial() {
     let refused = &proposal["preview"]["refused"];
     assert_eq!(refused["calls"][0]["record"], denied);
     assert!(count(&proposal, "asked") >= 3, "{proposal}");
+    // Three ran, each after a person's approval; the denied one did not.
+    assert_eq!((&proposal["preview"]["asked"]["ran"], &refused["ran"]), (&json!(3), &json!(0)));
     // So it is where it is in force.
     let applied = learn(&home, &["--apply"]);
     let token = applied["applied"]["tokens"][0]["token_id"].as_str().unwrap().to_owned();

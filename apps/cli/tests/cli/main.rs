@@ -29,6 +29,7 @@ mod mcp;
 mod policy;
 mod readme;
 mod recovers;
+mod remedies;
 mod resumes;
 mod scopes;
 mod serving;

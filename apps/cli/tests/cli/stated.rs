@@ -152,10 +152,15 @@ fn a_declared_path_needs_a_root_and_the_command_that_grants_it_is_told() {
     let lines = run(["tools", "show", &path, "notes.get"]).fine().out;
     assert!(lines.contains("names       at: a path below docs=/srv/my docs"), "{lines}");
     assert!(lines.contains("permission  path"), "{lines}");
-    // As it was told, by a shell.
+    // As it was told, by a shell: it grants nothing before its last word is taken away.
     let command = said.err.trim_end().rsplit_once("syscap token").unwrap().1.to_owned();
-    let shell = format!("{} token{command}", env!("CARGO_BIN_EXE_syscap"));
-    let issued = Run::of(std::process::Command::new("sh").args(["-c", &shell]).output().unwrap());
+    let shell = |command: &str| {
+        let line = format!("{} token{command}", env!("CARGO_BIN_EXE_syscap"));
+        Run::of(std::process::Command::new("sh").args(["-c", &line]).output().unwrap())
+    };
+    let shown = shell(&command);
+    assert_eq!((shown.code, &*shown.out), (0, "+ notes.get  path: docs (read)\n"));
+    let issued = shell(command.strip_suffix(" --dry-run").unwrap());
     let wider = issued.fine().out.trim_end().to_owned();
     assert_eq!(call(&home, &wider, "/srv/my docs/a")["status"], "ok");
     argument(&["notes.get", "at", "--unset"]).fine();

@@ -85,9 +85,10 @@ fn a_tool_that_turns_up_is_named_and_shown_once_it_is_granted() {
     let home = bench.home().display().to_string();
     let token_text = token.to_string();
     let command = words(told["next"][0].as_str().unwrap());
-    let expected = ["syscap", "token", "reissue", &home, &token_text, "--tool", "odd.extra"];
+    let expected =
+        ["syscap", "token", "reissue", &home, &token_text, "--tool", "odd.extra", "--dry-run"];
     assert_eq!(command, expected);
-    assert!(gateway.said().contains("--tool odd.extra"));
+    assert!(gateway.said().contains("--tool odd.extra --dry-run"));
     // What is called all the same names it too.
     let refused = gateway.call("extra", json!({}));
     assert_eq!(refusal(&refused)["code"], Reason::NotGranted.code());
@@ -117,7 +118,7 @@ fn a_second_server_is_named_with_the_command_that_grants_it() {
     let told = missing(&mut gateway);
     let in_all = told["in_all"].as_u64().unwrap();
     let command = words(told["next"][0].as_str().unwrap());
-    let named: Vec<&str> = command.last().unwrap().split(',').collect();
+    let named: Vec<&str> = command[6].split(',').collect();
     assert!(named.iter().all(|tool| tool.starts_with("even.")), "{named:?}");
     let said = gateway.said();
     assert!(said.contains(told["next"][0].as_str().unwrap()), "{said}");
@@ -261,7 +262,8 @@ fn declared_arguments_are_held_against_scopes() {
     let said = gateway.said_with("token reissue");
     let command = said.lines().rfind(|line| line.contains("token reissue")).unwrap();
     let next = words(command);
-    assert_eq!(next[next.len() - 4..], ["--read", "docs/a", "--write", "docs/a"]);
+    let granted = ["--read", "docs/a", "--write", "docs/a", "--dry-run"];
+    assert_eq!(next[next.len() - 5..], granted);
     assert!(!refused["next"].as_str().unwrap().contains("syscap "), "{refused}");
     for wrong in [json!("/etc/passwd"), json!("/srv/docs/../x"), json!("docs/a"), json!(7)] {
         let refused = gateway.call("echo", json!({"at": wrong}));
