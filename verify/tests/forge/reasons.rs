@@ -142,8 +142,11 @@ fn reason_of_a_call_of_no_session_is_of_its_row() {
     };
     let (log, place) = closed(None);
     assert_eq!(taken(&log, place), row("no open session, after a shutdown"));
-    let (log, place) = closed(Some(syscap_format::id::CallHash::from_bytes([1; 32])));
+    // After that no proof is looked at.
+    let (mut log, place) = closed(Some(syscap_format::id::CallHash::from_bytes([1; 32])));
     assert_eq!(log.faults(), [(place, Fault::RefusalForm)]);
+    log.forge(|r| refusal(&mut r[place]).reason = Reason::BadProof);
+    assert_eq!(log.faults(), [(place, Fault::RefusalForm), (place, Fault::Reason)]);
 }
 
 fn read_only(body: &mut TokenBody) {
