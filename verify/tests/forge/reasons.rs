@@ -394,17 +394,15 @@ fn reason_of_an_outcome_is_of_its_run() {
 #[test]
 fn inputs_are_records_before_the_call() {
     let log = Log::of(&small(|driver, session| {
-        driver.call(
-            session,
-            r#"{"tool_id":"echo","args":{},"provenance":{"source":"tool","inputs":[8],"trace":"t"}}"#,
-        );
+        let from = r#"{"source":"tool","inputs":[8],"trace":"t"}"#;
+        driver.call(session, &format!(r#"{{"tool_id":"echo","args":{{}},"provenance":{from}}}"#));
         driver.call(session, &call("post", 13));
         driver.propose(session, Source::Tool, r#"{"goal.a":1}"#).unwrap_err();
     }));
     let place = log.places(Kind::Intent).pop().unwrap();
     let inputs = |r: &mut Vec<Record>, all: Vec<u64>| {
         let all: Vec<Seq> = all.into_iter().map(Seq::new).collect();
-        both(r, place, |call| call.provenance.as_mut().unwrap().inputs = all.clone().into());
+        both(r, place, |call| call.provenance.as_mut().unwrap().inputs.clone_from(&all));
     };
     let trace = |r: &mut Vec<Record>, len: usize| {
         both(r, place, |call| {
