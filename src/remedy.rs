@@ -14,7 +14,7 @@ use syscap_format::{
     reason::Reason,
 };
 
-use crate::plain::shell_word;
+use crate::{host::MACHINE_ROOT, plain::shell_word};
 
 /// A call that was refused, or whose outcome nobody knows.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ fn scoped(got: &str) -> Option<String> {
     // the home's.
     let plain = !path.contains(['\\', '"']) && path.is_ascii() && !path.ends_with("..");
     // A whole root is more than one look at it, and may be one that nobody meant to grant.
-    if !plain || path == root || root == crate::host::MACHINE_ROOT {
+    if !plain || path == root || root == MACHINE_ROOT {
         return None;
     }
     let path = shell_word(path);
@@ -132,9 +132,48 @@ fn scoped(got: &str) -> Option<String> {
     Some(words.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
+/// Digits of a token's id, and of any other hash.
+const HASH_DIGITS: usize = 64;
+
+/// A text without what is the operator's: the path of the home, ids of tokens, and clauses with a
+/// command. For what the kernel says of a call; what no rule can take apart is not to be told.
+#[must_use]
+pub fn for_model(home: &Path, text: &str) -> String {
+    let absolute = std::path::absolute(home).unwrap_or_else(|_| home.to_path_buf());
+    let real = home.canonicalize().unwrap_or_else(|_| absolute.clone());
+    let mut told = text.to_owned();
+    for path in [real.as_path(), &absolute, home] {
+        let path = path.to_string_lossy();
+        if !path.is_empty() {
+            // A scope with a rule for the home says so.
+            told = told.replace(&format!(", not below {MACHINE_ROOT}{path}"), "");
+            told = told.replace(&*path, "the home");
+        }
+    }
+    let clauses = told.split(';').filter(|clause| !clause.contains("syscap "));
+    let clauses: Vec<String> = clauses.map(without_hashes).collect();
+    match clauses.is_empty() {
+        true => "an operator can see why".to_owned(),
+        false => clauses.join(";"),
+    }
+}
+
+fn without_hashes(text: &str) -> String {
+    let is_digit = |c: char| c.is_ascii_hexdigit();
+    let is_hash = |word: &str| word.len() >= HASH_DIGITS && word.chars().all(is_digit);
+    let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    let words = words.map(|word| match word.get(..HASH_DIGITS).is_some_and(is_hash) {
+        true => format!("ID{}", word.get(HASH_DIGITS..).unwrap_or_default()),
+        false => word.to_owned(),
+    });
+    words.collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::scoped;
+    use std::path::Path;
+
+    use super::{for_model, scoped};
 
     #[test]
     fn refused_path_is_all_that_its_command_grants() {
@@ -154,5 +193,15 @@ mod tests {
         ] {
             assert_eq!(scoped(got).as_deref(), words, "{got}");
         }
+    }
+
+    #[test]
+    fn error_for_the_model_names_neither_home_nor_token_nor_command() {
+        let id = "0a".repeat(32);
+        let text = format!("/srv/a b/home.db: no token {id}; `syscap token list` shows those");
+        assert_eq!(for_model(Path::new("/srv/a b"), &text), "the home/home.db: no token ID");
+        let allowed = "below machine/srv, not below machine/srv/a b";
+        assert_eq!(for_model(Path::new("/srv/a b"), allowed), "below machine/srv");
+        assert_eq!(for_model(Path::new("/x"), "run `syscap init`"), "an operator can see why");
     }
 }

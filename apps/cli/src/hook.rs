@@ -41,7 +41,7 @@ use syscap::{
     },
     host::{Begun, Prompt, Reported, ToolUse},
     kernel::store::StoreError,
-    remedy::Remedy,
+    remedy::{Remedy, for_model},
     syscalls::{
         marks::{Mark, write_marks},
         stated::Stated,
@@ -175,10 +175,22 @@ impl Hook {
             }
         };
         match event.phase {
-            Phase::Before => self.before(&event, since, out).unwrap_or_else(|problem| {
-                diagnose(&format!("{}: denied, since {problem}", event.tool));
-                Exit::Blocked
-            }),
+            Phase::Before => {
+                let mut notes = Vec::new();
+                let answered = self.before(&event, (since, &mut notes), out);
+                match answered {
+                    // Of this exit code a client shows its model nothing of standard error.
+                    Ok(exit) => {
+                        notes.iter().for_each(|note| diagnose(note));
+                        exit
+                    }
+                    Err(problem) => {
+                        let problem = for_model(&self.home, &problem);
+                        diagnose(&format!("{}: denied, since {problem}", event.tool));
+                        Exit::Blocked
+                    }
+                }
+            }
             Phase::After(_) => {
                 watch.is_after();
                 self.after(event).unwrap_or_else(|problem| {
@@ -238,7 +250,13 @@ impl Hook {
         Ok(Exit::Done)
     }
 
-    fn before(&self, event: &Event, since: Instant, out: &mut Out) -> Result<Exit, String> {
+    /// Answers for a use, and notes what the operator is told on standard error.
+    fn before(
+        &self,
+        event: &Event,
+        (since, notes): (Instant, &mut Vec<String>),
+        out: &mut Out,
+    ) -> Result<Exit, String> {
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
         let (mut unclear, mut marks) = (Vec::new(), BTreeSet::new());
@@ -257,14 +275,14 @@ impl Hook {
         let begin = || match access.begin_use(token, &used, &manifest) {
             // Its conversation has no session by that token, so that no record can be made.
             Err(syscap::Error::Refused(why)) if why.reason() == Reason::Expired => Ok(None),
-            begun => begun.map(Some).map_err(|error| model::told(&self.home, &error.to_string())),
+            begun => begun.map(Some).map_err(|error| error.to_string()),
         };
         let mut begun = begin()?;
         let (mut taken, mut before) = (Taken::Waits, None);
         // What is over asks anew: then it is waited for that, by a question that is another.
         while let Some(ask) = begun.as_ref().and_then(asked).filter(|ask| before != Some(*ask)) {
             before = Some(ask);
-            taken = self.taken_up(&access, ask, since);
+            taken = self.taken_up(&access, ask, (since, notes));
             if taken == Taken::Waits {
                 break;
             }
@@ -277,7 +295,7 @@ impl Hook {
             }
             Some(Begun::Out(intent)) => {
                 match self.plants(event).or_else(|| strays(event, &access, &used)) {
-                    Some(what) if !self.is_approved(intent) => {
+                    Some(what) if !self.is_approved(intent, notes) => {
                         self.client.asked(&format!("{} {what}", used.tool))
                     }
                     _ => self.client.let_through(self.allow),
@@ -285,25 +303,30 @@ impl Hook {
             }
             Some(Begun::Answered(answer)) => {
                 let read = (unclear.as_slice(), &marks);
-                Some(self.refused(&access, (event, &used, token), read, &answer)?)
+                let (said, note) = self.refused(&access, (event, &used, token), read, &answer)?;
+                notes.extend(note);
+                Some(said)
             }
-            None => Some(self.expired(&access, &used, token)?),
+            None => {
+                let (said, note) = self.expired(&access, &used, token)?;
+                notes.extend(note);
+                Some(said)
+            }
         };
         let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());
         printed.map_err(|failure| failure.to_string())?;
-        access.close().map_err(|error| model::told(&self.home, &error.to_string()))?;
+        access.close().map_err(|error| error.to_string())?;
         Ok(Exit::Done)
     }
 
-    /// Tells the model of a refusal, and the operator, on standard error, the command that goes on.
-    /// A client gives the model what stands there for exit code 2 alone.
+    /// What the model is told of a refusal, and the operator: the command that goes on.
     fn refused(
         &self,
         access: &Runtime,
         (event, used, token): (&Event, &ToolUse, TokenId),
         (unclear, marks): (&[Unclear], &BTreeSet<Mark>),
         answer: &ToolResult,
-    ) -> Result<String, String> {
+    ) -> Result<(String, Option<String>), String> {
         let tool = &used.tool;
         // What a command that is understood counts as, the record says. What is not on
         // record counts
@@ -322,28 +345,29 @@ impl Hook {
         let command = match answer.reason() {
             // The hook's own words are what has changed: they are accepted, and no token is issued.
             Some(Reason::ToolChanged) => {
-                self.accepting(&event.tool, token).map_err(|failure| failure.to_string())?
+                Some(self.accepting(&event.tool, token).map_err(|failure| failure.to_string())?)
             }
-            _ => words::remedy(tool, token, answer)
-                .and_then(|remedy| remedy.command(&self.home))
-                .unwrap_or_default(),
+            _ => words::remedy(tool, token, answer).and_then(|remedy| remedy.command(&self.home)),
         };
-        if !command.is_empty() {
-            diagnose(&format!("{tool}: an operator goes on with: {command}"));
-        }
-        Ok(self.client.denied(&words::refusal(&against, answer)))
+        let note = command.filter(|command| !command.is_empty());
+        let note = note.map(|command| format!("{tool}: an operator goes on with: {command}"));
+        Ok((self.client.denied(&words::refusal(&against, answer)), note))
     }
 
     /// The same where the token expired before the conversation's first use.
-    fn expired(&self, access: &Runtime, used: &ToolUse, token: TokenId) -> Result<String, String> {
+    fn expired(
+        &self,
+        access: &Runtime,
+        used: &ToolUse,
+        token: TokenId,
+    ) -> Result<(String, Option<String>), String> {
         let (tool, reason) = (&used.tool, Reason::Expired);
         let (got, ask, intent) = (None, None, None);
         let remedy = Remedy { reason, tool: Some(tool), token: Some(token), got, ask, intent };
-        if let Some(command) = remedy.command(&self.home) {
-            diagnose(&format!("{tool}: an operator goes on with: {command}"));
-        }
+        let note = remedy.command(&self.home);
+        let note = note.map(|command| format!("{tool}: an operator goes on with: {command}"));
         let at = tokens::expiry(access, token)?;
-        Ok(self.client.denied(&words::expired(tool, at)))
+        Ok((self.client.denied(&words::expired(tool, at)), note))
     }
 
     /// What one of the client's own tools for files writes where that is run or gone by later: a

@@ -104,7 +104,10 @@ async fn asked(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight) {
         let given = blocking(move || kernel.answer(ask, answer)).await.and_then(|given| given);
         match given {
             Ok(()) => say(&format!("call {ask} was answered in the client's own window")),
-            Err(error) => say(&format!("the client's own answer to {ask} does not count: {error}")),
+            Err(error) => say(&format!(
+                "the client's own answer to {ask} does not count: {}",
+                error.for_operator()
+            )),
         }
     }
     std::future::pending().await

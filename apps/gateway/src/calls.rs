@@ -58,7 +58,8 @@ pub(crate) async fn call(
             let aside = next::aside(gateway, &id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
-            let known = refusal::Known { catalog: &catalog, granted: &granted };
+            let home = &*gateway.options.home;
+            let known = refusal::Known { home, catalog: &catalog, granted: &granted };
             Ok(refusal::result(refused, aside, &params.name, known).into())
         }
         None if is_built_in => Ok(result::built_in(delivered).into()),
@@ -106,7 +107,8 @@ async fn refused(
             let (refused, name) = ((reason, delivered.item(), record), name.as_str());
             let name = name.unwrap_or_default();
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
-            let known = refusal::Known { catalog: &catalog, granted: &granted };
+            let home = &*gateway.options.home;
+            let known = refusal::Known { home, catalog: &catalog, granted: &granted };
             refusal::result(refused, refusal::Aside::default(), name, known)
         }
         Ok(outcome) => result::built_in(outcome.delivered.item()),
@@ -118,9 +120,9 @@ async fn refused(
 /// known, and what to do about it.
 fn unanswered(gateway: &Gateway, none: &NoAnswer) -> CallToolResult {
     match none {
-        NoAnswer::NotMade(why) => refusal::not_made(&why.to_string()),
+        NoAnswer::NotMade(why) => refusal::not_made(why.told()),
         NoAnswer::Unknown(why, intent) => {
-            refusal::unknown(&why.to_string(), *intent, &next::unknown(gateway, *intent))
+            refusal::unknown(why.told(), *intent, &next::unknown(gateway, *intent))
         }
     }
 }
@@ -269,8 +271,8 @@ async fn go(
     }
 }
 
-fn not_made(why: impl Into<String>) -> NoAnswer {
-    NoAnswer::NotMade(Unreached(why.into()))
+fn not_made(why: &'static str) -> NoAnswer {
+    NoAnswer::NotMade(Unreached::new(why))
 }
 
 /// Sends it by the session that is open; what it lacked there, if that is what stopped it.
@@ -297,7 +299,7 @@ async fn send_by(
     // Who gave it up does not wait for it any more.
     let done = Box::new(move |outcome| drop(told.send(outcome)));
     Arc::clone(&open.session).submit(Arc::clone(envelope), tag, done);
-    let broken = || Unreached(String::from("a thread of the gateway broke off"));
+    let broken = || Unreached::new("a thread of the gateway broke off");
     let outcome = outcome.await.unwrap_or_else(|_| Err(NoAnswer::Unknown(broken(), None)));
     drop(slot);
     let outcome = outcome?;

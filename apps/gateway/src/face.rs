@@ -135,7 +135,7 @@ fn anything() -> ServerCapabilities {
 }
 
 fn no_beginning(error: &NoBeginning) -> ErrorData {
-    ErrorData::internal_error(error.to_string(), None)
+    ErrorData::internal_error(error.for_client(), None)
 }
 
 /// A server's answer as what it should be, made complete for the newer wire; the older wire's

@@ -44,14 +44,37 @@ const WAITS_MAX: usize = 64;
 const CALLS_MAX: usize = 512;
 
 /// Why the gateway can't begin.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 pub(crate) enum NoBeginning {
-    #[error("{0}")]
-    Kernel(#[from] Unreached),
-    #[error("no server could be started: {0}")]
+    Kernel(Unreached),
+    /// Why each server could not be started.
     NoServer(String),
-    #[error("the gateway ends")]
     Ends,
+}
+
+impl From<Unreached> for NoBeginning {
+    fn from(why: Unreached) -> Self {
+        Self::Kernel(why)
+    }
+}
+
+impl NoBeginning {
+    /// What the client is told.
+    pub(crate) fn for_client(&self) -> String {
+        match self {
+            Self::Kernel(why) => why.for_client().to_owned(),
+            Self::NoServer(why) => format!("no server could be started: {why}"),
+            Self::Ends => String::from("the gateway ends"),
+        }
+    }
+
+    /// What the operator is told.
+    pub(crate) fn for_operator(&self) -> String {
+        match self {
+            Self::Kernel(why) => why.for_operator().to_owned(),
+            Self::NoServer(_) | Self::Ends => self.for_client(),
+        }
+    }
 }
 
 /// See the module.

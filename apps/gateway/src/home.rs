@@ -29,7 +29,7 @@ use syscap::{
 
 use crate::{
     home_session::HomeSession,
-    kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached},
+    kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached, unreached},
     options::{Options, People},
     say::say,
 };
@@ -51,10 +51,6 @@ pub(crate) struct HomeKernel {
     issued: Mutex<Option<TokenId>>,
     /// The record that opened the first session: all that is called here stands behind it.
     since: OnceLock<Seq>,
-}
-
-fn unreached(error: Error) -> Unreached {
-    Unreached(error.to_string())
 }
 
 impl HomeKernel {
@@ -436,7 +432,9 @@ impl HomeKernel {
     fn known(&self, token: TokenId) -> Result<TokenInfo, Unreached> {
         let view = self.view(Some(token))?;
         let known = view.token(token).cloned();
-        known.ok_or_else(|| Unreached(format!("there is no token {token} here")))
+        known.ok_or_else(|| {
+            Unreached::of("there is no such token", format!("there is no token {token} here"))
+        })
     }
 
     /// The command that issues a token once more.
@@ -459,7 +457,10 @@ impl HomeKernel {
                 None => Ok(known),
                 Some(why) => {
                     let (reissue, next) = (self.reissue(id), "and name the new one by --token");
-                    Err(Unreached(format!("token {id} {why}; go on with: {reissue}, {next}")))
+                    Err(Unreached::of(
+                        format!("the token {why}; an operator can issue it once more"),
+                        format!("token {id} {why}; go on with: {reissue}, {next}"),
+                    ))
                 }
             };
         }
@@ -479,10 +480,14 @@ impl HomeKernel {
         }
         let newest = own.first();
         if let Some(revoked) = newest.filter(|newest| newest.revoked) {
-            return Err(Unreached(format!(
-                "the last token of {agent} was revoked; issue another, or go on as before with: {}",
-                self.reissue(revoked.id)
-            )));
+            return Err(Unreached::of(
+                "the agent's last token was revoked; an operator can issue another",
+                format!(
+                    "the last token of {agent} was revoked; issue another, or go on as before \
+                     with: {}",
+                    self.reissue(revoked.id)
+                ),
+            ));
         }
         if let Some(spent) =
             newest.filter(|newest| newest.is_live(view.now) && newest.is_spent() && grants(newest))
@@ -553,11 +558,12 @@ impl HomeKernel {
             grant = grant.workspace();
         }
         if granted.len() > GRANTS_MAX {
-            return Err(Unreached(format!(
-                "there are {} tools, and a token grants {GRANTS_MAX} at most; issue one for those \
-                 that are needed, and name it by --token",
+            let many = format!(
+                "there are {} tools, and a token grants {GRANTS_MAX} at most",
                 granted.len()
-            )));
+            );
+            let how = "issue one for those that are needed, and name it by --token";
+            return Err(Unreached::of(&*many, format!("{many}; {how}")));
         }
         let count = granted.len();
         self.fits_timeout(budget.amounts())?;
@@ -580,12 +586,15 @@ impl HomeKernel {
         if timeout.as_micros() <= limit.into() {
             return Ok(());
         }
-        Err(Unreached(format!(
-            "--timeout {} s is more than the token may wait in all ({} s); take a shorter one, or \
-             a token with more: --budget wall_us={}",
-            timeout.as_secs(),
-            Duration::from_micros(limit).as_secs(),
-            timeout.as_micros()
-        )))
+        Err(Unreached::of(
+            "a call may run for longer than the token may wait in all",
+            format!(
+                "--timeout {} s is more than the token may wait in all ({} s); take a shorter one, \
+                 or a token with more: --budget wall_us={}",
+                timeout.as_secs(),
+                Duration::from_micros(limit).as_secs(),
+                timeout.as_micros()
+            ),
+        ))
     }
 }

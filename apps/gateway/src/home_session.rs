@@ -27,7 +27,9 @@ use syscap::{
     view::TokenInfo,
 };
 
-use crate::kernelside::{CallOutcome, Done, Envelope, KernelSession, NoAnswer, Unreached};
+use crate::kernelside::{
+    CallOutcome, Done, Envelope, KernelSession, NoAnswer, Unreached, unreached,
+};
 
 /// How often a call is sent: more holders than that do not go one after the other.
 const TRIES_MAX: u32 = 16;
@@ -111,7 +113,7 @@ impl HomeSession {
                 }
                 Err(error) => error,
             };
-            let (fate, error) = (Fate::of(&error), Unreached(error.to_string()));
+            let (fate, error) = (Fate::of(&error), Unreached::from(&error));
             if fate == Fate::NotMade && lost.is_none() {
                 return Err(NoAnswer::NotMade(error));
             }
@@ -205,8 +207,8 @@ impl KernelSession for HomeSession {
         self.session.submit(map.as_bytes(), form, tag, move |answer| match answer {
             Ok(answer) => done(Ok(outcome(&answer))),
             Err(error) => {
-                let why = Unreached(error.to_string());
                 let unknown = Fate::of(&error) != Fate::NotMade;
+                let why = Unreached::from(&error);
                 let done = Arc::new(Mutex::new(Some(done)));
                 let tell = |outcome, done: &Mutex<Option<Done>>| {
                     let done = done.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -239,6 +241,6 @@ impl KernelSession for HomeSession {
     fn close(&self) -> Result<(), Unreached> {
         // Of the same session: calls may be out through it.
         let closed = self.session.by(self.session.source()).close();
-        closed.map_err(|error| Unreached(error.to_string()))
+        closed.map_err(unreached)
     }
 }

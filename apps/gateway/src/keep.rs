@@ -122,7 +122,8 @@ pub(crate) async fn keep(gateway: Arc<Gateway>, place: usize, able: Able) {
 async fn join(gateway: &Arc<Gateway>, server: &McpServer) {
     say(&format!("server {}: it runs now", server.name));
     if let Err(error) = offer::offer(gateway).await {
-        say(&format!("server {}: its tools can't be offered: {error}", server.name));
+        let why = error.for_operator();
+        say(&format!("server {}: its tools can't be offered: {why}", server.name));
     }
     news::widen(gateway).await;
     news::take_up(gateway).await;
@@ -164,7 +165,8 @@ async fn give_up(gateway: &Arc<Gateway>, server: &McpServer) {
 
 async fn offer_list_again(gateway: &Arc<Gateway>, server: &McpServer, list: ChangedList) {
     if let Err(error) = offer::offer(gateway).await {
-        say(&format!("server {}: its tools can't be offered: {error}", server.name));
+        let why = error.for_operator();
+        say(&format!("server {}: its tools can't be offered: {why}", server.name));
     }
     news::take_up(gateway).await;
     gateway.client.changed(list).await;

@@ -1,8 +1,9 @@
 //! What the gateway needs of the kernel.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use syscap::{
+    Error,
     format::{
         cbor::Canonical,
         envelope::TxOutcome,
@@ -15,10 +16,68 @@ use syscap::{
     view::{Stamp, TokenInfo},
 };
 
-/// Why the kernel can't be reached.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Unreached(pub(crate) String);
+use crate::say::say;
+
+/// Why the kernel can't be reached. A client may give its model all that it is told, so it is told
+/// less than the operator: no path of the home, no token id and no command.
+#[derive(Clone, Debug)]
+pub(crate) struct Unreached {
+    client: String,
+    operator: String,
+}
+
+impl Unreached {
+    /// The same for both.
+    pub(crate) fn new(why: &'static str) -> Self {
+        Self::of(why, why)
+    }
+
+    /// Each told in its own words.
+    pub(crate) fn of(client: impl Into<String>, operator: impl Into<String>) -> Self {
+        Self { client: client.into(), operator: operator.into() }
+    }
+
+    /// What the client is told.
+    pub(crate) fn for_client(&self) -> &str {
+        &self.client
+    }
+
+    /// What the operator is told.
+    pub(crate) fn for_operator(&self) -> &str {
+        &self.operator
+    }
+
+    /// Tells the operator; what the client is told.
+    pub(crate) fn told(&self) -> &str {
+        if self.operator != self.client {
+            say(&self.operator);
+        }
+        &self.client
+    }
+}
+
+impl From<&Error> for Unreached {
+    fn from(error: &Error) -> Self {
+        let client = match error {
+            Error::Refused(why) => {
+                let reason = why.reason();
+                format!("refused: {} ({})", reason.name(), reason.code())
+            }
+            Error::HolderGone | Error::BrokeOff | Error::NotStarted | Error::Closed => {
+                error.to_string()
+            }
+            Error::Halted(_) => "the kernel has stopped".to_owned(),
+            Error::Holder(_) => "the process that holds the home could not do it".to_owned(),
+            _ => "the home can't be used".to_owned(),
+        };
+        Self::of(client, error.to_string())
+    }
+}
+
+/// Why the kernel can't be reached, by its error.
+pub(crate) fn unreached(error: Error) -> Unreached {
+    Unreached::from(&error)
+}
 
 /// Whether what was accepted is on record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +139,7 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// What is another after tools or tokens have come on record.
     fn stamp(&self) -> Result<Stamp, Unreached>;
 
-    /// What there is to be said of a token that lets nothing through: why, and the command that
-    /// goes on. `None` while it does.
+    /// Why a token lets nothing through, after "the token". `None` while it does.
     fn ended(&self, token: TokenId) -> Result<Option<String>, Unreached>;
 
     /// Why nothing is let through by a token, of what no record of a call would say: the agent is
@@ -147,14 +205,16 @@ pub(crate) enum NoAnswer {
     Unknown(Unreached, Option<Seq>),
 }
 
-impl fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl NoAnswer {
+    /// Tells the operator why; what the client is told.
+    pub(crate) fn told(&self) -> String {
         match self {
-            Self::NotMade(why) => write!(f, "it was not made, and nothing ran: {why}"),
+            Self::NotMade(why) => format!("it was not made, and nothing ran: {}", why.told()),
             Self::Unknown(why, Some(intent)) => {
-                write!(f, "what it did is not known: {why}; its intent is record {intent}")
+                let why = why.told();
+                format!("what it did is not known: {why}; its intent is record {intent}")
             }
-            Self::Unknown(why, None) => write!(f, "what it did is not known: {why}"),
+            Self::Unknown(why, None) => format!("what it did is not known: {}", why.told()),
         }
     }
 }
@@ -195,5 +255,5 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Unreached> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Unreached(String::from("a thread of the gateway broke off")))
+    done.map_err(|_| Unreached::new("a thread of the gateway broke off"))
 }

@@ -15,7 +15,7 @@ use crate::{
     downstream::ClientWire,
     error::Error,
     face::Face,
-    gateway::Gateway,
+    gateway::{Gateway, NoBeginning},
     home::HomeKernel,
     incoming,
     kernelside::{Kernelside, blocking},
@@ -53,7 +53,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     let kernel: Arc<dyn Kernelside> = Arc::<HomeKernel>::clone(&home);
     let gateway = Arc::new(Gateway::new(options, kernel));
     let served = runtime.block_on(serve(&gateway));
-    let failed = gateway.failed.get().map(ToString::to_string);
+    let failed = gateway.failed.get().map(NoBeginning::for_operator);
     drop(gateway);
     // Who still reads standard input, or waits for a call that never ends, is left behind.
     runtime.shutdown_timeout(DRAIN);
@@ -129,7 +129,7 @@ async fn close(gateway: &Arc<Gateway>) {
         if let Some(open) = gateway.open()
             && let Ok(Err(error)) = blocking(move || open.session.close()).await
         {
-            say(&format!("the session was not closed: {error}"));
+            say(&format!("the session was not closed: {}", error.for_operator()));
         }
         gateway.tasks.wait().await;
     };

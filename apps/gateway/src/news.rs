@@ -25,6 +25,8 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(500);
 /// Most tools that are named in a list, or in one line.
 const NAMED_MAX: usize = 32;
+/// What a client is told of who can show them.
+const NEXT: &str = "an operator can grant or accept them";
 /// Longest list of tools in a command, in bytes: a command that is cut goes nowhere.
 const LIST_BYTES_MAX: usize = 300;
 
@@ -44,7 +46,8 @@ pub(crate) fn missing(gateway: &Gateway) -> Vec<Missing> {
     each.collect()
 }
 
-/// What stands in a list of tools about those that are missing: `None` where none is.
+/// What stands in a list of tools about those that are missing: `None` where none is. A client may
+/// give it to its model: the commands stand on standard error.
 pub(crate) fn told(gateway: &Gateway) -> Option<Value> {
     let missing = missing(gateway);
     if missing.is_empty() {
@@ -54,9 +57,7 @@ pub(crate) fn told(gateway: &Gateway) -> Option<Value> {
     let named: Vec<Value> = named
         .map(|missing| json!({"tool": missing.tool.as_str(), "why": missing.why.name()}))
         .collect();
-    let next: Vec<String> =
-        Why::ALL.iter().filter_map(|why| command(gateway, *why, &missing)).collect();
-    Some(json!({"tools": named, "in_all": missing.len(), "next": next}))
+    Some(json!({"tools": named, "in_all": missing.len(), "next": NEXT}))
 }
 
 /// What a client is told at its beginning of what it is not shown, and of servers that do not run:
@@ -168,7 +169,7 @@ pub(crate) async fn take_up(gateway: &Arc<Gateway>) {
         match blocking(move || kernel.grow(token, &tools)).await.and_then(|grown| grown) {
             Ok(Some(session)) => gateway.set_session(session),
             Ok(None) => {}
-            Err(error) => say(&format!("no other token can be had: {error}")),
+            Err(error) => say(&format!("no other token can be had: {}", error.for_operator())),
         }
     }
     say_what_is_missing(gateway);
@@ -206,7 +207,7 @@ pub(crate) async fn watch(gateway: Arc<Gateway>) {
         let before = shown(&gateway);
         let accepted: BTreeSet<ToolId> = of(&before.1, Why::New);
         if let Err(error) = offer(&gateway).await {
-            say(&format!("what came on record can't be taken up: {error}"));
+            say(&format!("what came on record can't be taken up: {}", error.for_operator()));
         }
         let still: BTreeSet<ToolId> = of(&missing(&gateway), Why::New);
         if accepted.difference(&still).next().is_some() {
@@ -231,6 +232,8 @@ pub(crate) async fn widen(gateway: &Arc<Gateway>) {
     match blocking(move || kernel.widen(&ready)).await.and_then(|widened| widened) {
         Ok(Some(session)) => gateway.set_session(session),
         Ok(None) => {}
-        Err(error) => say(&format!("the token can't be issued with more tools: {error}")),
+        Err(error) => {
+            say(&format!("the token can't be issued with more tools: {}", error.for_operator()));
+        }
     }
 }

@@ -266,7 +266,7 @@ pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData
             };
             Err(refusal::stopped(reason, &next))
         }
-        Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
+        Err(error) => Err(ErrorData::internal_error(error.told().to_owned(), None)),
     }
 }
 
@@ -298,8 +298,7 @@ async fn one(
 ) -> Result<Value, Unserved> {
     let key = format!("{}-{part}", asked.key);
     let made = calls::make(gateway, (id, args), Arc::clone(&asked.flight), &key).await;
-    let lost =
-        |none: NoAnswer| Unserved::Refused(ErrorData::internal_error(none.to_string(), None));
+    let lost = |none: NoAnswer| Unserved::Refused(ErrorData::internal_error(none.told(), None));
     let outcome = made.map_err(lost)?;
     let delivered = outcome.delivered.item();
     match outcome.reason {
@@ -307,7 +306,8 @@ async fn one(
             let aside = next::aside(gateway, id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
-            let known = refusal::Known { catalog: &catalog, granted: &granted };
+            let home = &*gateway.options.home;
+            let known = refusal::Known { home, catalog: &catalog, granted: &granted };
             Err(Unserved::Refused(refusal::error(refused, aside, called, known)))
         }
         None => result::other(delivered).map(Value::Object).map_err(Unserved::ByServer),

@@ -4,7 +4,7 @@
 //! the model; and never in `structuredContent`, which must fit the tool's output schema. What
 //! a program needs of it stands in `_meta`.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, path::Path};
 
 use rmcp::{
     ErrorData,
@@ -18,7 +18,7 @@ use syscap::format::{
     manifest::EffectClass,
     reason::Reason,
 };
-use syscap::plain::plain;
+use syscap::{plain::plain, remedy::for_model};
 
 use crate::{catalog::Catalog, data, names};
 
@@ -120,6 +120,8 @@ pub(crate) struct Aside {
 /// What a client knows tools by.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
+    /// The home, which no model is told of.
+    pub(crate) home: &'a Path,
     pub(crate) catalog: &'a Catalog,
     /// What the session's token grants.
     pub(crate) granted: &'a BTreeSet<ToolId>,
@@ -164,6 +166,10 @@ fn parts(
 ) -> JsonObject {
     let part = |key: &&str| error.get(key).map(|part| ((*key).to_owned(), data::to_json(part)));
     let mut refusal: JsonObject = PARTS.iter().filter_map(part).collect();
+    // What a scope names may be the operator's; what was asked for the model knows.
+    if let Some(Value::String(allowed)) = refusal.get_mut("allowed") {
+        *allowed = for_model(known.home, allowed);
+    }
     if refusal.get("field").and_then(Value::as_str) == Some("tool_id") {
         if let Some(got) = refusal.get_mut("got") {
             *got = Value::from(called);
@@ -257,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_text_and_meta() {
-        let refused = Refused::new(Reason::OutOfScope).field("path").got("/etc").allowed("docs/");
+        let scope = "docs/, below machine/srv, not below machine/home/x";
+        let refused = Refused::new(Reason::OutOfScope).field("path").got("/etc").allowed(scope);
         let error = refused.error_object(ErrorKind::Refused);
         let parts = (Reason::OutOfScope, error.item(), Seq::new(7));
         let aside = Aside {
@@ -267,7 +274,7 @@ mod tests {
             ..Aside::default()
         };
         let (catalog, granted) = (Catalog::default(), BTreeSet::new());
-        let known = Known { catalog: &catalog, granted: &granted };
+        let known = Known { home: Path::new("/home/x"), catalog: &catalog, granted: &granted };
         let result = result(parts, aside, "x", known);
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content, None);
@@ -275,7 +282,8 @@ mod tests {
         assert_eq!(refusal["code"], 304);
         assert_eq!(refusal["reason"], "out_of_scope");
         assert_eq!(refusal["field"], "path");
-        assert_eq!(refusal["allowed"], "docs/");
+        // No model is told where the home is.
+        assert_eq!(refusal["allowed"], "docs/, below machine/srv");
         assert_eq!(refusal["retry"], "fix");
         assert_eq!(refusal["record"], 7);
         assert_eq!(refusal["class"], "external_write");
@@ -293,7 +301,7 @@ mod tests {
         let granted: BTreeSet<ToolId> =
             (0..40).map(|n| ToolId::new(&format!("family.do{n}")).unwrap()).collect();
         let (catalog, called) = (Catalog::default(), "family.do33x");
-        let known = Known { catalog: &catalog, granted: &granted };
+        let known = Known { home: Path::new("/home"), catalog: &catalog, granted: &granted };
         let refused = Refused::new(Reason::UnknownTool).field("tool_id").got("x");
         let error = refused.allowed("echo and 39 more").error_object(ErrorKind::Refused);
         let parts = (Reason::UnknownTool, error.item(), Seq::new(7));

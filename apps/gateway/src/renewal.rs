@@ -56,7 +56,7 @@ pub(crate) async fn go_on(gateway: &Arc<Gateway>, ended: &Arc<Open>, lack: &Lack
         }
         Ok(None) => false,
         Err(error) => {
-            say(&format!("no other token can be had: {error}"));
+            say(&format!("no other token can be had: {}", error.for_operator()));
             false
         }
     }
@@ -75,7 +75,7 @@ pub(crate) async fn ended(gateway: &Arc<Gateway>) -> Option<String> {
             Some(format!("the token {why}; an operator can issue it once more"))
         }
         Err(error) => {
-            say(&format!("how the token stands is not known: {error}"));
+            say(&format!("how the token stands is not known: {}", error.for_operator()));
             None
         }
     }

@@ -41,7 +41,7 @@ impl Requests {
         &self,
         id: &RequestId,
         cancel: &CancellationToken,
-    ) -> Result<RequestGuard<'_>, String> {
+    ) -> Result<RequestGuard<'_>, &'static str> {
         let done = CancellationToken::new();
         loop {
             let own = Twin { done: done.clone(), cancel: cancel.clone() };
@@ -50,7 +50,7 @@ impl Requests {
                 match requests.get(id) {
                     Some(other) => other.clone(),
                     None if requests.len() >= REQUESTS_MAX => {
-                        return Err(String::from("too many calls are out"));
+                        return Err("too many calls are out");
                     }
                     None => {
                         requests.insert(id.clone(), own);

@@ -20,7 +20,6 @@ use syscap::{
 };
 
 use super::{Hook, client::Client};
-use crate::exit::diagnose;
 
 /// What of the hook's own time is left for all that comes after a wait.
 const SPARE: Duration = Duration::from_secs(5);
@@ -60,12 +59,17 @@ pub(super) enum Taken {
 
 impl Hook {
     /// What comes of a use that waits, within what is left of the hook's own time.
-    pub(super) fn taken_up(&self, access: &Runtime, ask: Seq, since: Instant) -> Taken {
+    pub(super) fn taken_up(
+        &self,
+        access: &Runtime,
+        ask: Seq,
+        (since, notes): (Instant, &mut Vec<String>),
+    ) -> Taken {
         if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {
             let said = (Answer::Once, Means::ClientPrompt);
             match answer_in_client(&self.home, access, ask, said) {
                 Ok(_) => return Taken::ToTheClient,
-                Err(error) => diagnose(&format!("the client's prompt does not count: {error}")),
+                Err(error) => notes.push(format!("the client's prompt does not count: {error}")),
             }
         }
         let whole = self.patience.saturating_sub(SPARE);
@@ -77,7 +81,7 @@ impl Hook {
             Ok(Waited::Waiting) => Taken::Waits,
             Ok(_) => Taken::Answered,
             Err(error) => {
-                diagnose(&format!("how a use stands that waits is not known: {error}"));
+                notes.push(format!("how a use stands that waits is not known: {error}"));
                 Taken::Waits
             }
         }
@@ -86,12 +90,12 @@ impl Hook {
     /// Whether a person approved this very use: the approval that its intent uses up is for one
     /// call, and none by the client's own window, which is on record before it is shown. What can't
     /// be read is no approval.
-    pub(super) fn is_approved(&self, intent: Seq) -> bool {
+    pub(super) fn is_approved(&self, intent: Seq, notes: &mut Vec<String>) -> bool {
         let approval = match record(&self.home, intent) {
             Ok(Body::Intent(intent)) => intent.approval,
             Ok(_) => None,
             Err(error) => {
-                diagnose(&format!("who approved a use is not known: {error}"));
+                notes.push(format!("who approved a use is not known: {error}"));
                 None
             }
         };

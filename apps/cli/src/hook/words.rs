@@ -12,14 +12,11 @@ use syscap::{
         reason::Reason,
         time::UnixMillis,
     },
-    remedy::Remedy,
+    remedy::{Remedy, for_model},
     syscalls::marks::Mark,
 };
 
-use super::{
-    model,
-    unclear::{self, Unclear},
-};
+use super::unclear::{self, Unclear};
 
 /// What a use was held against.
 pub(super) struct Against<'a> {
@@ -48,7 +45,7 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
         if let Some(value) = error.get(key) {
             let value = value.as_text().map_or_else(|| json::from_data(value), str::to_owned);
             // What was asked for the model knows.
-            let value = if key == "allowed" { model::told(against.home, &value) } else { value };
+            let value = if key == "allowed" { for_model(against.home, &value) } else { value };
             text.push_str(&format!(" {key}: {}.", value.trim_end_matches('.')));
         }
     }

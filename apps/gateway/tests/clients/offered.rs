@@ -5,22 +5,25 @@ use serde_json::json;
 use crate::{
     files,
     home::{Home, said},
-    parts::Parts,
+    parts::{Parts, text},
 };
 
-/// A list that lacks a tool names the command that grants it; a shell runs that as it stands, the
-/// client is told, and the tool is there.
+/// Standard error has the command that grants what a list lacks; a shell runs that as it stands,
+/// the client is told, and the tool is there. The list itself has no command.
 #[test]
-fn a_tool_that_is_missing_is_there_after_the_command_that_is_named() {
+fn missing_tool_is_there_after_the_printed_command() {
     let Some(parts) = Parts::find() else { return };
     let home = Home::new(parts);
     let server = files::docs(&home);
     home.meet(&server);
     home.issue("worker", &["docs.list_allowed_directories"], None);
-    let line = home.gateway("worker", None, &server);
+    let stderr = home.path("stderr");
+    let mut line: Vec<String> = ["sh", "-c", r#"exec "$@" 2>>"$0""#].map(String::from).into();
+    line.push(text(&stderr));
+    line.extend(home.gateway("worker", None, &server));
     let syscap = parts.syscap.to_str().unwrap();
     let steps = [
-        json!({"do": "follow", "syscap": syscap}).to_string(),
+        json!({"do": "follow", "syscap": syscap, "stderr": text(&stderr)}).to_string(),
         json!({"do": "call", "name": "list_directory", "args": {"path": home.path("docs")}})
             .to_string(),
     ];
@@ -31,6 +34,7 @@ fn a_tool_that_is_missing_is_there_after_the_command_that_is_named() {
     let after = followed["after"].as_array().unwrap();
     assert!(after.contains(&json!("list_directory")), "{followed}");
     assert_eq!(followed["told"]["in_all"].as_u64().unwrap() + 1, after.len() as u64);
+    assert!(!followed["told"].to_string().contains("syscap "), "{followed}");
     assert!(followed["meta"].get("dev.syscap/missing").is_none(), "{followed}");
     assert_ne!(answers[1]["isError"], true, "{}", said(&answers[1]));
     home.verify();

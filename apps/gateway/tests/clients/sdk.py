@@ -56,12 +56,14 @@ class Driver:
         result = await self.client.list_tools(cache_mode="bypass")
         return {"tools": [plain(tool) for tool in result.tools]}
 
-    async def follow(self, syscap, seconds=30):
-        """Runs the command that the list names for tools that are missing, as an operator would,
-        and waits until the client is told that its list changed."""
+    async def follow(self, syscap, stderr, seconds=30):
+        """Runs the command that the gateway prints for tools that are missing, as an operator
+        would, and waits until the client is told that its list changed."""
         before = plain(await self.client.list_tools(cache_mode="bypass"))
         told = before["_meta"]["dev.syscap/missing"]
-        command = f'syscap() {{ "{syscap}" "$@"; }}; {told["next"][0]}'
+        mark, printed = "that is shown after: ", await anyio.Path(stderr).read_text()
+        line = next(line for line in printed.splitlines() if mark in line)
+        command = f'syscap() {{ "{syscap}" "$@"; }}; {line.split(mark, 1)[1]}'
         heard = self.changed
         await anyio.run_process(["sh", "-c", command])
         with anyio.fail_after(seconds):

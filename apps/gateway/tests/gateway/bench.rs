@@ -32,6 +32,9 @@ pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// What a client must say of itself on every request of the newer wire.
 pub(crate) const NEW: &str = "2026-07-28";
 
+/// Digits of a token's id.
+const TOKEN_DIGITS: usize = 64;
+
 /// A home, and a folder that a server writes into.
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
@@ -142,6 +145,7 @@ impl Bench {
 /// A gateway's process and its client.
 pub(crate) struct GatewayProcess {
     child: Child,
+    home: String,
     pub(crate) stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     /// Whether nothing is read of it.
@@ -194,6 +198,7 @@ impl GatewayProcess {
         let stdin = child.stdin.take();
         Self {
             child,
+            home: home.display().to_string(),
             stdin,
             lines,
             paused,
@@ -241,6 +246,17 @@ impl GatewayProcess {
     /// What it has said to the operator.
     pub(crate) fn said(&self) -> String {
         self.said.lock().unwrap().clone()
+    }
+
+    /// The words of the last line of what it said that names this command, as a shell reads them.
+    pub(crate) fn command(&self, command: &str) -> Vec<String> {
+        let said = self.said_with(command);
+        let line = said.lines().rfind(|line| line.contains(command)).unwrap();
+        let (_, rest) = line.split_once(command).unwrap();
+        let script = format!("printf '%s\\n' {command}{rest}");
+        let printed = Command::new("sh").arg("-c").arg(script).output().unwrap();
+        assert!(printed.status.success(), "{line}");
+        String::from_utf8(printed.stdout).unwrap().lines().map(String::from).collect()
     }
 
     /// All that it has said, once this is among it.
@@ -348,12 +364,23 @@ impl GatewayProcess {
             Err(RecvTimeoutError::Timeout) => return None,
             Err(RecvTimeoutError::Disconnected) => panic!("the gateway has ended"),
         };
+        self.expect_fit_for_a_model(&line);
         let message: Value = serde_json::from_str(&line).unwrap();
         match (message.get("method"), message.get("id")) {
             (None, Some(id)) => drop(self.answers.insert(id.to_string(), message)),
             _ => self.unasked.push(message),
         }
         Some(())
+    }
+
+    /// A client may give its model all that it is told: no path of the home, no token id, and no
+    /// command but the one that approves a call.
+    fn expect_fit_for_a_model(&self, line: &str) {
+        assert!(!line.contains(&self.home), "the home: {line}");
+        let mut words = line.split(|c: char| !c.is_ascii_hexdigit());
+        assert!(words.all(|word| word.len() != TOKEN_DIGITS), "an id: {line}");
+        let approves = line.matches("syscap approvals approve ").count();
+        assert_eq!(line.matches("syscap ").count(), approves, "a command: {line}");
     }
 
     /// Whether an answer to that id has come, after a while.

@@ -147,8 +147,8 @@ fn it_does_not_begin_by_what_has_ended() {
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "raw", "version": "1"}});
         let begun = gateway.request("initialize", params);
-        let said = begun["error"]["message"].as_str().unwrap();
-        assert!(said.contains(wanted), "{said}");
+        assert!(begun["error"]["message"].is_string(), "{begun}");
+        gateway.said_with(wanted);
         assert!(!gateway.wait().success());
     };
     fails(&[too_long, "agent=other", "limit=wall_us:3600000000"], "--timeout");
@@ -229,47 +229,5 @@ fn what_is_one_too_many_names_those_that_wait() {
     let next = next(32);
     assert!(next.contains("nobody was asked") && !next.contains("elevated"), "{next}");
     gateway.said_with("syscap approvals list");
-    assert!(gateway.end().success());
-}
-
-/// Over all ways to be refused: no path of the home, no token, no command but the one that
-/// approves.
-#[test]
-fn model_is_told_neither_home_nor_token_nor_command() {
-    let bench = Bench::new();
-    let server = format!("server=odd:{}", bench.server("odd").display());
-    let mut gateway = bench.start(&[&server, "limit=calls:8"]).session();
-    let mut texts = Vec::new();
-    let methods = ["resources/list", "resources/read", "prompts/list", "prompts/get"];
-    let params = json!({"uri": "odd://any", "name": "any"});
-    for stop in ["", "frozen", "revoked"] {
-        let beside = Runtime::share(bench.home()).unwrap();
-        match stop {
-            "frozen" => drop(beside.freeze(&Freeze::all()).unwrap()),
-            "revoked" => drop(beside.revoke(tokens(&bench)[0].id).unwrap()),
-            _ => {}
-        }
-        beside.close().unwrap();
-        for n in 0..12 {
-            texts.push(gateway.call("echo", json!({ "n": n })).to_string());
-        }
-        texts.push(gateway.call("nothing", json!({})).to_string());
-        for method in methods {
-            texts.push(gateway.request(method, params.clone()).to_string());
-        }
-        let listed = gateway.request("tools/list", json!({}));
-        texts.push(listed["result"]["_meta"]["dev.syscap/token"].to_string());
-    }
-    let home = bench.home().display().to_string();
-    let reasons = ["asked", "over_budget", "frozen", "revoked", "unknown_tool"];
-    for reason in reasons {
-        assert!(texts.iter().any(|text| text.contains(reason)), "{reason}: {texts:?}");
-    }
-    for text in &texts {
-        assert!(!text.contains(&home), "{text}");
-        assert!(tokens(&bench).iter().all(|one| !text.contains(&one.id.to_string())), "{text}");
-        let approves = text.matches("syscap approvals approve ").count();
-        assert_eq!(text.matches("syscap ").count(), approves, "{text}");
-    }
     assert!(gateway.end().success());
 }

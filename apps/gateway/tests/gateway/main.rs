@@ -19,6 +19,7 @@ mod pins;
 mod questions;
 mod several;
 mod starting;
+mod told;
 mod twins;
 mod waits;
 mod wires;

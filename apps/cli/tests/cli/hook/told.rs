@@ -1,6 +1,6 @@
 //! What a refusal tells the model, and the command that it tells the operator.
 
-use std::{collections::BTreeSet, fs, process::Stdio};
+use std::{collections::BTreeSet, fs, io::Write, process::Stdio};
 
 use serde_json::{Value, json};
 
@@ -41,6 +41,21 @@ impl Odd {
 
     fn hook(&self, client: &str, event: &Value) -> Run {
         run_with(self.args(client), event.to_string().as_bytes())
+    }
+
+    /// With a standard output on which nothing can be written.
+    fn unprinted(&self, event: &Value) -> Run {
+        let mut child = syscap()
+            .args(self.args("claude-code"))
+            .stdin(Stdio::piped())
+            .stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+        let ran = Run::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        ran
     }
 
     fn tokens(&self) -> Vec<Value> {
@@ -189,6 +204,8 @@ fn model_is_told_neither_home_nor_token_nor_command() {
     {
         take(odd.hook("claude-code", &used(&format!("a{n}"), tool, input)));
     }
+    // A refusal that can't be printed is one by exit code 2.
+    take(odd.unprinted(&used("a99", "Read", file("/x"))));
     let shell = json!({ "command": "frobnicate" });
     take(odd.hook("gemini-cli", &gemini("BeforeTool", "run_shell_command", shell)));
     run(["policy", "set", &odd.home, "preset:coder"]);
@@ -206,8 +223,11 @@ fn model_is_told_neither_home_nor_token_nor_command() {
     let named = [&odd.args("claude-code")[..], &["--token", &tokens[0]]].concat();
     take(run_with(named, used("b4", "Read", file("/x")).to_string().as_bytes()));
     // One that is no home any more.
-    fs::remove_file(format!("{}/home.db", odd.home)).unwrap();
-    take(odd.hook("claude-code", &used("b5", "Read", file(&inside))));
+    let database = format!("{}/home.db", odd.home);
+    fs::write(&database, "no database").unwrap();
+    take(odd.hook("claude-code", &used("b6", "Read", file(&inside))));
+    fs::remove_file(&database).unwrap();
+    take(odd.hook("claude-code", &used("b7", "Read", file(&inside))));
     assert!(texts.len() >= 18 && texts.iter().all(|text| !text.is_empty()), "{texts:?}");
     let mut approved = 0;
     for text in &texts {
