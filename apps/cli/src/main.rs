@@ -49,7 +49,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use syscap::format::control::FreezeChange;
 
-use crate::output::{Form, Out, plain};
+use crate::{
+    exit::Exit,
+    output::{Form, Out, plain},
+};
 
 /// A capability kernel for AI agents' tools.
 #[derive(Debug, Parser)]
@@ -179,9 +182,11 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(&mut out),
     };
     let flushed = out.flush();
-    let exit = match ended.and_then(|exit| flushed.map(|()| exit)) {
-        Ok(exit) => exit,
-        Err(failure) => {
+    let exit = match (ended, flushed) {
+        // Its client takes any other code for no objection, whatever can't be printed.
+        (Ok(Exit::Blocked), _) => Exit::Blocked,
+        (Ok(exit), Ok(())) => exit,
+        (Err(failure), _) | (Ok(_), Err(failure)) => {
             failure.report();
             lane::explain(&failure);
             failure.exit()

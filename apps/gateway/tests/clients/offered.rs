@@ -8,8 +8,8 @@ use crate::{
     parts::{Parts, text},
 };
 
-/// Standard error has the command that grants what a list lacks; a shell runs that as it stands,
-/// the client is told, and the tool is there. The list itself has no command.
+/// Standard error has the command that shows what would grant what a list lacks. Without its last
+/// word a shell runs it, the client is told, and the tool is there. The list has no command.
 #[test]
 fn missing_tool_is_there_after_the_printed_command() {
     let Some(parts) = Parts::find() else { return };

@@ -58,7 +58,8 @@ class Driver:
 
     async def follow(self, syscap, stderr, seconds=30):
         """Runs the command that the gateway prints for tools that are missing, as an operator
-        would, and waits until the client is told that its list changed."""
+        would: as printed it shows what it would grant, without its last word it grants that.
+        Waits until the client is told that its list changed."""
         before = plain(await self.client.list_tools(cache_mode="bypass"))
         told = before["_meta"]["dev.syscap/missing"]
         mark, printed = "that is shown after: ", await anyio.Path(stderr).read_text()
@@ -66,6 +67,7 @@ class Driver:
         command = f'syscap() {{ "{syscap}" "$@"; }}; {line.split(mark, 1)[1]}'
         heard = self.changed
         await anyio.run_process(["sh", "-c", command])
+        await anyio.run_process(["sh", "-c", command.removesuffix(" --dry-run")])
         with anyio.fail_after(seconds):
             while self.changed == heard:
                 await anyio.sleep(0.05)
