@@ -157,18 +157,10 @@ fn printed_commands_keep_the_grant() {
     run_printed(&run_9);
     assert!(denied(run_9).contains("tool_changed ("));
     assert_eq!((odd.tokens().len(), odd.grant(&token)), (1, before.clone()));
-    // A tool that is not granted is granted, alone.
+    // What would grant a tool is shown as printed, and grants nothing.
     let said = refused(10, "mcp__evil__read", json!({}));
     assert!(said.contains("not_granted ("), "{said}");
-    let after = odd.tokens();
-    assert_eq!(after.len(), 2);
-    let new = after.iter().find(|one| one["token_id"] != *token).unwrap();
-    let more = odd.grant(new["token_id"].as_str().unwrap());
-    let more: Vec<&String> = more.difference(&before).collect();
-    assert!(
-        more.len() <= 2 && more.iter().any(|line| line.contains("mcp__evil__read")),
-        "{more:?}"
-    );
+    assert_eq!((odd.tokens().len(), odd.grant(&token)), (1, before));
 }
 
 /// Over all ways to be refused: no path of the home, no token, no command but the one that
