@@ -135,20 +135,18 @@ fn scoped(got: &str) -> Option<String> {
 /// Digits of a token's id, and of any other hash.
 const HASH_DIGITS: usize = 64;
 
-/// A text without what is the operator's: the path of the home, ids of tokens, and clauses with a
-/// command. For what the kernel says of a call; what no rule can take apart is not to be told.
+/// A text without what is the operator's: the absolute path of the home, ids of tokens, and clauses
+/// with a command. A text that names the home by a relative path keeps that path.
 #[must_use]
 pub fn for_model(home: &Path, text: &str) -> String {
     let absolute = std::path::absolute(home).unwrap_or_else(|_| home.to_path_buf());
     let real = home.canonicalize().unwrap_or_else(|_| absolute.clone());
     let mut told = text.to_owned();
-    for path in [real.as_path(), &absolute, home] {
+    for path in [real, absolute] {
         let path = path.to_string_lossy();
-        if !path.is_empty() {
-            // A scope with a rule for the home says so.
-            told = told.replace(&format!(", not below {MACHINE_ROOT}{path}"), "");
-            told = told.replace(&*path, "the home");
-        }
+        // A scope with a rule for the home says so.
+        told = told.replace(&format!(", not below {MACHINE_ROOT}{path}"), "");
+        told = told.replace(&*path, "the home");
     }
     let clauses = told.split(';').filter(|clause| !clause.contains("syscap "));
     let clauses: Vec<String> = clauses.map(without_hashes).collect();
@@ -203,5 +201,7 @@ mod tests {
         let allowed = "below machine/srv, not below machine/srv/a b";
         assert_eq!(for_model(Path::new("/srv/a b"), allowed), "below machine/srv");
         assert_eq!(for_model(Path::new("/x"), "run `syscap init`"), "an operator can see why");
+        // A word of a sentence is no path.
+        assert_eq!(for_model(Path::new("home"), "the home is held"), "the home is held");
     }
 }

@@ -35,7 +35,7 @@ use syscap::{
     format::envelope::ToolResult,
     format::{
         cbor::{Canonical, Item, MapBuilder},
-        id::{AgentId, Seq, TokenId},
+        id::{AgentId, Seq, TokenId, ToolId},
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
@@ -138,7 +138,9 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    pub(crate) fn run(self, out: &mut Out) -> Ended {
+    pub(crate) fn run(mut self, out: &mut Out) -> Ended {
+        // Errors name it as it is given: `for_model` finds an absolute path.
+        self.home = std::path::absolute(&self.home).unwrap_or(self.home);
         if self.setup {
             return self.set_up(out);
         }
@@ -177,9 +179,8 @@ impl Hook {
         match event.phase {
             Phase::Before => {
                 let mut notes = Vec::new();
-                let answered = self.before(&event, (since, &mut notes), out);
-                match answered {
-                    // Of this exit code a client shows its model nothing of standard error.
+                match self.before(&event, since, &mut notes, out) {
+                    // A client gives its model what stands on standard error for exit code 2 alone.
                     Ok(exit) => {
                         notes.iter().for_each(|note| diagnose(note));
                         exit
@@ -254,7 +255,8 @@ impl Hook {
     fn before(
         &self,
         event: &Event,
-        (since, notes): (Instant, &mut Vec<String>),
+        since: Instant,
+        notes: &mut Vec<String>,
         out: &mut Out,
     ) -> Result<Exit, String> {
         let mut used = self.used(event)?;
@@ -282,7 +284,7 @@ impl Hook {
         // What is over asks anew: then it is waited for that, by a question that is another.
         while let Some(ask) = begun.as_ref().and_then(asked).filter(|ask| before != Some(*ask)) {
             before = Some(ask);
-            taken = self.taken_up(&access, ask, (since, notes));
+            taken = self.taken_up(&access, ask, since, notes);
             if taken == Taken::Waits {
                 break;
             }
@@ -349,8 +351,7 @@ impl Hook {
             }
             _ => words::remedy(tool, token, answer).and_then(|remedy| remedy.command(&self.home)),
         };
-        let note = command.filter(|command| !command.is_empty());
-        let note = note.map(|command| format!("{tool}: an operator goes on with: {command}"));
+        let note = command.map(|command| goes_on(tool, &command));
         Ok((self.client.denied(&words::refusal(&against, answer)), note))
     }
 
@@ -364,8 +365,7 @@ impl Hook {
         let (tool, reason) = (&used.tool, Reason::Expired);
         let (got, ask, intent) = (None, None, None);
         let remedy = Remedy { reason, tool: Some(tool), token: Some(token), got, ask, intent };
-        let note = remedy.command(&self.home);
-        let note = note.map(|command| format!("{tool}: an operator goes on with: {command}"));
+        let note = remedy.command(&self.home).map(|command| goes_on(tool, &command));
         let at = tokens::expiry(access, token)?;
         Ok((self.client.denied(&words::expired(tool, at)), note))
     }
@@ -471,6 +471,11 @@ fn strays(event: &Event, access: &Runtime, used: &ToolUse) -> Option<&'static st
     stated
         .is_none_or(|stated| !stated.arguments.is_empty())
         .then_some("looks outside of the folder that it is given")
+}
+
+/// What the operator is told of a refused use.
+fn goes_on(tool: &ToolId, command: &str) -> String {
+    format!("{tool}: an operator goes on with: {command}")
 }
 
 /// The question by which a use waits.

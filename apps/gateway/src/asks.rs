@@ -88,7 +88,7 @@ pub(crate) async fn ask(
     let (flight, key) = (Flight::question(able, cancel), format!("{}:a{}", gateway.run, random()));
     let outcome = calls::make(gateway, (id.as_str(), &params(request)), Arc::new(flight), &key)
         .await
-        .map_err(|none| ErrorData::internal_error(none.told(), None))?;
+        .map_err(|none| ErrorData::internal_error(none.tell(), None))?;
     if let Some(reason) = outcome.reason {
         let aside = next::aside(gateway, id.as_str(), (&outcome, &key)).await;
         let next = aside.next.unwrap_or_default();

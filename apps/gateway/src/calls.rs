@@ -120,9 +120,9 @@ async fn refused(
 /// known, and what to do about it.
 fn unanswered(gateway: &Gateway, none: &NoAnswer) -> CallToolResult {
     match none {
-        NoAnswer::NotMade(why) => refusal::not_made(why.told()),
+        NoAnswer::NotMade(why) => refusal::not_made(why.tell()),
         NoAnswer::Unknown(why, intent) => {
-            refusal::unknown(why.told(), *intent, &next::unknown(gateway, *intent))
+            refusal::unknown(why.tell(), *intent, &next::unknown(gateway, *intent))
         }
     }
 }

@@ -29,7 +29,7 @@ use syscap::{
 
 use crate::{
     home_session::HomeSession,
-    kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached, unreached},
+    kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached},
     options::{Options, People},
     say::say,
 };
@@ -115,27 +115,27 @@ impl Kernelside for HomeKernel {
         tools: Vec<Manifest>,
         provider: Arc<dyn Provider>,
     ) -> Result<Vec<Offer>, Unreached> {
-        provide(&self.runtime, tools, &provider).map_err(unreached)
+        provide(&self.runtime, tools, &provider).map_err(Unreached::from)
     }
 
     fn withdraw(&self, tools: &[ToolId]) -> Result<(), Unreached> {
-        self.runtime.withdraw(tools).map_err(unreached)
+        self.runtime.withdraw(tools).map_err(Unreached::from)
     }
 
     fn accept(&self, tools: &[(ToolId, ObjectId)]) -> Result<Accepted, Unreached> {
         match self.runtime.accept_as(tools) {
             Ok(_) => Ok(Accepted::Recorded),
             Err(Error::Signer(_)) => Ok(Accepted::Waits),
-            Err(error) => Err(unreached(error)),
+            Err(error) => Err(Unreached::from(error)),
         }
     }
 
     fn built_in(&self) -> Result<Vec<Manifest>, Unreached> {
-        self.runtime.manifests(Whose::Holders).map_err(unreached)
+        self.runtime.manifests(Whose::Holders).map_err(Unreached::from)
     }
 
     fn recorded(&self) -> Result<Vec<Manifest>, Unreached> {
-        self.runtime.manifests(Whose::All).map_err(unreached)
+        self.runtime.manifests(Whose::All).map_err(Unreached::from)
     }
 
     fn open_session(&self, tools: &[ToolId]) -> Result<Arc<dyn KernelSession>, Unreached> {
@@ -185,21 +185,21 @@ impl Kernelside for HomeKernel {
         if meant.is_empty() || !goes_on || !self.is_newest(&view, before) {
             return Ok(None);
         }
-        let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
-        let grant = log.grant_like(from).map_err(unreached)?;
+        let log = syscap::Options::new().inspect(&self.options.home)?;
+        let grant = log.grant_like(from)?;
         drop(log);
         // No longer and no more than what there is left.
         let left = before.expires.since(view.now).saturating_sub(ISSUED_WITHIN_MS);
         let life = Duration::from_millis(left);
         let grant = grant.tools(&meant).budget(left_of(before)).expires_in(life);
-        let id = self.runtime.issue(grant).map_err(unreached)?;
+        let id = self.runtime.issue(grant)?;
         self.is_issued(from, id);
         say(&format!("ISSUED {id} in the place of {from}, with {} besides", meant.join(", ")));
         self.session(self.known(id)?).map(Some)
     }
 
     fn stamp(&self) -> Result<Stamp, Unreached> {
-        self.runtime.stamp().map_err(unreached)
+        self.runtime.stamp().map_err(Unreached::from)
     }
 
     fn go_on(
@@ -239,7 +239,7 @@ impl Kernelside for HomeKernel {
     }
 
     fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached> {
-        let view = self.runtime.view().map_err(unreached)?;
+        let view = self.runtime.view()?;
         let reason = match view.token(token) {
             Some(token) if is_frozen(&view, &token.agent) => Some(Reason::Frozen),
             Some(token) if token.revoked => Some(Reason::Revoked),
@@ -253,17 +253,18 @@ impl Kernelside for HomeKernel {
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached> {
         // Nobody is asked whose answer could not be signed.
         let keys = syscap::Home::at(&self.options.home).keys();
-        if syscap::FileKeys::open(&keys).map_err(unreached)?.needs_person(Role::Approver) {
+        if syscap::FileKeys::open(&keys)?.needs_person(Role::Approver) {
             return Ok(None);
         }
-        let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
-        let found = log.waiting().map_err(unreached)?.into_iter().find(|call| call.ask == ask);
+        let log = syscap::Options::new().inspect(&self.options.home)?;
+        let found = log.waiting()?.into_iter().find(|call| call.ask == ask);
         Ok(found.filter(|call| call.means.contains(&Means::Elicitation)).and_then(shown))
     }
 
     fn answer(&self, ask: Seq, answer: Answer) -> Result<(), Unreached> {
         let said = (answer, Means::Elicitation);
-        answer_in_client(&self.options.home, &self.runtime, ask, said).map(drop).map_err(unreached)
+        answer_in_client(&self.options.home, &self.runtime, ask, said)?;
+        Ok(())
     }
 
     fn home(&self) -> String {
@@ -381,14 +382,14 @@ fn newer<'v>(view: &'v View, ended: &TokenInfo, lacks: &Lacks<'_>) -> Option<&'v
 impl HomeKernel {
     fn session(&self, token: TokenInfo) -> Result<Arc<dyn KernelSession>, Unreached> {
         let agent = self.options.agent.as_str();
-        let session = self.runtime.session(agent, token.id).map_err(unreached)?;
+        let session = self.runtime.session(agent, token.id)?;
         let since = *self.since.get_or_init(|| session.number());
         Ok(Arc::new(HomeSession::new(session, token, &self.options.home, since)))
     }
 
     /// What there is at present, of this agent's tokens and sessions all that can be shown.
     fn view(&self, token: Option<TokenId>) -> Result<View, Unreached> {
-        self.runtime.view_of(&self.options.agent, token).map_err(unreached)
+        self.runtime.view_of(&self.options.agent, token).map_err(Unreached::from)
     }
 
     /// Whether no token of the agent was issued after that one.
@@ -431,10 +432,9 @@ impl HomeKernel {
 
     fn known(&self, token: TokenId) -> Result<TokenInfo, Unreached> {
         let view = self.view(Some(token))?;
+        let none = || format!("there is no token {token} here");
         let known = view.token(token).cloned();
-        known.ok_or_else(|| {
-            Unreached::of("there is no such token", format!("there is no token {token} here"))
-        })
+        known.ok_or_else(|| Unreached::of("there is no such token", none()))
     }
 
     /// The command that issues a token once more.
@@ -538,10 +538,10 @@ impl HomeKernel {
     }
 
     fn issue_again(&self, token: TokenId) -> Result<TokenId, Unreached> {
-        let log = syscap::Options::new().inspect(&self.options.home).map_err(unreached)?;
-        let grant = log.grant_like(token).map_err(unreached)?;
+        let log = syscap::Options::new().inspect(&self.options.home)?;
+        let grant = log.grant_like(token)?;
         drop(log);
-        self.runtime.issue(grant).map_err(unreached)
+        self.runtime.issue(grant).map_err(Unreached::from)
     }
 
     fn issue(
@@ -569,7 +569,7 @@ impl HomeKernel {
         self.fits_timeout(budget.amounts())?;
         let grant = grant.tools(granted).budget(budget).expires_in(self.options.expires);
         let grant = grant.begins_with(label);
-        let token = self.runtime.issue(grant).map_err(unreached)?;
+        let token = self.runtime.issue(grant)?;
         say(&format!(
             "{agent} had no token: ISSUED {token} for {count} tools, for {} s and {} calls; \
              `syscap revoke` takes it back",

@@ -27,9 +27,7 @@ use syscap::{
     view::TokenInfo,
 };
 
-use crate::kernelside::{
-    CallOutcome, Done, Envelope, KernelSession, NoAnswer, Unreached, unreached,
-};
+use crate::kernelside::{CallOutcome, Done, Envelope, KernelSession, NoAnswer, Unreached};
 
 /// How often a call is sent: more holders than that do not go one after the other.
 const TRIES_MAX: u32 = 16;
@@ -113,7 +111,7 @@ impl HomeSession {
                 }
                 Err(error) => error,
             };
-            let (fate, error) = (Fate::of(&error), Unreached::from(&error));
+            let (fate, error) = (Fate::of(&error), Unreached::from(error));
             if fate == Fate::NotMade && lost.is_none() {
                 return Err(NoAnswer::NotMade(error));
             }
@@ -241,6 +239,6 @@ impl KernelSession for HomeSession {
     fn close(&self) -> Result<(), Unreached> {
         // Of the same session: calls may be out through it.
         let closed = self.session.by(self.session.source()).close();
-        closed.map_err(unreached)
+        closed.map_err(Unreached::from)
     }
 }

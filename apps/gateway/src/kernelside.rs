@@ -47,12 +47,18 @@ impl Unreached {
         &self.operator
     }
 
-    /// Tells the operator; what the client is told.
-    pub(crate) fn told(&self) -> &str {
+    /// Tells the operator, and gives what the client is told.
+    pub(crate) fn tell(&self) -> &str {
         if self.operator != self.client {
             say(&self.operator);
         }
         &self.client
+    }
+}
+
+impl From<Error> for Unreached {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
     }
 }
 
@@ -72,11 +78,6 @@ impl From<&Error> for Unreached {
         };
         Self::of(client, error.to_string())
     }
-}
-
-/// Why the kernel can't be reached, by its error.
-pub(crate) fn unreached(error: Error) -> Unreached {
-    Unreached::from(&error)
 }
 
 /// Whether what was accepted is on record.
@@ -206,15 +207,15 @@ pub(crate) enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// Tells the operator why; what the client is told.
-    pub(crate) fn told(&self) -> String {
+    /// Tells the operator why, and gives what the client is told.
+    pub(crate) fn tell(&self) -> String {
         match self {
-            Self::NotMade(why) => format!("it was not made, and nothing ran: {}", why.told()),
+            Self::NotMade(why) => format!("it was not made, and nothing ran: {}", why.tell()),
             Self::Unknown(why, Some(intent)) => {
-                let why = why.told();
+                let why = why.tell();
                 format!("what it did is not known: {why}; its intent is record {intent}")
             }
-            Self::Unknown(why, None) => format!("what it did is not known: {}", why.told()),
+            Self::Unknown(why, None) => format!("what it did is not known: {}", why.tell()),
         }
     }
 }

@@ -138,7 +138,8 @@ impl Options {
     #[must_use]
     pub fn new(home: PathBuf, agent: AgentId, servers: Vec<ServerCommand>) -> Self {
         Self {
-            home,
+            // What a client is told is searched for this path.
+            home: std::path::absolute(&home).unwrap_or(home),
             agent,
             token: None,
             expires: Duration::from_hours(12),

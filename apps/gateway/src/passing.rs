@@ -266,7 +266,7 @@ pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData
             };
             Err(refusal::stopped(reason, &next))
         }
-        Err(error) => Err(ErrorData::internal_error(error.told().to_owned(), None)),
+        Err(error) => Err(ErrorData::internal_error(error.tell().to_owned(), None)),
     }
 }
 
@@ -298,7 +298,7 @@ async fn one(
 ) -> Result<Value, Unserved> {
     let key = format!("{}-{part}", asked.key);
     let made = calls::make(gateway, (id, args), Arc::clone(&asked.flight), &key).await;
-    let lost = |none: NoAnswer| Unserved::Refused(ErrorData::internal_error(none.told(), None));
+    let lost = |none: NoAnswer| Unserved::Refused(ErrorData::internal_error(none.tell(), None));
     let outcome = made.map_err(lost)?;
     let delivered = outcome.delivered.item();
     match outcome.reason {

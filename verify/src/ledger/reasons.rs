@@ -65,7 +65,7 @@ impl Ledger {
         let asked = self.policy.is_some() || *reason == Reason::PolicyNotInForce;
         let named = *reason != Reason::UnknownSnapshot || call.state_snapshot_id.is_none();
         entry.expect(asked && named, Fault::Reason);
-        // That such a call had come as far is found elsewhere.
+        // Whether the call had come so far that it has this hash is checked with its form.
         if call.args_hash.is_some() {
             return entry.expect(is_of_arguments(*reason), Fault::Reason);
         }
@@ -200,8 +200,8 @@ const fn is_a_stop(reason: Reason) -> bool {
     )
 }
 
-/// Whether it may be given before the token was looked at: the envelope is no call, or another's.
-/// Of a key that another token used, and of what was put together from results, it is said later.
+/// Whether it may be given before the token was looked at: the envelope can't be read, or is not
+/// the session's. Later steps give some of these too, and no record tells which step did.
 const fn comes_first(reason: Reason) -> bool {
     reason.code() < 200
         || matches!(reason, Reason::BadProof | Reason::NotBound | Reason::PolicyNotInForce)

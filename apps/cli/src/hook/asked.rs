@@ -63,7 +63,8 @@ impl Hook {
         &self,
         access: &Runtime,
         ask: Seq,
-        (since, notes): (Instant, &mut Vec<String>),
+        since: Instant,
+        notes: &mut Vec<String>,
     ) -> Taken {
         if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {
             let said = (Answer::Once, Means::ClientPrompt);

@@ -93,8 +93,7 @@ impl Renew {
 The new token grants the same agent the same tools, roots, scopes and limits, with nothing used, for
 as long a life. Whoever goes on by it begins with what the open sessions of the old one have been
 given. A gateway that ran out goes on by it with its next call. The old one is left as it is.
-Commands that other commands print grant no more than the token does: where they would, --dry-run
-stands at their end.")]
+A command that a refusal prints ends in --dry-run where it would grant more than the token did.")]
 pub(crate) struct Reissue {
     /// The home.
     home: PathBuf,
@@ -121,7 +120,8 @@ pub(crate) struct Reissue {
     /// How long it lives: 90s, 15m, 1h, 7d.
     #[arg(long, value_name = "DURATION", value_parser = parse::life)]
     expires: Option<Duration>,
-    /// Issue nothing: show what the new token would grant that the old one does not.
+    /// Issue nothing: show which tools, scopes, limits and life the new token would have that the
+    /// old one did not.
     #[arg(long)]
     dry_run: bool,
 }
@@ -141,7 +141,7 @@ impl Reissue {
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
         if dry_run {
-            return added(&log, token, &grant, out);
+            return added(&log, token, Asked { grant, expires }, out);
         }
         let hand = signing::hand(&home, Role::Issuer)?;
         let id = runtime::with(&home, |access: &Runtime| {
@@ -153,11 +153,18 @@ impl Reissue {
     }
 }
 
-/// Prints what a grant permits beyond a token, a line for each tool and dimension.
-fn added(log: &Inspection, token: TokenId, grant: &Grant, out: &mut Out) -> Ended {
+/// What a token is to be issued for, and for how long where that is said.
+struct Asked {
+    grant: Grant,
+    expires: Option<Duration>,
+}
+
+/// Prints what a grant permits beyond a token: a line for each tool, scope and limit, and one for a
+/// longer life.
+fn added(log: &Inspection, token: TokenId, asked: Asked, out: &mut Out) -> Ended {
     let old = log.kernel().token(&token).ok_or(Failure::UnknownToken(token))?.body;
     // Nobody signs it: any key does.
-    let new = log.token(grant, old.issuer, || Ok(old.issuer))?;
+    let new = log.token(&asked.grant, old.issuer, || Ok(old.issuer))?;
     let mut more = Vec::new();
     for (tool, grant) in new.grants.iter() {
         let had = old.grants.get(tool);
@@ -170,6 +177,13 @@ fn added(log: &Inspection, token: TokenId, grant: &Grant, out: &mut Out) -> Ende
         });
         more.extend(scopes.map(|scope| (tool.as_str(), Some(scope))));
     }
+    let limits = Dimension::ALL.into_iter().filter_map(|dimension| {
+        let limit = new.budget.amounts().get(dimension);
+        (limit > old.budget.amounts().get(dimension)).then_some((dimension, limit))
+    });
+    let limits: Vec<(Dimension, u64)> = limits.collect();
+    let had = Duration::from_millis(old.expires.since(old.not_before));
+    let life = asked.expires.filter(|life| *life > had);
     for (tool, scope) in &more {
         let json = Object::new().shown("like", token).text("tool", tool);
         match scope {
@@ -180,9 +194,17 @@ fn added(log: &Inspection, token: TokenId, grant: &Grant, out: &mut Out) -> Ende
             )?,
         }
     }
+    for (dimension, limit) in &limits {
+        let json = Object::new().shown("like", token).text("budget", dimension.name());
+        out.both(&format!("+ {}={limit}", dimension.name()), json.uint("limit", *limit))?;
+    }
+    if let Some(life) = life {
+        let json = Object::new().shown("like", token).uint("life_s", life.as_secs());
+        out.both(&format!("+ life: {} s", life.as_secs()), json)?;
+    }
     out.flush()?;
-    match more.is_empty() {
-        true => tell("it would grant nothing more; nothing was issued"),
+    match more.is_empty() && limits.is_empty() && life.is_none() {
+        true => tell("nothing was issued; the new token would hold what the old one did at first"),
         false => tell("nothing was issued; the same command without --dry-run grants this"),
     }
     Ok(Exit::Done)

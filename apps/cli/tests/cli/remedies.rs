@@ -8,9 +8,10 @@ use std::{
 use serde_json::Value;
 use syscap::{
     format::{
+        budget::{Budget, Dimension},
         id::{Seq, TokenId, ToolId},
         reason::Reason,
-        token::Grants,
+        token::{Grants, TokenBody},
     },
     prelude::*,
     remedy::Remedy,
@@ -20,11 +21,32 @@ use crate::support::{Run, TestHome, reason, run};
 
 const READ: &str = r#"{"tool_id": "fs.read", "args": {"path": "workspace/a.txt"}}"#;
 
-/// What each token of a home grants, the oldest first, and of which policy it is.
-fn granted(home: &TestHome) -> Vec<(TokenId, Grants)> {
+/// What a token holds.
+#[derive(Debug, PartialEq, Eq)]
+struct Held {
+    grants: Grants,
+    budget: Budget,
+    life_ms: u64,
+}
+
+impl Held {
+    fn leq(&self, other: &Self) -> bool {
+        self.grants.leq(&other.grants)
+            && self.budget.leq(&other.budget)
+            && self.life_ms <= other.life_ms
+    }
+}
+
+/// What each token of a home holds, the oldest first.
+fn granted(home: &TestHome) -> Vec<(TokenId, Held)> {
     let log = Options::new().inspect(home.beside("home")).unwrap();
     let tokens = log.kernel().tokens();
-    tokens.map(|token| (token.id, token.body.grants.clone())).collect()
+    let held = tokens.map(|token| {
+        let TokenBody { grants, budget, expires, not_before, .. } = token.body;
+        let (grants, life_ms) = (grants.clone(), expires.since(*not_before));
+        (token.id, Held { grants, budget: *budget, life_ms })
+    });
+    held.collect()
 }
 
 /// What is in force beside tokens: a policy and tools.
@@ -45,13 +67,14 @@ fn pasted(command: &str) -> Run {
 }
 
 /// Runs a command, and says which tokens there are since; nothing else may have changed.
-fn issued(home: &TestHome, command: &str) -> (Run, Vec<Grants>) {
+fn issued(home: &TestHome, command: &str) -> (Run, Vec<Held>) {
     let (before, force) = (granted(home), in_force(home));
     let ran = pasted(command);
     assert_eq!(in_force(home), force, "{command}");
-    let after = granted(home);
-    assert_eq!(after[..before.len()], before[..], "{command}");
-    (ran, after[before.len()..].iter().map(|(_, grants)| grants.clone()).collect())
+    let mut after = granted(home);
+    let new = after.split_off(before.len());
+    assert_eq!(after, before, "{command}");
+    (ran, new.into_iter().map(|(_, held)| held).collect())
 }
 
 /// A home whose agent may read one root, with a call that was refused, one that waits and one that
@@ -98,7 +121,7 @@ fn printed_command_grants_no_more_than_before() {
     let (home, token, ask, intent) = used();
     let held = granted(&home).into_iter().find(|(id, _)| *id == token).unwrap().1;
     let tool = ToolId::new("fs.delete").unwrap();
-    assert!(held.get(&tool).is_none());
+    assert!(held.grants.get(&tool).is_none());
     let mut commands = Vec::new();
     for reason in Reason::ALL {
         for remedy in remedies(*reason, &tool, token, (ask, intent)) {
@@ -110,8 +133,8 @@ fn printed_command_grants_no_more_than_before() {
     let mut widening = 0;
     for command in &commands {
         let (ran, new) = issued(&home, command);
-        for grants in &new {
-            assert!(grants.leq(&held), "{command}: {grants:?}");
+        for new in &new {
+            assert!(new.leq(&held), "{command}: {new:?}");
         }
         let Some(grants_more) = command.strip_suffix(" --dry-run") else { continue };
         widening += 1;
@@ -146,6 +169,25 @@ fn command_of_a_refused_call_grants_no_more_than_before() {
         assert_eq!((ran.code, new.len()), (0, 1), "{grants_more}");
         assert!(held.leq(&new[0]) && !new[0].leq(&held), "{grants_more}");
     }
+}
+
+/// Limits and life are shown too, and a token like the old one is no more.
+#[test]
+fn dry_run_of_more_limits_and_life_shows_them_and_issues_nothing() {
+    let home = TestHome::new();
+    let token = home.token("a", &["--tool", "fs.read", "--expires", "1h"]);
+    let base = format!("syscap token reissue {} {token}", home.path());
+    let calls = granted(&home)[0].1.budget.amounts().get(Dimension::Calls);
+    let shown = |more: &str| {
+        let (ran, new) = issued(&home, &format!("{base} {more} --dry-run"));
+        assert_eq!((ran.code, new.len()), (0, 0), "{more}: {}", ran.err);
+        ran.out
+    };
+    assert_eq!(shown(""), "");
+    assert_eq!(shown(&format!("--budget calls={calls} --expires 30m")), "");
+    let more = calls.checked_add(1).unwrap();
+    let out = shown(&format!("--budget calls={more} --expires 2h"));
+    assert_eq!(out, format!("+ calls={more}\n+ life: 7200 s\n"));
 }
 
 fn record(answer: &Value) -> String {

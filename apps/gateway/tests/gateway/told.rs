@@ -144,7 +144,7 @@ fn client_is_told_neither_home_nor_token_nor_command() {
 
 /// The same of what a policy asks about, and of tokens that have ended.
 #[test]
-fn who_is_asked_and_what_has_ended_names_neither_home_nor_token_nor_command() {
+fn asked_call_and_ended_token_name_neither_home_nor_token_nor_command() {
     let (bench, mut told) = (Bench::new(), Told::default());
     let server = format!("server=odd:{}", bench.server("odd").display());
     let mut gateway = bench.start(&[&server, "class=irreversible=slow", "limit=calls:4"]).session();
