@@ -216,4 +216,3 @@ fn event_before_another_boot_halts_and_records_nothing() {
     assert_eq!(driver.kernel.halted(), Some(&Halt::NotBooted));
     assert_eq!(driver.store.all_records().len(), records);
 }
-
