@@ -228,7 +228,9 @@ impl Grant {
             .fold(budget, |budget, (dimension, limit)| budget.with(*dimension, *limit))
     }
 
-    /// Sets how long the token lives, from when it is issued; at most 90 days.
+    /// Sets how long the token lives, from when it is issued; at most 90 days. One that is signed
+    /// [beside the process that holds the home](crate::Inspection::token) begins a minute, and at
+    /// most a tenth of that time, before it is signed, and ends as much earlier.
     #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.life_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));

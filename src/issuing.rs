@@ -27,7 +27,8 @@ use crate::{Error, Grant, Inspection, SignerError, SystemClock, SystemEntropy};
 /// How long a token lives where that is not said.
 const LIFE_MS: u64 = 3_600_000;
 /// How far a token that is signed beside the holder begins before this machine's time: the kernel's
-/// may be a little behind it.
+/// may be a little behind it. It ends as much before the time that was asked for, so that its life
+/// is the one that was asked for; of a short one that is a tenth of it.
 const EARLIER_MS: u64 = 60_000;
 
 /// By whom, to whom and when.
@@ -36,7 +37,6 @@ pub(crate) struct Signing {
     pub(crate) holder: Option<PublicKey>,
     pub(crate) nonce: [u8; 16],
     pub(crate) begins: UnixMillis,
-    pub(crate) now: UnixMillis,
 }
 
 /// The body of a root, over the last record that is durable.
@@ -54,11 +54,11 @@ pub(crate) fn root(kernel: &Kernel, grant: &Grant, signing: &Signing) -> Result<
         depth: 0,
         depth_max: grant.levels,
         not_before: signing.begins,
-        expires: signing.now.plus(grant.life_ms().unwrap_or(LIFE_MS)),
+        expires: signing.begins.plus(life_ms(grant)),
         epoch: kernel.epoch(),
         grants,
         budget: grant.budget_or(Budget::standard()),
-        caveats: caveats(grant, signing.now),
+        caveats: caveats(grant, signing.begins),
         policy: None,
         flags: grant.flags,
         ext: TokenBody::ext_with(grant.label),
@@ -66,6 +66,10 @@ pub(crate) fn root(kernel: &Kernel, grant: &Grant, signing: &Signing) -> Result<
         head: kernel.durable(),
         renews: grant.renews,
     })
+}
+
+fn life_ms(grant: &Grant) -> u64 {
+    grant.life_ms().unwrap_or(LIFE_MS)
 }
 
 /// Grants under the tools' own ids: aliases resolved, unknown tools refused.
@@ -176,9 +180,8 @@ impl Inspection {
         let mut nonce = [0; 16];
         SystemEntropy.fill(&mut nonce)?;
         let (kernel, wall) = (self.kernel(), SystemClock.read().wall);
-        let now = wall.max(kernel.now());
-        let earlier = UnixMillis::new(wall.get().saturating_sub(EARLIER_MS));
-        let begins = earlier.max(kernel.now());
-        root(kernel, grant, &Signing { issuer, holder, nonce, begins, now })
+        let earlier = EARLIER_MS.min(life_ms(grant).div_euclid(10));
+        let begins = UnixMillis::new(wall.get().saturating_sub(earlier)).max(kernel.now());
+        root(kernel, grant, &Signing { issuer, holder, nonce, begins })
     }
 }

@@ -94,6 +94,9 @@ pub enum Halt {
     /// The host claimed durability for a record that the kernel did not write last.
     #[error("the store acknowledged another record than the kernel's")]
     ForeignStored,
+    /// The host brought an event before it booted the kernel. Nothing of it is on record.
+    #[error("the host brought an event before it booted the kernel: boot first")]
+    NotBooted,
     /// The signature library failed its known-answer test.
     #[error(transparent)]
     SelfTest(#[from] SignatureError),

@@ -60,8 +60,8 @@ impl Requests {
         self.insert(seq, Some(call), salt);
     }
 
-    /// The requests about that call, the oldest first.
-    pub(crate) fn about(&self, call: &SameCall) -> impl DoubleEndedIterator<Item = (Seq, &Salt)> {
+    /// The requests about that call.
+    pub(crate) fn about(&self, call: &SameCall) -> impl Iterator<Item = (Seq, &Salt)> {
         let found = self.by_call.get(call).into_iter().flatten();
         found.filter_map(|seq| Some((*seq, self.salts.get(seq)?)))
     }

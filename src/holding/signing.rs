@@ -55,7 +55,7 @@ impl Holding {
         let (issuer, nonce) = (self.signing_key(Role::Issuer)?, self.core.salts.bytes()?);
         let body = self.core.look(|kernel| {
             let now = kernel.now();
-            issuing::root(kernel, &grant, &Signing { issuer, holder, nonce, begins: now, now })
+            issuing::root(kernel, &grant, &Signing { issuer, holder, nonce, begins: now })
         })?;
         let (head, body) = (body.head, body.to_bytes());
         let signature = self.inner.signer.sign(Role::Issuer, &preimage(TOKEN_CONTEXT, &body))?;

@@ -148,7 +148,9 @@ impl<'k> Call<'_, Planned<'k>> {
         Ok(Answered { same, sets })
     }
 
-    /// The newest request about this very call that counts.
+    /// The request about this very call that counts: the one that was answered last, or else the
+    /// newest that waits. It may be so new that it is not durable yet: a call that is made twice at
+    /// once asks once.
     fn same(&self, requests: &Requests, context: &Context<'k>) -> Option<(Seq, &'k Ask)> {
         let (agent, resolved) = (&context.session.agent, &self.at.resolved);
         let tool = resolved.found.tool;
@@ -156,18 +158,21 @@ impl<'k> Call<'_, Planned<'k>> {
         let call = SameCall::of(agent, (&tool.manifest.tool, &tool.manifest_id), resolved.args());
         // Whom another policy named does not count for this one: those of now are asked.
         let of_level = |ask: &Ask| !ask.elevated || ask.is_of_level(state.policy);
-        let counts = |ask: &Ask| {
-            let denied = matches!(ask.standing, Standing::Denied(..));
-            denied || (of_level(ask) && ask.goes_on(state, token))
+        let counts = |ask: &Ask| match ask.standing {
+            Standing::Denied(..) => true,
+            // An approval that has ended is as none: a person is asked anew.
+            Standing::Granted(_, until) if context.now >= until => false,
+            Standing::Granted(..) | Standing::Pending(..) => {
+                of_level(ask) && ask.goes_on(state, token)
+            }
         };
-        let found = requests.about(&call).rev().filter(|(seq, _)| *seq <= context.durable);
-        let mut found = found.filter_map(|(seq, salt)| {
+        let found = requests.about(&call).filter_map(|(seq, salt)| {
             let ask = state.asks.get(seq, context.now)?;
             // The same words can name something else under another token.
             let fits = ask.is_others(state, token) && ask.shows(&self.at.demands, salt);
             (fits && counts(ask)).then_some((seq, ask))
         });
-        found.next()
+        found.max_by_key(|(seq, ask)| (ask.standing.answer(), *seq))
     }
 
     /// What was said to it.
@@ -181,10 +186,11 @@ impl<'k> Call<'_, Planned<'k>> {
             Some((of, entry)) if *of == seq => Ok(entry),
             _ => Err(WantsTexts(seq)),
         };
+        let is_durable = ask.standing.answer().is_some_and(|by| by <= context.durable);
         Ok(match &ask.standing {
             Standing::Pending(..) => Some(Said::Waits(seq)),
-            // One that has ended is as none: a person is asked anew.
-            Standing::Granted(_, until) if context.now >= *until => None,
+            // Before that the vault has no text of the answer.
+            _ if !is_durable => Some(Said::Waits(seq)),
             Standing::Granted(by, _) => {
                 let recorded = ask.preconditions.clone();
                 let conditions = match &recorded[..] {

@@ -70,7 +70,9 @@ pub enum Lost {
 
 /// What the host tells the kernel.
 pub enum Event {
-    /// The kernel starts on this home. Before this no call is admitted.
+    /// The kernel starts on this home. Before this it takes [`Event::Stored`] and [`Event::Room`];
+    /// any other event halts it, with [`Halt::NotBooted`](crate::halt::Halt::NotBooted), and
+    /// nothing is recorded.
     Boot {
         /// Whom to tell.
         ticket: Ticket,

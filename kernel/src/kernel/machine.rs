@@ -94,6 +94,12 @@ impl Kernel {
     }
 
     fn dispatch(&mut self, event: Event, reading: Reading) -> Result<(), Halt> {
+        // A log has no record between its genesis, or the end of another boot, and a boot.
+        if self.clock.is_none()
+            && !matches!(event, Event::Boot { .. } | Event::Stored(_) | Event::Room(_))
+        {
+            return Err(Halt::NotBooted);
+        }
         match event {
             Event::Boot { ticket, id, software, durability, probed } => {
                 self.boot(ticket, (id, software, durability), &probed, reading)

@@ -59,7 +59,10 @@ impl Kernel {
         if own {
             self.answer(seq, leaf, &fields, reply);
         } else {
-            self.answer_at_once(seq, leaf, &fields, reply);
+            // An answer that names a request waits for it: the request may be newer than the
+            // aggregate.
+            let after = if reason == Reason::Asked { self.state.head.seq } else { seq };
+            self.answer_after(after, (seq, leaf), &fields, reply);
         }
         Ok(())
     }
@@ -257,11 +260,17 @@ impl Kernel {
         self.append(BodyView::Refusals(&refusals)).map(|_| ())
     }
 
-    fn answer_at_once(&mut self, opened: Seq, leaf: Leaf, fields: &CallFields, reply: Reply) {
+    /// Answers a refusal that was only counted, once a record is durable.
+    fn answer_after(
+        &mut self,
+        after: Seq,
+        (opened, leaf): (Seq, Leaf),
+        fields: &CallFields,
+        reply: Reply,
+    ) {
         let ticket = reply.ticket;
-        let result = self.result(opened, leaf, fields, reply);
-        let result = Box::new(result);
-        self.when_durable(opened, Waiting::Reply(ticket, result));
+        let result = Box::new(self.result(opened, leaf, fields, reply));
+        self.when_durable(after, Waiting::Reply(ticket, result));
     }
 
     /// Lets an answer go as soon as a record that exists already is durable.

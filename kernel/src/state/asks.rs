@@ -55,6 +55,16 @@ pub(crate) enum Standing {
     Denied(Seq, Option<TextHash>),
 }
 
+impl Standing {
+    /// The record that answers; `None` while answers are needed.
+    pub(crate) const fn answer(&self) -> Option<Seq> {
+        match self {
+            Self::Pending(..) => None,
+            Self::Granted(by, _) | Self::Denied(by, _) => Some(*by),
+        }
+    }
+}
+
 /// Why an answer does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswerable {

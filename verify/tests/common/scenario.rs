@@ -20,7 +20,7 @@ use syscap_format::{
     vault::VaultText,
 };
 use syscap_kernel::{
-    kernel::{Event, Kernel, Lost, Submit},
+    kernel::{Event, Kernel, Lost, Submit, Ticket},
     store::Store,
 };
 
@@ -234,7 +234,7 @@ fn not_run<S: Store>(driver: &mut Driver<S>) {
 }
 
 /// Hands a call in and leaves its records where they are.
-fn submit<S: Store>(driver: &mut Driver<S>, session: Seq, json: &str) {
+pub(crate) fn submit<S: Store>(driver: &mut Driver<S>, session: Seq, json: &str) -> Ticket {
     let ticket = driver.ticket();
     let submit = Submit {
         proof: None,
@@ -246,6 +246,7 @@ fn submit<S: Store>(driver: &mut Driver<S>, session: Seq, json: &str) {
         salts: super::salts(ticket.0),
     };
     driver.kernel.handle(Event::Submit(submit), driver.reading);
+    ticket
 }
 
 fn revoke<S: Store>(driver: &mut Driver<S>, token: TokenId) {

@@ -1,0 +1,59 @@
+//! Tokens that are signed beside the process which holds the home live as long as was asked.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::time::Duration;
+
+use syscap::{
+    Inspection, SystemClock,
+    format::{
+        control::Role, limits::TOKEN_LIFE_MS_MAX, sign::PublicKey, time::UnixMillis,
+        token::TokenBody,
+    },
+    kernel::{ports::Clock, time::Reading},
+    prelude::*,
+};
+
+/// The machine's clock, an hour ago.
+struct HourAgo;
+
+impl Clock for HourAgo {
+    fn read(&self) -> Reading {
+        let Reading { wall, boottime_ms } = SystemClock.read();
+        Reading { wall: UnixMillis::new(wall.get().saturating_sub(3_600_000)), boottime_ms }
+    }
+}
+
+fn signed(log: &Inspection, grant: &Grant) -> TokenBody {
+    let roles = log.kernel().roles();
+    let issuer: PublicKey = roles.set(Role::Issuer).unwrap().keys().next().unwrap();
+    log.token(grant, issuer, || Ok(issuer)).unwrap()
+}
+
+fn life_ms(body: &TokenBody) -> u64 {
+    body.expires.since(body.not_before)
+}
+
+/// It once began a minute early and ended on time: a token that was issued again so lived a minute
+/// longer each time, and one for 90 days was refused.
+#[test]
+fn token_signed_beside_holder_lives_as_long_as_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    // The last record is older than a token begins early.
+    Options::new().clock(HourAgo).create(&home).unwrap().close().unwrap();
+    let log = Options::new().inspect(&home).unwrap();
+    for asked in [10_000, 90_000, 3_600_000, TOKEN_LIFE_MS_MAX] {
+        let life = Duration::from_millis(asked);
+        let mut grant = Grant::to("a").tools(["echo"]).expires_in(life);
+        for _ in 0..5 {
+            let body = signed(&log, &grant);
+            assert_eq!(life_ms(&body), asked);
+            let now = SystemClock.read().wall;
+            assert!(body.not_before <= now && now < body.expires, "{asked}");
+            grant = Grant::like(&body);
+        }
+        let within = Duration::from_millis(asked.checked_sub(1).unwrap());
+        let body = signed(&log, &grant.renew_within(within));
+        assert!(body.renew_by().is_some_and(|by| by < body.expires));
+    }
+}
