@@ -7,7 +7,7 @@
 //! exactly what was refused and ends in `--dry-run`: it shows what would be granted besides, and
 //! the same command without that last word grants it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use syscap_format::{
     id::{Seq, TokenId, ToolId},
@@ -135,25 +135,47 @@ fn scoped(got: &str) -> Option<String> {
 /// Digits of a token's id, and of any other hash.
 const HASH_DIGITS: usize = 64;
 
-/// A text without what is the operator's: the absolute path of the home, ids of tokens, and clauses
-/// with a command. A text that names the home by a relative path keeps that path.
+/// The names of a home's folder that no model is told. Finding them reads the file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HiddenHome {
+    /// The path without links, where the folder is there.
+    real: PathBuf,
+    absolute: PathBuf,
+}
+
+impl HiddenHome {
+    /// Finds the names of a home.
+    #[must_use]
+    pub fn of(home: &Path) -> Self {
+        let absolute = std::path::absolute(home).unwrap_or_else(|_| home.to_path_buf());
+        let real = home.canonicalize().unwrap_or_else(|_| absolute.clone());
+        Self { real, absolute }
+    }
+
+    /// A text without what is the operator's: the absolute path of the home, ids of tokens, and
+    /// clauses with a command. A text that names the home by a relative path keeps that path.
+    #[must_use]
+    pub fn for_model(&self, text: &str) -> String {
+        let mut told = text.to_owned();
+        for path in [&self.real, &self.absolute] {
+            let path = path.to_string_lossy();
+            // A scope with a rule for the home says so.
+            told = told.replace(&format!(", not below {MACHINE_ROOT}{path}"), "");
+            told = told.replace(&*path, "the home");
+        }
+        let clauses = told.split(';').filter(|clause| !clause.contains("syscap "));
+        let clauses: Vec<String> = clauses.map(without_hashes).collect();
+        match clauses.is_empty() {
+            true => "an operator can see why".to_owned(),
+            false => clauses.join(";"),
+        }
+    }
+}
+
+/// [`HiddenHome::for_model`], for one text.
 #[must_use]
 pub fn for_model(home: &Path, text: &str) -> String {
-    let absolute = std::path::absolute(home).unwrap_or_else(|_| home.to_path_buf());
-    let real = home.canonicalize().unwrap_or_else(|_| absolute.clone());
-    let mut told = text.to_owned();
-    for path in [real, absolute] {
-        let path = path.to_string_lossy();
-        // A scope with a rule for the home says so.
-        told = told.replace(&format!(", not below {MACHINE_ROOT}{path}"), "");
-        told = told.replace(&*path, "the home");
-    }
-    let clauses = told.split(';').filter(|clause| !clause.contains("syscap "));
-    let clauses: Vec<String> = clauses.map(without_hashes).collect();
-    match clauses.is_empty() {
-        true => "an operator can see why".to_owned(),
-        false => clauses.join(";"),
-    }
+    HiddenHome::of(home).for_model(text)
 }
 
 fn without_hashes(text: &str) -> String {

@@ -10,7 +10,7 @@ use crate::{
     keep,
     kernelside::blocking,
     news,
-    offer::{know_recorded, offer, rename},
+    offer::{offer, rename},
     options::ServerCommand,
     say::say,
     server::McpServer,
@@ -20,7 +20,7 @@ use crate::{
 const TOLD: Duration = Duration::from_millis(300);
 
 /// How long the first servers that run wait for the rest.
-const LATE: Duration = Duration::from_secs(5);
+pub(crate) const LATE: Duration = Duration::from_secs(5);
 
 /// Starts the servers, offers their tools and opens the session: once, when it is known what
 /// the client is able to do.
@@ -60,7 +60,6 @@ async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginnin
     let session = blocking(move || kernel.open_session(&ready)).await??;
     gateway.set_session(session);
     rename(gateway).await?;
-    know_recorded(gateway).await?;
     say_what_is_shown(gateway);
     news::take_up(gateway).await;
     gateway.opened.cancel();
@@ -110,8 +109,8 @@ fn go_on_without_the_late(gateway: &Gateway) -> Result<(), NoBeginning> {
     Ok(())
 }
 
-/// The command that shows what each tool is proposed to count as.
-fn review(gateway: &Gateway) -> String {
+/// The command that starts these servers and shows what each tool is proposed to count as.
+pub(crate) fn review(gateway: &Gateway, servers: &[ServerCommand]) -> String {
     let options = &gateway.options;
     let agent = options.agent.as_str();
     let mut command = format!("syscap mcp {} --agent {agent} --review", gateway.kernel.home());
@@ -119,7 +118,7 @@ fn review(gateway: &Gateway) -> String {
         let words: Vec<_> = server.command.iter().map(|word| shell_word(word)).collect();
         words.join(" ")
     };
-    match options.servers.as_slice() {
+    match servers {
         [one] => command.push_str(&format!(" --name {} -- {}", one.name, words(one))),
         several => several.iter().for_each(|server| {
             let named = format!("{}={}", server.name, words(server));
@@ -150,7 +149,7 @@ fn say_what_is_shown(gateway: &Gateway) {
         say(&format!(
             "{careful} of them count as external_write, which the policy may want to be asked \
              about; what else is proposed is shown, and put on record once you say so, by: {}",
-            review(gateway)
+            review(gateway, &gateway.options.servers)
         ));
     }
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use syscap::format::{
     cbor::{Canonical, MapBuilder},
     hash::object_id,
+    id::ToolId,
     limits::TRACE_BYTES_MAX,
     provenance::Source,
 };
@@ -27,7 +28,7 @@ use crate::{
     flight::{Flight, RetryInput},
     gateway::{Gateway, Open},
     kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached},
-    names, next, refusal, renewal, result,
+    names, next, refusal, renewal, result, starting,
     twins::Like,
 };
 
@@ -48,7 +49,8 @@ pub(crate) async fn call(
     let key = key(&gateway.run, &context.id);
     let (envelope, like) = envelope(gateway, &id, (&args, exact), &flight, &key);
     let is_built_in = gateway.catalog().is_built_in(&id);
-    let outcome = match send(gateway, (envelope, Some(like)), flight, &context.id).await {
+    let sent = Sent { tool: ToolId::new(&id), envelope, like: Some(like) };
+    let outcome = match send(gateway, sent, flight, &context.id).await {
         Ok(outcome) => outcome,
         Err(none) => return Ok(unanswered(gateway, &none).into()),
     };
@@ -58,8 +60,8 @@ pub(crate) async fn call(
             let aside = next::aside(gateway, &id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
-            let home = &*gateway.options.home;
-            let known = refusal::Known { home, catalog: &catalog, granted: &granted };
+            let known =
+                refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };
             Ok(refusal::result(refused, aside, &params.name, known).into())
         }
         None if is_built_in => Ok(result::built_in(delivered).into()),
@@ -102,13 +104,14 @@ async fn refused(
         None => map.item("tool_id", said(name).item()),
     };
     let flight = Arc::new(Flight::new(context, None));
-    match send(gateway, (Envelope::Canonical(map.finish()), None), flight, &context.id).await {
+    let sent = Sent { tool: None, envelope: Envelope::Canonical(map.finish()), like: None };
+    match send(gateway, sent, flight, &context.id).await {
         Ok(CallOutcome { reason: Some(reason), delivered, record, .. }) => {
             let (refused, name) = ((reason, delivered.item(), record), name.as_str());
             let name = name.unwrap_or_default();
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
-            let home = &*gateway.options.home;
-            let known = refusal::Known { home, catalog: &catalog, granted: &granted };
+            let known =
+                refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };
             refusal::result(refused, refusal::Aside::default(), name, known)
         }
         Ok(outcome) => result::built_in(outcome.delivered.item()),
@@ -206,14 +209,25 @@ pub(crate) fn key(run: &str, request: &RequestId) -> String {
     }
 }
 
+/// A call of a tool, as a client makes it.
+struct Sent {
+    /// The tool, where the call names one.
+    tool: Option<ToolId>,
+    envelope: Envelope,
+    like: Option<Like>,
+}
+
 async fn send(
     gateway: &Arc<Gateway>,
-    envelope: (Envelope, Option<Like>),
+    sent: Sent,
     flight: Arc<Flight>,
     id: &RequestId,
 ) -> Result<CallOutcome, NoAnswer> {
     let request = gateway.requests.enter(id, &flight.cancel).await.map_err(not_made)?;
-    let outcome = go(gateway, envelope, flight).await;
+    if let Some(tool) = &sent.tool {
+        starting::wait(gateway, tool, &flight.cancel).await;
+    }
+    let outcome = go(gateway, (sent.envelope, sent.like), flight).await;
     drop(request);
     outcome
 }

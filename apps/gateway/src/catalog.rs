@@ -17,7 +17,7 @@ use syscap::{
     provide::Standing,
 };
 
-use crate::{manifest::Definition, method::Method, names};
+use crate::{manifest::Definition, method::Method, names, starting::StartingTool};
 
 /// Most names that are known, of tools that are offered or were.
 const NAMES_MAX: usize = 4_096;
@@ -44,6 +44,7 @@ pub(crate) struct ServerTool {
 pub(crate) struct Catalog {
     offered: BTreeMap<ToolId, ServerTool>,
     built_in: BTreeMap<ToolId, Manifest>,
+    starting: BTreeMap<ToolId, StartingTool>,
     ids: BTreeMap<String, ToolId>,
     names: BTreeMap<ToolId, String>,
 }
@@ -89,19 +90,30 @@ impl Catalog {
         let names = ids.iter().map(|(name, id)| (id.clone(), name.clone())).collect();
         let built_in =
             built_in.into_iter().map(|manifest| (manifest.tool.clone(), manifest)).collect();
-        Self { offered, built_in, ids, names }
+        Self { offered, built_in, starting: BTreeMap::new(), ids, names }
     }
 
-    /// Knows these names too, where they are free: of tools that are on record and whose servers do
-    /// not run yet.
-    pub(crate) fn know(&mut self, names: Vec<(String, ToolId)>) {
-        for (name, id) in names {
-            let free = !self.ids.contains_key(&name) && !self.names.contains_key(&id);
+    /// Adds the tools of servers that are starting. A tool gets its name where that is free.
+    pub(crate) fn with_starting(mut self, starting: BTreeMap<ToolId, StartingTool>) -> Self {
+        for (id, tool) in &starting {
+            let free = !self.ids.contains_key(&tool.name) && !self.names.contains_key(id);
             if free && self.ids.len() < NAMES_MAX {
-                self.names.insert(id.clone(), name.clone());
-                self.ids.insert(name, id);
+                self.names.insert(id.clone(), tool.name.clone());
+                self.ids.insert(tool.name.clone(), id.clone());
             }
         }
+        self.starting = starting;
+        self
+    }
+
+    /// The tools of servers that are starting.
+    pub(crate) const fn starting(&self) -> &BTreeMap<ToolId, StartingTool> {
+        &self.starting
+    }
+
+    /// Whether the server of a tool is starting.
+    pub(crate) fn is_starting(&self, id: &ToolId) -> bool {
+        self.starting.contains_key(id)
     }
 
     /// The tool that clients call by that name.
@@ -146,7 +158,8 @@ impl Catalog {
         &self.offered
     }
 
-    /// What a client is shown: what is granted and can be called, sorted by name.
+    /// What a client is shown, sorted by name: what is granted and can be called, now or once its
+    /// server has started.
     pub(crate) fn list(&self, granted: &BTreeSet<ToolId>) -> Vec<Tool> {
         let shown = self.ids.iter().filter(|(_, id)| granted.contains(*id));
         shown.filter_map(|(name, id)| self.show(name, id)).collect()
@@ -158,6 +171,7 @@ impl Catalog {
                 offered.definition.tool.clone()
             }
             (None, Some(manifest)) => own(manifest),
+            (None, None) => self.starting.get(id)?.pinned.clone()?,
             _ => return None,
         };
         tool.name = Cow::Owned(name.to_owned());

@@ -14,9 +14,10 @@ use syscap::{
         reason::Reason,
     },
     provide::Standing,
+    remedy::HiddenHome,
 };
 use tokio::{
-    sync::{OnceCell, Semaphore},
+    sync::{OnceCell, Semaphore, watch},
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -80,6 +81,8 @@ impl NoBeginning {
 /// See the module.
 pub(crate) struct Gateway {
     pub(crate) options: Options,
+    /// What no model is told of the home.
+    pub(crate) hidden: HiddenHome,
     pub(crate) kernel: Arc<dyn Kernelside>,
     pub(crate) client: Arc<McpClient>,
     pub(crate) servers: Vec<McpServer>,
@@ -98,7 +101,7 @@ pub(crate) struct Gateway {
     pub(crate) tasks: TaskTracker,
     pub(crate) routes: Routes,
     pub(crate) subscriptions: Subscriptions,
-    catalog: RwLock<Arc<Catalog>>,
+    catalog: watch::Sender<Arc<Catalog>>,
     open: RwLock<Option<Arc<Open>>>,
     /// One at a time looks for another token.
     pub(crate) renewing: tokio::sync::Mutex<()>,
@@ -122,8 +125,10 @@ impl Gateway {
         let all = options.servers.len();
         let server = |command| McpServer::new(command, options.passed(), all);
         let servers = options.servers.iter().cloned().map(server).collect();
+        let hidden = HiddenHome::of(&options.home);
         Self {
             options,
+            hidden,
             kernel,
             client: Arc::default(),
             servers,
@@ -137,7 +142,7 @@ impl Gateway {
             tasks: TaskTracker::new(),
             routes: Routes::default(),
             subscriptions: Subscriptions::default(),
-            catalog: RwLock::default(),
+            catalog: watch::Sender::default(),
             open: RwLock::default(),
             renewing: tokio::sync::Mutex::default(),
             begun: OnceCell::new(),
@@ -152,17 +157,28 @@ impl Gateway {
 
     /// The tools as they stand.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalog.borrow())
+    }
+
+    /// The tools as they stand, now and after each change.
+    pub(crate) fn catalogs(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
     }
 
     /// Puts another catalog in its place.
     pub(crate) fn set_catalog(&self, catalog: Catalog) {
-        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+        self.catalog.send_replace(Arc::new(catalog));
     }
 
     /// A server by its place.
     pub(crate) fn server(&self, place: usize) -> Option<&McpServer> {
         self.servers.get(place)
+    }
+
+    /// The server of a tool, whether it runs or not: its name is the first part of the id.
+    pub(crate) fn server_of(&self, tool: &ToolId) -> Option<&McpServer> {
+        let name = tool.as_str().split('.').next();
+        self.servers.iter().find(|server| Some(server.name.as_str()) == name)
     }
 
     /// The session that calls go by, once there is one.

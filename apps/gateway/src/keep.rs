@@ -12,7 +12,7 @@ use crate::{
     capabilities::{Able, WireKind},
     gateway::Gateway,
     lists::ListMethod,
-    news,
+    news, next,
     notice::{ChangedList, Notice, WaitingNotice},
     offer,
     say::say,
@@ -49,11 +49,12 @@ pub(crate) async fn open(
     let (connection, notices, questions) = Connection::open(to, able).await?;
     gateway.tasks.spawn(asks::serve(Arc::clone(gateway), place, questions));
     let connection = Arc::new(connection);
-    server.set_connection(Some(Arc::clone(&connection)));
+    // It is starting until it has listed its tools.
     if tools::list(server, &connection, &gateway.closing).await.is_err() {
         server.relist.notify_one();
         server.relist_prompts.notify_one();
     }
+    server.set_connection(Some(connection));
     Ok(notices)
 }
 
@@ -159,7 +160,8 @@ async fn start_again(
 
 /// Takes the tools of a server back that can't be kept running.
 async fn give_up(gateway: &Arc<Gateway>, server: &McpServer) {
-    say(&format!("server {}: it is not started again", server.name));
+    server.gives_up();
+    next::say_given_up(gateway, server);
     offer_again(gateway, server).await;
 }
 

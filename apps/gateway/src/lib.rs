@@ -78,6 +78,7 @@ mod result;
 mod routes;
 mod say;
 mod server;
+mod starting;
 mod subscriptions;
 mod survey;
 mod tools;

@@ -9,16 +9,18 @@ use syscap::{
         envelope::TxOutcome,
         id::{Seq, TokenId, ToolId},
         manifest::EffectClass,
-        reason::Reason,
+        reason::{Reason, Retry},
     },
     remedy::Remedy,
 };
 
 use crate::{
+    begin::review,
     gateway::Gateway,
     kernelside::{CallOutcome, blocking},
     refusal::Aside,
     say::say,
+    server::McpServer,
 };
 
 /// What the model is told beside the kernel's own words of a call that was refused, or failed.
@@ -52,6 +54,7 @@ pub(crate) async fn aside(
         Reason::Revoked | Reason::Expired | Reason::Exhausted | Reason::OverBudget => {
             Some(ended(gateway, (token, reason)).await)
         }
+        Reason::NoProvider => id.as_ref().and_then(|id| given_up(gateway, id)),
         _ if is_elevated => Some(String::from(
             "nobody is named who may approve what is as grave as this: an operator names somebody \
              in the policy (params.elevated)",
@@ -66,7 +69,26 @@ pub(crate) async fn aside(
     // What a tool counts as matters where a policy was asked.
     let class = class.filter(|_| is_the_policys);
     let effect = (outcome.tx == TxOutcome::Unknown).then_some(outcome.tx);
-    Aside { class, constraint: outcome.constraint.clone(), next, effect, intent: None }
+    let retry = (reason == Reason::NoProvider && next.is_some()).then_some(Retry::Never);
+    Aside { class, constraint: outcome.constraint.clone(), next, effect, intent: None, retry }
+}
+
+/// What the model is told of a tool whose server is not started again. The operator's command is
+/// said.
+fn given_up(gateway: &Gateway, tool: &ToolId) -> Option<String> {
+    let server = gateway.server_of(tool).filter(|server| server.is_given_up())?;
+    say_given_up(gateway, server);
+    Some(String::from(
+        "its server failed too often and is not started again: the same call fails until an \
+         operator has mended that",
+    ))
+}
+
+/// Tells the operator that a server is not started again, and the command that shows why.
+pub(crate) fn say_given_up(gateway: &Gateway, server: &McpServer) {
+    say(&format!("server {}: it is not started again; the client has to start anew", server.name));
+    let command = review(gateway, std::slice::from_ref(&server.command));
+    say(&format!("server {}: whether it starts is shown by: {command}", server.name));
 }
 
 /// Tells the operator the command that goes on.

@@ -27,6 +27,7 @@ use crate::{
     names,
     provider::Runs,
     say::say,
+    starting,
 };
 
 /// A tool of a server, by the server's place.
@@ -75,37 +76,6 @@ pub(crate) async fn rename(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
     name(gateway, offered, &Catalog::default()).await
 }
 
-/// Knows the names of what is on record of servers that do not run yet: their calls are refused as
-/// those of tools that nobody offers at present, and not as those of tools that there are not.
-pub(crate) async fn know_recorded(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
-    let _one = gateway.offering.lock().await;
-    if gateway.servers.iter().all(|server| server.connection().is_some()) {
-        return Ok(());
-    }
-    let kernel = Arc::clone(&gateway.kernel);
-    let recorded = blocking(move || kernel.recorded()).await??;
-    let mut names = Vec::new();
-    for (place, server) in gateway.servers.iter().enumerate() {
-        if server.connection().is_some() {
-            continue;
-        }
-        let (prefix, below) = (gateway.prefix(place), format!("{}.", server.name));
-        for manifest in &recorded {
-            let own = manifest.tool.as_str().strip_prefix(&below);
-            // Only tools are called by a name: what else a server has stands one level deeper.
-            let Some(own) = own.filter(|own| !own.contains('.')) else { continue };
-            let whole = manifest.whole_definition();
-            let named = whole.as_ref().and_then(|whole| whole.item().get("name")?.as_text());
-            let name = format!("{prefix}{}", named.unwrap_or(own));
-            names.push((name, manifest.tool.clone()));
-        }
-    }
-    let mut catalog = Catalog::clone(&gateway.catalog());
-    catalog.know(names);
-    gateway.set_catalog(catalog);
-    Ok(())
-}
-
 async fn name(
     gateway: &Arc<Gateway>,
     offered: BTreeMap<ToolId, ServerTool>,
@@ -115,7 +85,8 @@ async fn name(
     let built_in = blocking(move || kernel.built_in()).await??;
     let prefixes: Vec<String> = (0..gateway.servers.len()).map(|n| gateway.prefix(n)).collect();
     let own = (built_in, &gateway.granted());
-    gateway.set_catalog(Catalog::new(offered, own, &prefixes, before));
+    let starting = starting::tools(gateway).await?;
+    gateway.set_catalog(Catalog::new(offered, own, &prefixes, before).with_starting(starting));
     Ok(())
 }
 

@@ -306,8 +306,8 @@ async fn one(
             let aside = next::aside(gateway, id, (&outcome, &key)).await;
             let refused = (reason, delivered, outcome.record);
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
-            let home = &*gateway.options.home;
-            let known = refusal::Known { home, catalog: &catalog, granted: &granted };
+            let known =
+                refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };
             Err(Unserved::Refused(refusal::error(refused, aside, called, known)))
         }
         None => result::other(delivered).map(Value::Object).map_err(Unserved::ByServer),

@@ -4,7 +4,7 @@
 //! the model; and never in `structuredContent`, which must fit the tool's output schema. What
 //! a program needs of it stands in `_meta`.
 
-use std::{borrow::Cow, collections::BTreeSet, path::Path};
+use std::{borrow::Cow, collections::BTreeSet};
 
 use rmcp::{
     ErrorData,
@@ -16,9 +16,9 @@ use syscap::format::{
     envelope::TxOutcome,
     id::{Seq, ToolId},
     manifest::EffectClass,
-    reason::Reason,
+    reason::{Reason, Retry},
 };
-use syscap::{plain::plain, remedy::for_model};
+use syscap::{plain::plain, remedy::HiddenHome};
 
 use crate::{catalog::Catalog, data, names};
 
@@ -115,13 +115,15 @@ pub(crate) struct Aside {
     pub(crate) effect: Option<TxOutcome>,
     /// The record of its intent, where what it did is not known.
     pub(crate) intent: Option<Seq>,
+    /// Whether to make the call again, where that is not what the kernel says of the reason.
+    pub(crate) retry: Option<Retry>,
 }
 
 /// What a client knows tools by.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// The home, which no model is told of.
-    pub(crate) home: &'a Path,
+    pub(crate) home: &'a HiddenHome,
     pub(crate) catalog: &'a Catalog,
     /// What the session's token grants.
     pub(crate) granted: &'a BTreeSet<ToolId>,
@@ -168,7 +170,7 @@ fn parts(
     let mut refusal: JsonObject = PARTS.iter().filter_map(part).collect();
     // What a scope names may be the operator's; what was asked for the model knows.
     if let Some(Value::String(allowed)) = refusal.get_mut("allowed") {
-        *allowed = for_model(known.home, allowed);
+        *allowed = known.home.for_model(allowed);
     }
     if refusal.get("field").and_then(Value::as_str) == Some("tool_id") {
         if let Some(got) = refusal.get_mut("got") {
@@ -180,7 +182,9 @@ fn parts(
         }
     }
     refusal.insert(String::from("record"), Value::from(record.get()));
-    let Aside { class, constraint, next, effect, intent } = aside;
+    let Aside { class, constraint, next, effect, intent, retry } = aside;
+    let retry = retry.map(|retry| (String::from("retry"), Value::from(retry.name())));
+    refusal.extend(retry);
     let effect = effect.map(|effect| effect.name().to_owned());
     refusal.extend(intent.map(|intent| (String::from("intent"), Value::from(intent.get()))));
     let class = class.map(|class| class.name().to_owned());
@@ -257,6 +261,8 @@ fn words(reason: Reason, refusal: &JsonObject) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use syscap::format::reason::{ErrorKind, Refused};
 
     use super::*;
@@ -274,7 +280,8 @@ mod tests {
             ..Aside::default()
         };
         let (catalog, granted) = (Catalog::default(), BTreeSet::new());
-        let known = Known { home: Path::new("/home/x"), catalog: &catalog, granted: &granted };
+        let home = HiddenHome::of(Path::new("/home/x"));
+        let known = Known { home: &home, catalog: &catalog, granted: &granted };
         let result = result(parts, aside, "x", known);
         assert_eq!(result.is_error, Some(true));
         assert_eq!(result.structured_content, None);
@@ -301,7 +308,8 @@ mod tests {
         let granted: BTreeSet<ToolId> =
             (0..40).map(|n| ToolId::new(&format!("family.do{n}")).unwrap()).collect();
         let (catalog, called) = (Catalog::default(), "family.do33x");
-        let known = Known { home: Path::new("/home"), catalog: &catalog, granted: &granted };
+        let home = HiddenHome::of(Path::new("/home"));
+        let known = Known { home: &home, catalog: &catalog, granted: &granted };
         let refused = Refused::new(Reason::UnknownTool).field("tool_id").got("x");
         let error = refused.allowed("echo and 39 more").error_object(ErrorKind::Refused);
         let parts = (Reason::UnknownTool, error.item(), Seq::new(7));

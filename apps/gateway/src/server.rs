@@ -37,6 +37,8 @@ pub(crate) struct McpServer {
     pub(crate) settled: CancellationToken,
     /// Whether the gateway began without it, and it has not come since.
     late: AtomicBool,
+    /// Whether it failed so often that it is not started again.
+    given_up: AtomicBool,
     connection: RwLock<Option<Arc<Connection>>>,
     /// Why it could not be started the last time.
     failure: Mutex<Option<String>>,
@@ -55,6 +57,7 @@ impl McpServer {
             prompts: Mutex::new(Quota::of_prompts(servers)),
             settled: CancellationToken::new(),
             late: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             connection: RwLock::default(),
             failure: Mutex::default(),
         }
@@ -68,6 +71,21 @@ impl McpServer {
     /// Whether the gateway began without it; once.
     pub(crate) fn joins(&self) -> bool {
         self.late.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notes that it is not started again.
+    pub(crate) fn gives_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    /// Whether it is not started again.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Whether it is being started, for the first time or again.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.connection().is_none() && !self.is_given_up()
     }
 
     /// Notes why it could not be started, and says so.

@@ -33,11 +33,14 @@ fn a_server_that_hangs_at_initialize_delays_nobody_else() {
         let mut gateway = bench.start(&words).session();
         let names = gateway.names();
         assert!(names.contains(&String::from("even_echo")), "{names:?}");
-        assert!(!names.iter().any(|name| name.starts_with("odd_")), "{names:?}");
+        // What is pinned and granted is listed while its server starts.
+        let pinned = names.iter().filter(|name| name.starts_with("odd_")).count();
+        let even = names.len() - pinned;
+        assert_eq!(pinned, if run == 1 { 0 } else { even }, "{names:?}");
         assert_eq!(text(&gateway.call("even_echo", json!({}))), "{}");
         fs::remove_file(bench.server("odd").join("hang")).unwrap();
         gateway.hears("notifications/tools/list_changed");
-        assert_eq!(gateway.names().len(), 2 * names.len());
+        assert_eq!(gateway.names().len(), 2 * even);
         assert_eq!(text(&gateway.call("odd_echo", json!({}))), "{}");
         assert_eq!(text(&gateway.call("even_echo", json!({}))), "{}");
         assert!(gateway.end().success());

@@ -3,7 +3,10 @@
 use std::fs;
 
 use serde_json::json;
-use syscap::format::{envelope::TxOutcome, reason::Reason};
+use syscap::format::{
+    envelope::TxOutcome,
+    reason::{Reason, Retry},
+};
 
 use crate::bench::{Bench, GatewayProcess, refusal, text, until};
 
@@ -35,17 +38,30 @@ fn a_server_that_breaks_off_is_started_again() {
     bench.settled();
 }
 
-/// A server that does not come back loses its tools; calls are refused before anything runs.
+/// A server that does not come back loses its tools; calls are refused before anything runs. The
+/// model is told that waiting does not help, the operator which command shows why.
 #[test]
 fn a_server_that_stays_away_is_given_up() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&[]).session();
     fs::write(bench.server("odd").join("refuse"), "").unwrap();
     gateway.call("die", json!({}));
-    gateway.hears("notifications/tools/list_changed");
-    assert!(gateway.names().is_empty());
-    let refused = gateway.call("echo", json!({}));
-    assert_eq!(refusal(&refused)["code"], Reason::NoProvider.code());
+    until("it is given up", || gateway.names().is_empty());
+    gateway.command("syscap mcp");
+    for _ in 0..2 {
+        let refused = gateway.call("echo", json!({}));
+        let refusal = refusal(&refused);
+        assert_eq!(refusal["code"], Reason::NoProvider.code());
+        assert_eq!(refusal["retry"], Retry::Never.name());
+    }
+    // A tool that there never was has no server.
+    let unknown = gateway.call("nothing", json!({}));
+    assert_eq!(refusal(&unknown)["retry"], Reason::UnknownTool.retry().name());
+    let command = gateway.command("syscap mcp");
+    let home = bench.home().display().to_string();
+    assert!(command.contains(&home) && command.contains(&String::from("--review")), "{command:?}");
+    let odd = bench.server("odd").display().to_string();
+    assert_eq!(command.last(), Some(&odd));
     assert!(gateway.end().success());
     bench.settled();
 }

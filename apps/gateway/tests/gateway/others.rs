@@ -38,16 +38,21 @@ fn refused(gateway: &mut GatewayProcess, tool: &str) -> Value {
 }
 
 fn unheard(gateway: &mut GatewayProcess) {
-    for _ in 0..20 {
-        let code = refused(gateway, "echo");
+    // At once, since each may wait for the server.
+    let begin = |_| {
+        thread::sleep(Duration::from_millis(50));
+        gateway.begin("echo", json!({}))
+    };
+    let calls: Vec<Value> = (0..20).map(begin).collect();
+    for call in calls {
+        let code = refusal(&gateway.result(&call))["code"].clone();
         let fit = [Reason::NoProvider, Reason::ProviderGone].map(|reason| json!(reason.code()));
         assert!(fit.contains(&code), "{code}");
-        thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// A server that is started again and does not list its tools has none, whatever the one before
-/// had; nothing reaches it.
+/// Nothing reaches a server that is started again and does not list its tools, whatever the one
+/// before had. While it may list them yet, the pinned ones are listed.
 #[test]
 fn another_program_gets_nothing_under_an_old_pin() {
     for (file, what) in [("lists", "error"), ("lists", "hang"), ("mute", "")] {
@@ -62,7 +67,7 @@ fn another_program_gets_nothing_under_an_old_pin() {
         });
         unheard(&mut gateway);
         assert_eq!(calls(&bench), 2, "{file} {what}");
-        assert!(gateway.names().is_empty());
+        assert_eq!(gateway.names().is_empty(), what != "hang", "{file} {what}");
         if what == "error" {
             // Once it says what it has, it is what it was.
             fs::remove_file(&path).unwrap();

@@ -28,8 +28,8 @@ fn code(answer: &Value) -> Value {
     refusal(answer)["code"].clone()
 }
 
-/// A tool that is on record and granted is there, though its server is still starting: its calls
-/// are to be made again later.
+/// A tool that is on record and granted is listed, though its server is still starting: its calls
+/// wait for the server, and are to be made again where it does not come in time.
 #[test]
 fn pinned_tool_of_a_starting_server_has_no_provider() {
     let bench = Bench::new();
@@ -37,20 +37,97 @@ fn pinned_tool_of_a_starting_server_has_no_provider() {
     let words = [odd.as_str(), &even, "class=local_write=*"];
     let mut gateway = bench.start(&words).session();
     assert_eq!(text(&gateway.call("odd_wrongId", json!({}))), "this");
+    let known = gateway.request("tools/list", json!({}))["result"]["tools"].clone();
     assert!(gateway.end().success());
     fs::write(bench.server("odd").join("hang"), "").unwrap();
     let (mut gateway, told) = begin(bench.start(&words));
     assert!(told.contains("odd") && !told.contains("even_"), "{told}");
-    for tool in ["odd_echo", "odd_wrongId"] {
-        let refused = gateway.call(tool, json!({}));
+    // What a client that lists once is shown is the same.
+    assert_eq!(gateway.request("tools/list", json!({}))["result"]["tools"], known);
+    let calls = ["odd_echo", "odd_wrongId"].map(|tool| gateway.begin(tool, json!({})));
+    for call in calls {
+        let refused = gateway.result(&call);
         assert_eq!(code(&refused), Reason::NoProvider.code(), "{refused}");
+        assert_eq!(refusal(&refused)["retry"], Reason::NoProvider.retry().name());
     }
     let unknown = gateway.call("odd_nothing", json!({}));
     assert_eq!(code(&unknown), Reason::UnknownTool.code(), "{unknown}");
     assert_eq!(text(&gateway.call("even_echo", json!({}))), "{}");
+    let call = gateway.begin("odd_wrongId", json!({}));
     fs::remove_file(bench.server("odd").join("hang")).unwrap();
-    until("it runs", || gateway.call("odd_echo", json!({}))["isError"] != true);
-    assert_eq!(text(&gateway.call("odd_wrongId", json!({}))), "this");
+    assert_eq!(text(&gateway.result(&call)), "this");
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+fn extra(description: &str) -> String {
+    json!([{"name": "extra", "description": description, "inputSchema": {"type": "object"}}])
+        .to_string()
+}
+
+/// A server that changes a tool while it starts: the pinned definition is listed until the server
+/// lists its own, and then the tool waits for an operator.
+#[test]
+fn tool_changed_while_its_server_starts_is_listed_no_more() {
+    let bench = Bench::new();
+    let [odd, even] = two(&bench);
+    let (words, dir) = ([odd.as_str(), &even, "class=local_write=*"], bench.server("odd"));
+    fs::write(dir.join("tools"), extra("does one thing")).unwrap();
+    assert!(bench.start(&words).session().end().success());
+    fs::write(dir.join("hang"), "").unwrap();
+    fs::write(dir.join("tools"), extra("does another thing")).unwrap();
+    let mut gateway = bench.start(&words).session();
+    let listed = gateway.request("tools/list", json!({})).to_string();
+    assert!(listed.contains("does one thing") && !listed.contains("another"), "{listed}");
+    let call = gateway.begin("odd_extra", json!({}));
+    fs::remove_file(dir.join("hang")).unwrap();
+    gateway.hears("notifications/tools/list_changed");
+    let listed = gateway.names();
+    assert!(listed.iter().any(|name| name == "odd_echo"), "{listed:?}");
+    assert!(!listed.iter().any(|name| name == "odd_extra"), "{listed:?}");
+    assert_eq!(code(&gateway.result(&call)), Reason::ToolChanged.code());
+    assert_eq!(bench.got_method("odd", "tools/call"), 0);
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// A server that is started again keeps its tools in the list, and no others that the record has
+/// from earlier.
+#[test]
+fn restarting_server_keeps_the_tools_it_last_offered() {
+    let (bench, name) = (Bench::new(), String::from("extra"));
+    let dir = bench.server("odd");
+    fs::write(dir.join("tools"), extra("of before")).unwrap();
+    assert!(bench.gateway(&[]).session().end().success());
+    fs::remove_file(dir.join("tools")).unwrap();
+    let mut gateway = bench.gateway(&[]).session();
+    let before = gateway.names();
+    assert!(!before.is_empty() && !before.contains(&name), "{before:?}");
+    fs::write(dir.join("hang"), "").unwrap();
+    assert_eq!(code(&gateway.call("die", json!({}))), Reason::ProviderGone.code());
+    gateway.hears("notifications/tools/list_changed");
+    assert_eq!(gateway.names(), before);
+    let call = gateway.begin("echo", json!({}));
+    fs::remove_file(dir.join("hang")).unwrap();
+    assert_eq!(text(&gateway.result(&call)), "{}");
+    assert_eq!(gateway.names(), before);
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// A server that takes longer to list its tools than the others wait is starting until it has.
+#[test]
+fn server_that_lists_late_is_offered_once_it_lists() {
+    let bench = Bench::new();
+    let [odd, even] = two(&bench);
+    let lists = bench.server("odd").join("lists");
+    fs::write(&lists, "slow").unwrap();
+    let mut gateway = bench.start(&[&odd, &even, "class=local_write=*"]).session();
+    assert_eq!(text(&gateway.call("even_echo", json!({}))), "{}");
+    assert!(!gateway.names().iter().any(|name| name.starts_with("odd_")));
+    fs::remove_file(&lists).unwrap();
+    gateway.hears("notifications/tools/list_changed");
+    assert_eq!(text(&gateway.call("odd_echo", json!({}))), "{}");
     assert!(gateway.end().success());
     bench.settled();
 }

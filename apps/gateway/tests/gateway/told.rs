@@ -112,8 +112,11 @@ fn client_is_told_neither_home_nor_token_nor_command() {
     for at in [json!("/srv/docs/a"), json!("/etc/passwd"), json!(7)] {
         told.call(&mut gateway, "echo", json!({ "at": at }));
     }
+    fs::write(bench.server("odd").join("hang"), "").unwrap();
     told.call(&mut gateway, "die", json!({}));
+    // It waits for the server, in vain.
     told.call(&mut gateway, "echo", json!({}));
+    fs::remove_file(bench.server("odd").join("hang")).unwrap();
     until("it runs again", || gateway.call("fails", json!({}))["content"][0]["type"] == "text");
     beside(&bench, |beside| beside.freeze(&Freeze::all()).unwrap());
     told.call(&mut gateway, "echo", json!({}));

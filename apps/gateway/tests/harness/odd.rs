@@ -6,7 +6,8 @@
 //! `DIR/stay` it goes on after that; what is named in `DIR/mum` it does not answer; where there
 //! is `DIR/prompts`, its prompts stand there; where there is `DIR/circle`, its second page of tools
 //! says that it comes next, and lists one tool twice; where there is
-//! `DIR/lists`, it answers `tools/list` with an error, or not at all if `hang` stands there.
+//! `DIR/lists`, it answers `tools/list` with an error, not at all if `hang` stands there, or once the
+//! file is gone if `slow` does.
 
 use std::{
     fs::{self, OpenOptions},
@@ -203,6 +204,11 @@ impl Odd {
     fn list(&self, id: &Value, params: &Value) {
         match fs::read_to_string(self.dir.join("lists")).as_deref() {
             Ok("hang") => return,
+            Ok("slow") => {
+                while self.dir.join("lists").exists() {
+                    thread::sleep(Duration::from_millis(20));
+                }
+            }
             Ok(_) => return self.error(id, -32000, "\u{1b}[31mlater\u{202e}"),
             Err(_) => {}
         }
