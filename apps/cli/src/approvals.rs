@@ -176,13 +176,15 @@ fn open(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
         return Ok((call, now));
     }
     let advice = match call.denied {
-        true => "was denied; the agent may ask again by the same call",
-        false => {
-            "was approved, for one call that has not come yet: to stop that, revoke its token, \
-             or freeze its agent until the approval has run out"
-        }
+        true => format!(
+            "was denied: the same call is refused until {}, and asks anew afterwards",
+            call.expires
+        ),
+        false => "was approved, for one call that has not come yet: to stop that, revoke its \
+             token, or freeze its agent until the approval has run out"
+            .to_owned(),
     };
-    Err(Failure::Usage { what: format!("{ask}"), advice: advice.to_owned() })
+    Err(Failure::Usage { what: format!("{ask}"), advice })
 }
 
 impl List {

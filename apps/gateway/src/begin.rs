@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use syscap::{format::manifest::EffectClass, plain::shell_word};
+use syscap::format::manifest::EffectClass;
 
 use crate::{
     capabilities::Able,
@@ -10,17 +10,15 @@ use crate::{
     keep,
     kernelside::blocking,
     news,
+    next::review,
     offer::{offer, rename},
-    options::ServerCommand,
     say::say,
     server::McpServer,
+    starting::LATE,
 };
 
 /// How long a client has to be told that there is no beginning.
 const TOLD: Duration = Duration::from_millis(300);
-
-/// How long the first servers that run wait for the rest.
-pub(crate) const LATE: Duration = Duration::from_secs(5);
 
 /// Starts the servers, offers their tools and opens the session: once, when it is known what
 /// the client is able to do.
@@ -107,25 +105,6 @@ fn go_on_without_the_late(gateway: &Gateway) -> Result<(), NoBeginning> {
         ));
     }
     Ok(())
-}
-
-/// The command that starts these servers and shows what each tool is proposed to count as.
-pub(crate) fn review(gateway: &Gateway, servers: &[ServerCommand]) -> String {
-    let options = &gateway.options;
-    let agent = options.agent.as_str();
-    let mut command = format!("syscap mcp {} --agent {agent} --review", gateway.kernel.home());
-    let words = |server: &ServerCommand| -> String {
-        let words: Vec<_> = server.command.iter().map(|word| shell_word(word)).collect();
-        words.join(" ")
-    };
-    match servers {
-        [one] => command.push_str(&format!(" --name {} -- {}", one.name, words(one))),
-        several => several.iter().for_each(|server| {
-            let named = format!("{}={}", server.name, words(server));
-            command.push_str(&format!(" --server {}", shell_word(&named)));
-        }),
-    }
-    command
 }
 
 /// Says what a client will see, and what a policy may stop for want of a word.

@@ -17,10 +17,21 @@ use syscap::{
     provide::Standing,
 };
 
-use crate::{manifest::Definition, method::Method, names, starting::StartingTool};
+use crate::{manifest::Definition, method::Method, names};
 
 /// Most names that are known, of tools that are offered or were.
 const NAMES_MAX: usize = 4_096;
+
+/// A tool on record whose server is starting, for the first time or again.
+#[derive(Clone, Debug)]
+pub(crate) struct StartingTool {
+    /// The server, by its place.
+    pub(crate) server: usize,
+    /// The name that clients have for it, where that is free.
+    pub(crate) name: String,
+    /// What clients are shown. `None` where the record has the definition's hash alone.
+    pub(crate) pinned: Option<Tool>,
+}
 
 /// A tool of a server.
 #[derive(Clone, Debug)]

@@ -11,13 +11,14 @@ use syscap::{
         manifest::EffectClass,
         reason::{Reason, Retry},
     },
+    plain::shell_word,
     remedy::Remedy,
 };
 
 use crate::{
-    begin::review,
     gateway::Gateway,
     kernelside::{CallOutcome, blocking},
+    options::ServerCommand,
     refusal::Aside,
     say::say,
     server::McpServer,
@@ -82,6 +83,25 @@ fn given_up(gateway: &Gateway, tool: &ToolId) -> Option<String> {
         "its server failed too often and is not started again: the same call fails until an \
          operator has mended that",
     ))
+}
+
+/// The command that starts these servers and shows what each tool is proposed to count as.
+pub(crate) fn review(gateway: &Gateway, servers: &[ServerCommand]) -> String {
+    let options = &gateway.options;
+    let agent = options.agent.as_str();
+    let mut command = format!("syscap mcp {} --agent {agent} --review", gateway.kernel.home());
+    let words = |server: &ServerCommand| -> String {
+        let words: Vec<_> = server.command.iter().map(|word| shell_word(word)).collect();
+        words.join(" ")
+    };
+    match servers {
+        [one] => command.push_str(&format!(" --name {} -- {}", one.name, words(one))),
+        several => several.iter().for_each(|server| {
+            let named = format!("{}={}", server.name, words(server));
+            command.push_str(&format!(" --server {}", shell_word(&named)));
+        }),
+    }
+    command
 }
 
 /// Tells the operator that a server is not started again, and the command that shows why.

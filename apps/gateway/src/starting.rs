@@ -1,7 +1,7 @@
 //! Tools of servers that are starting: clients are shown them as they are pinned, and their calls
 //! wait for the server.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rmcp::model::Tool;
 use syscap::{
@@ -12,24 +12,15 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    begin::LATE,
-    catalog::Catalog,
+    catalog::{Catalog, StartingTool},
     data,
     gateway::Gateway,
     kernelside::{Unreached, blocking},
     manifest::Definition,
 };
 
-/// A tool on record whose server is starting, for the first time or again.
-#[derive(Clone, Debug)]
-pub(crate) struct StartingTool {
-    /// The server, by its place.
-    server: usize,
-    /// The name that clients have for it, where that is free.
-    pub(crate) name: String,
-    /// What clients are shown. `None` where the record has the definition's hash alone.
-    pub(crate) pinned: Option<Tool>,
-}
+/// How long the first servers that run wait for the rest, and a call for its server.
+pub(crate) const LATE: Duration = Duration::from_secs(5);
 
 /// The tools on record of all servers that are starting.
 ///

@@ -5,9 +5,9 @@
 //! `DIR/hang` it does not answer `initialize`, nor notice the end of its input; where there is
 //! `DIR/stay` it goes on after that; what is named in `DIR/mum` it does not answer; where there
 //! is `DIR/prompts`, its prompts stand there; where there is `DIR/circle`, its second page of tools
-//! says that it comes next, and lists one tool twice; where there is
-//! `DIR/lists`, it answers `tools/list` with an error, not at all if `hang` stands there, or once the
-//! file is gone if `slow` does.
+//! says that it comes next, and lists one tool twice; where there is `DIR/lists`, it answers
+//! `tools/list` with an error, not at all if `hang` stands there, or once the file is gone if
+//! `slow` does.
 
 use std::{
     fs::{self, OpenOptions},
