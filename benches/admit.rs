@@ -7,13 +7,12 @@ mod document;
 mod harness;
 #[path = "harness/intents.rs"]
 mod intents;
-#[path = "../tests/sim/mod.rs"]
-mod sim;
 
 use document::policy;
 use harness::{row, time};
 use intents::{drain, to_intent};
-use sim::Sim;
+use kernel_support::sim;
+use kernel_support::sim::Sim;
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},

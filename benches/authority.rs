@@ -5,14 +5,13 @@
 mod harness;
 #[path = "harness/intents.rs"]
 mod intents;
-#[path = "../tests/sim/mod.rs"]
-mod sim;
 
 use std::time::Instant;
 
 use harness::{Figure, figure, row, time};
 use intents::{drain, to_intent};
-use sim::{
+use kernel_support::sim;
+use kernel_support::sim::{
     Policed, Sim,
     keys::{holder, public_of},
     tokens::budget,

@@ -1,12 +1,4 @@
 //! Calls that wait for a person: asked once, answered by who may, and run once.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
-
-#[path = "seen/records.rs"]
-mod records;
-mod sim;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     path::PathBuf,
@@ -17,6 +9,10 @@ use std::{
 };
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use host_support::records;
+use host_support::verdict;
+use kernel_support::sim;
+use kernel_support::sim::{Ending, Policed, Sim, keys::public_of};
 use syscap::{
     audit::fault::{FaultPoint, FaultStore},
     audit::memory::MemoryStore,
@@ -33,10 +29,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use sim::{Ending, Policed, Sim, keys::public_of};
-use verdict::verdict;
 
 struct World {
     _folder: tempfile::TempDir,

@@ -1,6 +1,4 @@
 //! What reaches a tool as its arguments: what its manifest declares, however it was written.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(clippy::too_many_lines, reason = "tables")]
 
 use std::sync::{Arc, Mutex};
 

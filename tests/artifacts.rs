@@ -1,6 +1,5 @@
 //! Results in short: made of what the vault has, for those who were given them, and told apart
 //! from what they say.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::path::PathBuf;
 

@@ -1,9 +1,6 @@
 //! `docs/attacks.md`: each case of the catalogue has a test that is there, or a reason for none.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "seen/named.rs"]
-mod named;
-
+use crate::named;
 #[test]
 fn each_case_has_a_test_or_a_reason() {
     let (rows, tests) = named::rows_and_tests("docs/attacks.md");

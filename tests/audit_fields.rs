@@ -1,14 +1,10 @@
 //! The seven fields that an audit record of an agent must hold (draft-ietf-wimse-aims), as
 //! `docs/spec.md` 9.15 says where they stand: each is there in a log that has all of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::fs;
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     format::{
         control::{ControlBody as _, Revocation},
@@ -18,9 +14,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},

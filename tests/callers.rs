@@ -1,6 +1,5 @@
 //! Callers who bring something at one moment: nobody's call is left lying, and nobody sleeps while
 //! there is something to commit.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     hint::spin_loop,

@@ -1,11 +1,5 @@
 //! Answers that are signed on another machine and brought back: what is signed is what was shown,
 //! and counts once, for one call of one home.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     path::PathBuf,
@@ -15,6 +9,8 @@ use std::{
     },
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     Beside,
     approvals::{CarriedAnswer, CarriedAsk, Unsound, reason_given},
@@ -35,9 +31,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 /// A clock that stands still until it is moved.
 #[derive(Clone, Default)]

@@ -1,11 +1,8 @@
 //! An agent's own client as a means of approval: where the policy names it, once, for one call, and
 //! where one approval is enough.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use host_support::verdict;
 use syscap::{
     FileKeys, Home, Signer,
     approvals::{SetTerms, answer_in_client},
@@ -21,8 +18,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use verdict::verdict;
 
 /// Asks about every write, and about long ones somebody of a level.
 const POLICY: &str = r#"{"v": 1, "constraints": [

@@ -1,10 +1,6 @@
 //! kill -9 of a real process: no effect without an intent, no answered call lost, every open
 //! intent visible and charged after the restart. (Every write point of a store that stops is in
-//! `tests/properties.rs`.)
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
+//! `kernel/tests/properties.rs`.)
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::records;
 use syscap::{
     format::{
         id::Seq,
@@ -22,8 +19,6 @@ use syscap::{
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
-
-use records::records;
 
 const HOME: &str = "SYSCAP_CRASH_HOME";
 const ROUND: &str = "SYSCAP_CRASH_ROUND";
@@ -62,7 +57,7 @@ fn child() {
 /// Runs the child until it has answered a few calls, and kills it.
 fn kill_one(home: &Path, round: u64) -> Vec<(String, u64)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "crash::child", "--nocapture"])
         .env(HOME, home)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())

@@ -1,11 +1,5 @@
 //! kill -9 in the middle of what tools write: nothing is half done, what was answered is there, and
 //! no more is spent than there was. (What the log says of each is in `tests/crash.rs`.)
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -16,13 +10,14 @@ use std::{
     time::Duration,
 };
 
+use host_support::by_cap_std;
+use host_support::verdict;
 use serde_json::{Value, json};
 use syscap::{
     format::{cbor::Item, id::TokenId, scope::Scope},
     prelude::*,
     verify::Verdict,
 };
-use verdict::verdict;
 
 const HOME: &str = "SYSCAP_KILLED_HOME";
 const ROUND: &str = "SYSCAP_KILLED_ROUND";
@@ -125,7 +120,7 @@ fn child() {
 /// Runs the child until it has answered a little, kills it, and gives what it said.
 fn kill_one(home: &Path, round: u64) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "crash_tools::child", "--nocapture"])
         .env(HOME, home)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())
@@ -224,6 +219,6 @@ fn kill_minus_nine_leaves_nothing_half_done() {
 #[test]
 fn it_is_so_where_openat2_is_missing() {
     if std::env::var_os(HOME).is_none() {
-        again::by_cap_std();
+        by_cap_std("crash_tools::");
     }
 }

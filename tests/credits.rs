@@ -1,12 +1,9 @@
 //! Credits of agents: an account above their tokens, that an operator adds to.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
-
-mod sim;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sim::{Ending, Sim, home, refused_with, seated};
+use kernel_support::sim;
+use kernel_support::sim::{Ending, Sim, home, refused_with, seated};
 use syscap::{
     format::{
         budget::Dimension,

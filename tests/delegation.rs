@@ -1,16 +1,16 @@
 //! Tokens that are handed on: a part of what there is, to the same agent or one below, charged to
 //! all above.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
-
-#[path = "seen/records.rs"]
-mod records;
-mod sim;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{fs, sync::atomic::AtomicU64, sync::atomic::Ordering};
 
+use host_support::records;
+use host_support::verdict;
+use kernel_support::sim;
+use kernel_support::sim::{
+    Sim,
+    keys::{holder, public_of},
+    tokens::budget,
+};
 use syscap::{
     audit::memory::MemoryStore,
     format::{
@@ -27,14 +27,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use sim::{
-    Sim,
-    keys::{holder, public_of},
-    tokens::budget,
-};
-use verdict::verdict;
 
 struct World {
     _folder: tempfile::TempDir,

@@ -2,10 +2,6 @@
 //!
 //! No power is cut here. The system calls of a process that makes homes are read (strace), and
 //! every name that it made must have its folder synced afterwards, every file itself too.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -13,9 +9,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use host_support::verdict;
 use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*, verify::Verdict};
-
-use verdict::verdict;
 
 const FOLDER: &str = "SYSCAP_DURABLE_FOLDER";
 
@@ -104,7 +99,10 @@ fn a_new_home_survives_a_power_cut() {
     let trace = root.join("trace");
     let mut command = Command::new("strace");
     command.args(["-f", "-y", "-s", "4096", "-e", "trace=%file,%desc", "-o"]).arg(&trace);
-    command.arg(std::env::current_exe().unwrap()).args(["--exact", "child"]).env(FOLDER, &root);
+    command
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "durable::child"])
+        .env(FOLDER, &root);
     match command.stdout(Stdio::null()).stderr(Stdio::piped()).output() {
         Ok(run) if run.status.success() => {}
         Ok(run) => {

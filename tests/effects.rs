@@ -1,11 +1,7 @@
 //! What a very call does to the world: less than its tool can, and never more.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
-
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     format::{
         cbor::{Canonical, Item},
@@ -18,8 +14,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
 
 /// A tool that says of each call what it does.
 struct Says(Manifest);
@@ -93,5 +87,5 @@ fn a_call_is_judged_by_what_it_does_and_that_is_never_more_than_its_tool_does() 
         ]
     );
     rt.close().unwrap();
-    assert_eq!(verdict::verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Verdict::Sound);
 }

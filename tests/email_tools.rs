@@ -1,11 +1,8 @@
 //! `email.draft`: who it may be for, what is kept, and that other programs read what was meant.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
 
 use std::{fs, path::PathBuf, process::Command};
 
+use host_support::by_cap_std;
 use proptest::prelude::*;
 use syscap::{
     format::{cbor::Item, record::Durability, scope::Scope},
@@ -306,5 +303,5 @@ proptest! {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("email_tools::");
 }

@@ -1,12 +1,8 @@
 //! Hosts whose parts panic, and runs that outlive their home: nobody waits for ever, nothing runs
 //! unrecorded, and nothing is recovered while it runs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
-
+use host_support::records;
+use host_support::verdict;
 use std::{
     path::Path,
     sync::{
@@ -40,9 +36,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 /// Long beyond all that these tests do: who has not answered by then never will.
 const FOR_EVER: Duration = Duration::from_secs(20);

@@ -1,12 +1,9 @@
 //! `fs.stat`, `fs.search`, `fs.edit`, `fs.move` and `fs.delete`: what each does, and what neither
 //! token nor policy lets it do.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
+use host_support::by_cap_std;
 use syscap::{
     Args,
     audit::memory::MemoryStore,
@@ -350,5 +347,5 @@ fn what_was_approved_is_what_is_moved_or_deleted() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("file_tools::");
 }

@@ -1,12 +1,9 @@
 //! Random trees with traps in them, and random calls of every tool that has to do with files: what
 //! lies outside is never read or changed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
+use host_support::by_cap_std;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 use syscap::{
@@ -232,5 +229,5 @@ proptest! {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("file_trees::");
 }

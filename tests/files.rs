@@ -1,9 +1,5 @@
 //! Agents' files, through the kernel: every path of the corpora is refused or stays inside its
 //! scope, and so is every trap that a workspace can hold.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
 
 use std::{
     fs,
@@ -11,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use host_support::by_cap_std;
 use syscap::{
     audit::memory::MemoryStore,
     format::{cbor::Item, record::Durability, scope::Rights},
@@ -352,5 +349,5 @@ fn reading_writing_and_listing() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("files::");
 }

@@ -1,5 +1,4 @@
 //! Homes that earlier versions made: every later one opens and verifies them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     collections::BTreeSet,

@@ -1,9 +1,6 @@
 //! Homes that somebody changed who has no keys: nothing of them is believed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "forged/heads.rs"]
 mod heads;
-#[path = "forged/world.rs"]
 mod world;
 
 use std::fs;

@@ -1,11 +1,5 @@
 //! A disk that is full, of bytes and of files: what was there is there, whole, no temporary file is
 //! left, and when there is room again the same calls go on.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
-#[path = "seen/mounts.rs"]
-mod mounts;
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mounts::{mount, with_mounts};
+use host_support::by_cap_std;
+use kernel_support::mounts::{mount, with_mounts};
 use serde_json::{Value, json};
 use syscap::{
     audit::memory::MemoryStore,
@@ -137,7 +132,7 @@ fn fill(base: &Path) {
 
 #[test]
 fn a_disk_without_a_byte_keeps_what_was_there() {
-    with_mounts("a_disk_without_a_byte_keeps_what_was_there", || {
+    with_mounts("full_disk::a_disk_without_a_byte_keeps_what_was_there", || {
         let world = world();
         fill(&world.base);
         let before = world.all();
@@ -161,7 +156,7 @@ fn a_disk_without_a_byte_keeps_what_was_there() {
 
 #[test]
 fn a_disk_without_a_file_keeps_what_was_there() {
-    with_mounts("a_disk_without_a_file_keeps_what_was_there", || {
+    with_mounts("full_disk::a_disk_without_a_file_keeps_what_was_there", || {
         let world = world();
         fs::create_dir(world.base.join("filler")).unwrap();
         let more = |n: u32| fs::File::create(world.base.join(format!("filler/{n}"))).is_ok();
@@ -183,5 +178,5 @@ fn a_disk_without_a_file_keeps_what_was_there() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("full_disk::");
 }

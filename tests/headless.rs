@@ -1,12 +1,4 @@
 //! Where nobody is there to be asked, nothing waits for a person.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
-
-#[path = "seen/records.rs"]
-mod records;
-mod sim;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     path::Path,
@@ -16,6 +8,10 @@ use std::{
     },
 };
 
+use host_support::records;
+use host_support::verdict;
+use kernel_support::sim;
+use kernel_support::sim::{Policed, Sim};
 use syscap::{
     audit::fault::{FaultPoint, FaultStore},
     audit::memory::MemoryStore,
@@ -27,10 +23,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use sim::{Policed, Sim};
-use verdict::verdict;
 
 fn options(sent: &Arc<AtomicU64>) -> Options {
     let sent = Arc::clone(sent);

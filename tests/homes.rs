@@ -1,8 +1,5 @@
 //! A home has one holder, whatever its log is kept in.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "../examples/file_store/store.rs"]
-mod file_store;
 
 use std::{
     fs,
@@ -16,7 +13,7 @@ use std::{
     },
 };
 
-use file_store::FileStore;
+use crate::stores::file_store::FileStore;
 use syscap::{
     FileKeys, SystemEntropy,
     audit::{
@@ -97,7 +94,7 @@ fn child() {
 /// Another process that has spent the budget, and what it still says.
 fn other_process(folder: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "homes::child", "--nocapture"])
         .env(FOLDER, folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,21 +1,16 @@
 //! Tools of the host's own: closures, typed plans, futures, and calls from asynchronous code.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod host {
-    mod closures;
-    mod futures;
-    mod needs;
-    mod offers;
-    mod sessions;
-    mod transactions;
-    mod typed;
-    mod uses;
-    pub(crate) mod world;
-}
+mod closures;
+mod futures;
+mod needs;
+mod offers;
+mod sessions;
+mod transactions;
+mod typed;
+mod uses;
+mod world;
+
 use std::{env, process::Command};
-
-#[path = "seen/records.rs"]
-mod records;
 
 #[path = "../examples/agent_loop.rs"]
 mod agent_loop;
@@ -41,7 +36,7 @@ fn the_examples_run() {
     search_docs::main().unwrap();
     lend::hold(|home| {
         let mut child = Command::new(env::current_exe().unwrap());
-        child.args(["--exact", "a_child_takes_a_session", "--nocapture"]).env(HOME, home);
+        child.args(["--exact", "host::a_child_takes_a_session", "--nocapture"]).env(HOME, home);
         child
     })
     .unwrap();

@@ -1,5 +1,4 @@
 //! A home in which nothing happens for hours is as it is then, not as it was.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::{
     Arc,

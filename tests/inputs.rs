@@ -1,10 +1,6 @@
 //! What users say to agents: on record, salted, and worth no more than that it was said.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
 
-mod sim;
-
-use sim::{Sim, ok, records, seated};
+use kernel_support::sim::{Sim, ok, records, seated};
 use syscap::{
     format::{
         id::{AgentId, Salt, Seq},

@@ -1,16 +1,10 @@
 //! What a session had read stays with what it wrote: whoever reads that later has read it too.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{fs, path::PathBuf, process::Command};
 
+use host_support::by_cap_std;
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     Args,
     format::{
@@ -22,9 +16,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 const SECRET: Label = Label::new(Integrity::Untrusted, Confidentiality::Private);
 
@@ -125,5 +116,5 @@ fn a_label_that_can_not_be_read_is_the_most_careful() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("kept_labels::");
 }

@@ -1,11 +1,5 @@
 //! kill -9 while a call waits for a person, was approved, or goes on: what was said stays said, and
 //! is used once.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -14,6 +8,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     approvals::SetTerms,
     format::{
@@ -27,9 +23,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 const HOME: &str = "SYSCAP_ASKS_HOME";
 const STAGE: &str = "SYSCAP_ASKS_STAGE";
@@ -126,7 +119,7 @@ fn child() {
 /// Runs the child until it has said something, kills it, and says what.
 fn killed(home: &Path, stage: &str) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "killed_asks::child", "--nocapture"])
         .env(HOME, home)
         .env(STAGE, stage)
         .stdout(Stdio::piped())

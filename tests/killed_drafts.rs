@@ -1,10 +1,4 @@
 //! kill -9 in the middle of `email.draft`, and a disk that is full: a draft is whole or not there.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     collections::BTreeMap,
@@ -15,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     format::{
         envelope::TxOutcome,
@@ -24,9 +20,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 const HOME: &str = "SYSCAP_DRAFTS_HOME";
 
@@ -79,7 +72,7 @@ fn child() {
 /// Kills a child somewhere in the middle; what it said was kept.
 fn kill_one(home: &Path, round: u64) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "killed_drafts::child", "--nocapture"])
         .env(HOME, home)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

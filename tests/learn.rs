@@ -1,13 +1,9 @@
 //! Learning from recorded runs of real agents: what the proposal costs those that come after, and
 //! what it stops. Without the data folder nothing is tested here; `analysis/src/learn` has the
 //! rules.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "learn/data.rs"]
 mod data;
-#[path = "learn/tools.rs"]
 mod tools;
-#[path = "learn/world.rs"]
 mod world;
 
 use std::collections::BTreeSet;

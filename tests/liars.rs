@@ -1,6 +1,5 @@
 //! Tools that lie, about their class, their demands and what became of their runs; and a store
 //! that fails while a log is replayed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::{
     Arc,

@@ -1,10 +1,7 @@
 //! Symbolic links through the kernel: where a grant lets them be followed, scope, policy and record
 //! are about what they lead to; a refusal tells nothing of that, and a race wins nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "seen/again.rs"]
-mod again;
-
+use host_support::by_cap_std;
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -419,5 +416,5 @@ fn raced_links_win_nothing() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("links::");
 }

@@ -1,16 +1,10 @@
 //! `memory.*`: what an agent keeps, for itself alone, within its limits, with its label.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{fs, path::PathBuf, sync::Barrier, thread};
 
+use host_support::by_cap_std;
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     Args,
     format::{
@@ -25,9 +19,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 const TOOLS: [&str; 5] =
     ["memory.read", "memory.list", "memory.write", "memory.delete", "stranger.say"];
@@ -299,5 +290,5 @@ fn what_is_kept_keeps_its_label() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("memory_tools::");
 }

@@ -2,16 +2,18 @@
 //!
 //! Each file of `tests/no_bypass/` is a program of a host that wants an effect without its
 //! capability, or an answer without its record. Its head says `//! expect:` and an error code or
-//! a lint, and every line that the compiler must object to ends in `//~` or follows one: an error
-//! anywhere else, or of another code, is a failure, and so is a marked line that compiles.
+//! a lint. Every line that the compiler must object to ends in `//~` or follows one. An error on
+//! another line or of another code is a failure, and so is a marked line that compiles.
 //!
-//! Beside them stand programs that must compile, link and run (`//! expect: ok`): `ok_*` show
-//! that the check can tell right from wrong, `caveat_*` what types can't stop, as
-//! `docs/caveats.md` says.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+//! Other programs must compile, link and run (`//! expect: ok`): `ok_*` show that the check can
+//! tell right from wrong, `caveat_*` what types can't stop, as `docs/caveats.md` says.
+//!
+//! Programs that expect the same are modules of one crate, since the compiler reports errors of
+//! one kind all at once: 19 runs in place of 88. An error says which file it is in, so that each
+//! program is still judged by its own lines.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -29,22 +31,27 @@ struct Program {
     marked: BTreeSet<u64>,
 }
 
-/// What the compiler said: each error's code and line.
-type Errors = BTreeSet<(String, u64)>;
+/// What the compiler said: the file, code and line of each error.
+type Errors = BTreeSet<(PathBuf, String, u64)>;
 
 #[test]
 fn attacks_do_not_compile() {
     let programs = programs();
-    let (ok, attacks): (Vec<_>, Vec<_>) = programs.iter().partition(|p| p.expect == "ok");
-    assert!(attacks.len() >= 75, "only {} attacks were found", attacks.len());
-    assert!(ok.len() >= 8, "only {} programs that compile were found", ok.len());
+    let ok = programs.iter().filter(|program| program.expect == "ok").count();
+    assert!(programs.len() - ok >= 75, "only {} attacks were found", programs.len() - ok);
+    assert!(ok >= 8, "only {ok} programs that compile were found");
 
+    let mut groups: BTreeMap<String, Vec<Program>> = BTreeMap::new();
+    for program in programs {
+        groups.entry(program.expect.clone()).or_default().push(program);
+    }
+    let groups: Vec<(String, Vec<Program>)> = groups.into_iter().collect();
     let compiler = Compiler::build();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut wrong = Vec::new();
-        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            wrong.extend(compiler.judge(program).err());
+        while let Some((expect, programs)) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            wrong.extend(compiler.judge(expect, programs));
         }
         wrong
     };
@@ -55,28 +62,25 @@ fn attacks_do_not_compile() {
         wrong
     });
     wrong.sort();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), programs.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
+    judge_finds_faults(&compiler);
 }
 
-#[test]
-fn the_judge_can_say_no() {
-    let compiler = Compiler::build();
+/// The judge, given what it must object to.
+fn judge_finds_faults(compiler: &Compiler) {
     let find = |name: &str| {
         let found = programs().into_iter().find(|program| program.name == name);
         found.unwrap_or_else(|| panic!("no program {name}"))
     };
-    let compiles = Program { expect: "E0382".to_owned(), ..find("ok_plan") };
-    let said = compiler.judge(&compiles).expect_err("a program that compiles is no failed attack");
-    assert!(said.contains("compiles"), "{said}");
-
-    let other_code = Program { expect: "E0382".to_owned(), ..find("forge_permit") };
-    compiler.judge(&other_code).expect_err("another code than the one expected");
-
+    let said = compiler.judge("E0382", &[find("ok_plan")]);
+    assert!(said.iter().any(|fault| fault.contains("compiles")), "{said:?}");
+    let said = compiler.judge("E0382", &[find("forge_permit")]);
+    assert!(!said.is_empty(), "another code than the one expected");
     let other_line = Program { marked: BTreeSet::from([1]), ..find("finish_twice") };
-    compiler.judge(&other_line).expect_err("an error on another line than the one marked");
-
-    let refused = Program { expect: "ok".to_owned(), ..find("run_others_plan") };
-    compiler.judge(&refused).expect_err("a program that should compile and does not");
+    let said = compiler.judge("E0382", &[find("commit_twice"), other_line]);
+    assert_eq!(said.len(), 1, "an error on another line than the one marked: {said:?}");
+    let said = compiler.judge("ok", &[find("run_others_plan")]);
+    assert!(!said.is_empty(), "a program that should compile and does not");
 }
 
 fn folder() -> PathBuf {
@@ -121,13 +125,13 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// Builds the libraries, or finds them built: the same target folder as this test's is used,
-    /// which cargo does not lock while tests run.
+    /// Finds the libraries that this test is linked with: cargo, asked for this test's program as
+    /// it was built, builds nothing and names them.
     fn build() -> Self {
         let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-        cargo.args(["build", "--quiet", "--offline", "--lib", "--package", "syscap"]);
+        cargo.args(["test", "--quiet", "--offline", "--no-run", "--workspace", "--test", "system"]);
         cargo.args(["--message-format", "json", "--target-dir"]);
         cargo.arg(tmp.parent().expect("the target folder"));
         if !cfg!(debug_assertions) {
@@ -152,55 +156,83 @@ impl Compiler {
         Self { rustc, library, dependencies, scratch }
     }
 
-    /// Compiles a program and holds what came of it against what it expects.
-    fn judge(&self, program: &Program) -> Result<(), String> {
-        let Program { name, expect, marked, .. } = program;
-        let linked = self.scratch.path().join(format!("{name}-{expect}"));
-        let (success, errors) = self.compile(program, &linked)?;
-        match (expect.as_str(), success) {
-            ("ok", true) => self.run(name, &linked),
-            ("ok", false) => Err(format!("{name}: must compile, but: {errors:?}")),
-            (_, true) => Err(format!("{name}: compiles, so it is a way round")),
-            (_, false) => {
-                let wanted: Errors = marked.iter().map(|line| (expect.clone(), *line)).collect();
-                let missing: Vec<_> = wanted.difference(&errors).collect();
-                // That a field's very type is private has no code; its line has the code as well.
-                let private = |(code, line): &&(String, u64)| {
-                    code.ends_with(" is private") && marked.contains(line)
-                };
-                let others = errors.difference(&wanted).filter(|error| !private(error));
-                let others: Vec<_> = others.collect();
-                if missing.is_empty() && others.is_empty() {
-                    return Ok(());
+    /// Compiles programs that expect the same as modules of one crate. Gives back what is wrong.
+    fn judge(&self, expect: &str, programs: &[Program]) -> Vec<String> {
+        let (success, errors) = self.compile(expect, programs);
+        let mut wrong = Vec::new();
+        let ours = |file: &Path| programs.iter().any(|program| program.path == file);
+        wrong.extend(
+            errors
+                .iter()
+                .filter(|error| !ours(&error.0))
+                .map(|error| format!("{expect}: an error in no program: {error:?}")),
+        );
+        for program in programs {
+            let Program { name, marked, path, .. } = program;
+            let errors = errors.iter().filter(|error| error.0 == *path);
+            let found: BTreeSet<(String, u64)> =
+                errors.map(|(_, code, line)| (code.clone(), *line)).collect();
+            wrong.extend(match (expect, success) {
+                ("ok", true) => self.run(name).err(),
+                ("ok", false) => Some(format!("{name}: must compile, but: {found:?}")),
+                (_, true) => Some(format!("{name}: compiles, so it is a bypass")),
+                (_, false) => {
+                    let wanted = marked.iter().map(|line| (expect.to_owned(), *line)).collect();
+                    differs(name, &wanted, &found)
                 }
-                Err(format!("{name}: missing errors: {missing:?}, other errors: {others:?}"))
-            }
+            });
         }
+        wrong
     }
 
-    fn compile(&self, program: &Program, linked: &Path) -> Result<(bool, Errors), String> {
-        let emit = if program.expect == "ok" { "--emit=link" } else { "--emit=metadata" };
+    /// Where programs that compile are linked to: one file, which runs the one that is named.
+    fn linked(&self) -> PathBuf {
+        self.scratch.path().join("ok")
+    }
+
+    fn compile(&self, expect: &str, programs: &[Program]) -> (bool, Errors) {
+        let root = self.scratch.path().join(format!("{expect}-{}.rs", programs[0].name));
+        let modules: String = programs
+            .iter()
+            .map(|Program { name, path, .. }| format!("#[path = {path:?}]\nmod {name};\n"))
+            .collect();
+        let arms: String = programs
+            .iter()
+            .map(|Program { name, .. }| format!("Some({name:?}) => {name}::main(),\n"))
+            .collect();
+        let (main, emit) = match expect {
+            "ok" => (
+                format!(
+                    "fn main() {{ match std::env::args().nth(2).as_deref() {{ {arms} \
+                     other => panic!(\"no program {{other:?}}\") }} }}"
+                ),
+                "--emit=link",
+            ),
+            _ => ("fn main() {}".to_owned(), "--emit=metadata"),
+        };
+        fs::write(&root, modules + &main).expect("written");
         let output = Command::new(&self.rustc)
             .args(["--edition", "2024", "--crate-type", "bin", "--error-format", "json", emit])
             .args(["--crate-name", "program", "-o"])
-            .arg(linked)
+            .arg(if expect == "ok" { self.linked() } else { root.with_extension("out") })
             .arg("--extern")
             .arg(format!("syscap={}", self.library.display()))
             .arg("-L")
             .arg(format!("dependency={}", self.dependencies.display()))
-            .arg(&program.path)
+            .arg(&root)
             .output()
-            .map_err(|error| format!("{}: rustc does not run: {error}", program.name))?;
+            .expect("rustc runs");
         let said = String::from_utf8_lossy(&output.stderr);
         let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let errors = messages.filter(|message| message["level"] == "error");
-        Ok((output.status.success(), errors.flat_map(|error| places(&error, program)).collect()))
+        (output.status.success(), errors.flat_map(|error| places(&error)).collect())
     }
 
     /// Runs a program that compiled; it gets the name of a folder that it may make.
-    fn run(&self, name: &str, linked: &Path) -> Result<(), String> {
-        let output = Command::new(linked)
+    fn run(&self, name: &str) -> Result<(), String> {
+        let output = Command::new(self.linked())
             .arg(self.scratch.path().join(format!("{name}-home")))
+            .arg(name)
             .output()
             .map_err(|error| format!("{name}: does not run: {error}"))?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -208,16 +240,29 @@ impl Compiler {
     }
 }
 
-/// An error's code, at each of its lines, 0 for one in another file; the closing summary has no
-/// place.
-fn places(error: &Value, program: &Program) -> Vec<(String, u64)> {
+type Lines = BTreeSet<(String, u64)>;
+
+/// What is wrong with a program's errors.
+fn differs(name: &str, wanted: &Lines, found: &Lines) -> Option<String> {
+    let missing: Vec<_> = wanted.difference(found).collect();
+    // That a field's very type is private has no code; its line has the code as well.
+    let private = |(code, line): &&(String, u64)| {
+        code.ends_with(" is private") && wanted.iter().any(|(_, marked)| marked == line)
+    };
+    let others: Vec<_> = found.difference(wanted).filter(|error| !private(error)).collect();
+    let wrong = !missing.is_empty() || !others.is_empty();
+    wrong.then(|| format!("{name}: missing errors: {missing:?}, other errors: {others:?}"))
+}
+
+/// An error's file and code, at each of its lines; the closing summary has no place.
+fn places(error: &Value) -> Vec<(PathBuf, String, u64)> {
     let code = error["code"]["code"].as_str();
     let code = code.or(error["message"].as_str()).unwrap_or_default().to_owned();
     let spans = error["spans"].as_array().cloned().unwrap_or_default();
     let primary = spans.iter().filter(|span| span["is_primary"] == true);
-    let line = |span: &Value| {
-        let here = span["file_name"].as_str().map(Path::new) == Some(&program.path);
-        if here { span["line_start"].as_u64().unwrap_or(0) } else { 0 }
+    let place = |span: &Value| {
+        let file = PathBuf::from(span["file_name"].as_str().unwrap_or_default());
+        (file, code.clone(), span["line_start"].as_u64().unwrap_or(0))
     };
-    primary.map(|span| (code.clone(), line(span))).collect()
+    primary.map(place).collect()
 }

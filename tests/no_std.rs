@@ -1,6 +1,5 @@
 //! Kernel, policy and analysis have no I/O: they link into a static library without the standard
 //! library, and that library calls nothing of the operating system.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     collections::BTreeSet,

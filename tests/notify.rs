@@ -1,6 +1,5 @@
 //! Telling somebody of a call that waits: the program that the operator named, what it is told, and
 //! that nothing waits for it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     fs,

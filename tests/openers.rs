@@ -1,15 +1,9 @@
 //! What opens an agent's files: it is in the record, a home can ask for it, and no call changes it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/absent.rs"]
-mod absent;
-#[path = "seen/records.rs"]
-mod records;
 
 use std::{fs, path::Path};
 
-use absent::{ABSENT, without_openat2};
-use records::records;
+use host_support::records;
+use kernel_support::absent::{ABSENT, without_openat2};
 use syscap::{
     Home,
     format::{

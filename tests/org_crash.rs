@@ -1,11 +1,5 @@
 //! kill -9 of a process that sends messages and makes agents: each message is with all of its
 //! recipients or with none, and what is said of each call afterwards is so.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,6 +10,8 @@ use std::{
     thread,
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     format::{
         cbor::{Canonical, Profile},
@@ -28,9 +24,6 @@ use syscap::{
     syscalls::org::nonce_of,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 const SEND: &str = "org.send_message";
 const MAKE: &str = "org.create_agent";
@@ -86,7 +79,7 @@ const RECIPIENTS: usize = 4;
 /// Runs the child, kills it in the middle of things, and says which calls were answered.
 fn kill_one(home: &Path, round: u64) -> Vec<(String, bool)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "org_crash::child", "--nocapture"])
         .env(HOME, home)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())

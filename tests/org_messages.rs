@@ -1,15 +1,5 @@
 //! `org.send_message` and the inbox: whom a message may be for, what is kept of it, how much, and
 //! what a crash leaves.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/last_label.rs"]
-mod last_label;
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/stranger.rs"]
-mod stranger;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -19,6 +9,9 @@ use std::{
     thread,
 };
 
+use crate::stranger::{World, world};
+use host_support::last_label;
+use host_support::verdict;
 use syscap::{
     format::{
         cbor::{Canonical, Item, Profile},
@@ -30,10 +23,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use last_label::last_label;
-use stranger::{World, world};
-use verdict::verdict;
 
 const INBOX: [&str; 4] =
     ["org.list_messages", "org.read_message", "org.delete_message", "stranger.say"];
@@ -52,10 +41,6 @@ fn sends_to<'a>(agent: &str, to: impl IntoIterator<Item = &'a str>) -> Grant {
 }
 
 impl World {
-    fn open(&self, agent: &str, grant: Grant) -> Session {
-        self.rt.session(agent, self.rt.issue(grant).unwrap()).unwrap()
-    }
-
     fn reader(&self, agent: &str) -> Session {
         self.open(agent, Grant::to(agent).tools(INBOX).budget(budget()))
     }

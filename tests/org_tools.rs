@@ -1,16 +1,5 @@
 //! `org.list_agents` and `org.create_agent`: who is seen, and that nobody makes an agent that can
 //! more than itself. Messages are in `org_messages.rs`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(clippy::too_many_lines, reason = "a table")]
-
-#[path = "seen/last_label.rs"]
-mod last_label;
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/stranger.rs"]
-mod stranger;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -18,6 +7,9 @@ use std::{
     thread,
 };
 
+use crate::stranger::{World, options, world};
+use host_support::last_label;
+use host_support::verdict;
 use syscap::{
     format::{
         cbor::Item,
@@ -32,10 +24,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use last_label::last_label;
-use stranger::{World, options, world};
-use verdict::verdict;
 
 const TOOLS: [&str; 7] = [
     "fs.read",
@@ -59,10 +47,6 @@ fn team() -> Grant {
 }
 
 impl World {
-    fn open(&self, agent: &str, grant: Grant) -> Session {
-        self.rt.session(agent, self.rt.issue(grant).unwrap()).unwrap()
-    }
-
     fn tokens(&self) -> usize {
         self.rt.look(|kernel| kernel.tokens().count()).unwrap()
     }

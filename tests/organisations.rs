@@ -1,6 +1,5 @@
 //! Several organisations are several homes: nothing of one is of use in another.
 //! `docs/organisations.md`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::path::PathBuf;
 

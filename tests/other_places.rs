@@ -1,5 +1,4 @@
 //! A yes is for what was shown: the same words under another token name something else.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{fs, path::PathBuf};
 

@@ -1,10 +1,4 @@
 //! What a person was shown beside a call must still be so when it runs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -15,6 +9,8 @@ use std::{
     },
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     approvals::{SetTerms, WaitingCall},
     format::{
@@ -33,9 +29,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},

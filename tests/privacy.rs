@@ -1,5 +1,4 @@
 //! What a caller sent stands in no record.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::collections::BTreeSet;
 

@@ -1,19 +1,14 @@
 //! Rates: what agents did of late, as a policy is told, held against a list of all that happened.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
-
-#[path = "rules/world.rs"]
-mod rules;
-mod sim;
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
 };
 
+use crate::rules::world::{World, allow_all, constraint, document};
+use kernel_support::sim;
+use kernel_support::sim::{Ending, Policed, Shared, Sim};
 use proptest::prelude::*;
-use rules::{World, allow_all, constraint, document};
-use sim::{Ending, Policed, Shared, Sim};
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},

@@ -3,7 +3,6 @@
 //! With 31 large requests waiting, each small call of an agent once read all of them under the
 //! store's lock, and another agent made 0.7 calls a second instead of 85. Tests count rows and
 //! bytes, and reads on the handle that commits.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::{
     Arc,

@@ -1,17 +1,9 @@
 //! `docs/reasons.md` is made from the table of reasons, and every reason is what the table's
 //! readers take it for. `UPDATE=1 cargo test --test reasons` writes the page.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(clippy::too_many_lines, reason = "tables")]
-#![allow(dead_code, reason = "the cases are shared with the test of repairs")]
-
-mod repair {
-    pub(crate) mod cases;
-    pub(crate) mod world;
-}
 
 use std::{collections::BTreeMap, env, fmt::Write as _, fs, sync::OnceLock};
 
-use repair::world::{World, shown};
+use crate::repair::world::{World, shown};
 use serde_json::Value;
 use syscap::{
     Error,
@@ -121,7 +113,7 @@ fn drive() -> BTreeMap<u64, Value> {
             found.entry(reason.code()).or_insert(object);
         }
     };
-    for case in repair::cases::all() {
+    for case in crate::repair::cases::all() {
         let world = World::new(&case.policy);
         let (reason, object) = world.send(&(case.call)(&world));
         keep(reason, object);

@@ -1,6 +1,5 @@
 //! Holders who are elsewhere: nothing but their signature over just that opens a session, or makes
 //! a call.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap::{

@@ -1,19 +1,15 @@
 //! Refusals are repairable: a scripted model, that sees its call and the error object only, mends
 //! at least nine in ten of what a caller can mend at the first retry, and gives up on the rest.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(clippy::too_many_lines, reason = "tables")]
 
-mod repair {
-    pub(crate) mod cases;
-    pub(crate) mod change;
-    pub(crate) mod model;
-    pub(crate) mod text;
-    pub(crate) mod world;
-}
+pub(crate) mod cases;
+mod change;
+mod model;
+mod text;
+pub(crate) mod world;
 
 use std::{collections::BTreeSet, sync::OnceLock, thread};
 
-use repair::{
+use self::{
     cases::{Case, Then, all},
     model::repair,
     world::{MARK, World},
@@ -76,7 +72,7 @@ fn outcomes() -> &'static [Outcome] {
 }
 
 fn short(text: &str) -> &str {
-    repair::change::shortened(text, 300)
+    change::shortened(text, 300)
 }
 
 #[test]

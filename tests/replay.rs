@@ -1,17 +1,12 @@
 //! Replay: a log is decided again, by the policy that it was made with and by others.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, reason = "the world is shared")]
 
-#[path = "rules/world.rs"]
-mod world;
-
+use crate::rules::world::{World, allow_all, constraint, document};
 use syscap::{
     format::{decision::Verdict, provenance::Source, vault::VaultEntry},
     kernel::kernel::NotAsked,
     policy::Policy,
     prelude::*,
 };
-use world::{World, allow_all, constraint, document};
 
 /// A policy that asks about all that a question holds: arguments, resources, state, budget, time,
 /// token and risk.

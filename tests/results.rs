@@ -1,5 +1,4 @@
 //! Long results: cut between two characters, said to be cut, and read on page by page.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{fs, path::PathBuf};
 

@@ -1,11 +1,8 @@
 //! The first seed's `resume.json`: what its sections grant, and what of it is written back.
 //!
 //! A test for each of its lines on tools and permissions: `docs/resume.md`, `docs/seeds.md`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "resume/hostile.rs"]
 mod hostile;
-#[path = "resume/written.rs"]
 mod written;
 
 use std::fs;

@@ -1,16 +1,11 @@
 //! What hostile reviews found, each mended once and for all.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, reason = "the world is shared")]
 
-#[path = "rules/world.rs"]
-mod world;
-
+use crate::rules::world::{World, allow_all, constraint, document};
 use syscap::{
     Error,
     policy::{LoadFault, Policy},
     prelude::*,
 };
-use world::{World, allow_all, constraint, document};
 
 fn every_call() -> String {
     constraint("every-call", "allow", "null", r#"{"op": "all", "args": []}"#, "block")

@@ -1,20 +1,13 @@
 //! What ends for good: what was derived from a token, an epoch, all of a key; and calls that are
 //! out.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
 
-#[path = "seen/records.rs"]
-mod records;
-mod sim;
-#[path = "seen/verdict.rs"]
-mod verdict;
-
-#[path = "revocation/cancel.rs"]
 mod cancel;
-#[path = "revocation/cause.rs"]
 mod cause;
 
-use sim::{
+use host_support::records;
+use host_support::verdict;
+use kernel_support::sim;
+use kernel_support::sim::{
     Ending, Sim, key,
     keys::{holder, public_of},
     ok, records as logged, seated,

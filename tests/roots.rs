@@ -1,9 +1,5 @@
 //! Homes among the files that agents may have: whatever a token grants, and whenever they came
 //! there, nothing in a home is opened, and no tool makes one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
 
 use std::{
     collections::BTreeSet,
@@ -12,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use host_support::by_cap_std;
 use syscap::{
     FileKeys, Signer, SystemEntropy,
     audit::memory::MemoryStore,
@@ -358,7 +355,7 @@ fn no_agent_makes_a_home() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("roots::");
 }
 
 /// What lies in the folder of the agents' files, by name.

@@ -3,14 +3,10 @@
 //! Not here, because what they are about is not built yet: signed approvals and M of N (an `ask`
 //! is refused, as `asked`), labels of references and their declassification, shell arguments,
 //! URLs and redirects.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(dead_code, reason = "the world is shared")]
 
-mod rules {
-    pub(crate) mod world;
-}
+pub(crate) mod world;
 
-use rules::world::{World, allow_all, constraint, document};
+use self::world::{World, allow_all, constraint, document};
 use syscap::{
     Error,
     format::{

@@ -1,10 +1,4 @@
 //! The runtime: many threads, tools that panic or hang, homes that can't be opened.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -16,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
@@ -37,9 +33,6 @@ use syscap::{
     prelude::*,
     verify::{Options as VerifyOptions, Verdict, verify_home},
 };
-
-use records::records;
-use verdict::verdict;
 
 /// 16 threads race for one budget on a real database: exactly as many writes as it has calls.
 #[test]

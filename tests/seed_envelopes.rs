@@ -1,18 +1,12 @@
 //! The third requirement's envelopes, to the letter: what goes in for each of its tools, what comes
 //! out, and what is on record, under the names that it gives. A row a tool.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "seen/records.rs"]
-mod records;
-#[path = "web/server.rs"]
-#[allow(dead_code, reason = "each test uses a part of the server")]
-mod server;
-#[path = "seen/verdict.rs"]
-mod verdict;
+use crate::web::server;
 
 use std::{fs, path::PathBuf};
 
-use records::records;
+use host_support::records;
+use host_support::verdict;
 use serde_json::{Value, json};
 use server::{Server, answer};
 use syscap::{
@@ -30,7 +24,6 @@ use syscap::{
     syscalls::net::Network,
     verify::Verdict,
 };
-use verdict::verdict;
 
 /// A tool of the requirement, with the arguments that it names (`cap` is the envelope's
 /// `capability_token_id`).

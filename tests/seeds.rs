@@ -1,9 +1,6 @@
 //! `docs/seeds.md`: each test that it names is there. And the second seed's two built-in tools.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "seen/named.rs"]
-mod named;
-
+use crate::named;
 use std::time::SystemTime;
 
 use syscap::{

@@ -1,13 +1,9 @@
 //! Answers to more than one call: bounded by what was shown, by number and by time.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::path::PathBuf;
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     Inspection,
     approvals::{SetTerms, WaitingCall},
@@ -31,9 +27,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 /// Asks a person about writes, mails, what ends for good and what is long.
 const POLICY: &str = r#"{"v": 1, "constraints": [

@@ -1,5 +1,4 @@
 //! Tokens that are signed beside the process which holds the home live as long as was asked.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! A store that takes its time: what callers are told meanwhile.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,4 @@
 //! Who brought a call about: the host's word, whatever its caller says of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::path::Path;
 

@@ -1,15 +1,9 @@
 //! `docs/spec.md` says what the code does: its tables, numbers and examples are held against it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "spec/document.rs"]
 mod document;
-#[path = "spec/examples.rs"]
 mod examples;
-#[path = "spec/image.rs"]
 mod image;
-#[path = "spec/kinds.rs"]
 mod kinds;
-#[path = "spec/world.rs"]
 mod world;
 
 use std::{

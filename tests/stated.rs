@@ -1,11 +1,5 @@
 //! What an operator states of tools that other processes run: what they count as, and which of
 //! their arguments name what.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     path::Path,
@@ -15,6 +9,8 @@ use std::{
     },
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     Configured,
     approvals::{SetTerms, Waited},
@@ -34,9 +30,6 @@ use syscap::{
     syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated, StatedError, carried},
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 /// Answers every call, and counts.
 struct Counts(Arc<AtomicU64>);

@@ -1,9 +1,8 @@
 //! The store of `examples/file_store`: it keeps every rule of the store kit, and what is torn off
 //! or changed in its file is found.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "../examples/file_store/store.rs"]
-mod file_store;
+pub(crate) mod file_store;
 
 use std::{
     fs,
@@ -79,7 +78,7 @@ fn the_store_in_a_file_keeps_every_rule() {
             let bytes = if number <= 42 { number - 1 } else { (number - 42) * 211 };
             Ok(Torn { inner, path, bytes, torn: false })
         })
-        .killed_in("the_store_in_a_file_keeps_every_rule")
+        .killed_in("stores::the_store_in_a_file_keeps_every_rule")
         .check()
         .unwrap();
 }
@@ -131,7 +130,7 @@ impl Drop for Lazy {
 /// Everything looks well as long as the process lives.
 #[test]
 fn a_store_that_writes_when_it_is_dropped_is_not_durable() {
-    let test = "a_store_that_writes_when_it_is_dropped_is_not_durable";
+    let test = "stores::a_store_that_writes_when_it_is_dropped_is_not_durable";
     let checked = Kit::new(Lazy::create, Lazy::open).killed_in(test).check();
     let found = Found::Record(Seq::GENESIS);
     assert_eq!(checked, Err(KitError { rule: Rule::Durable, found }));

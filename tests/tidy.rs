@@ -1,9 +1,6 @@
 //! House style and the shape of the workspace, as far as a machine can check them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "tidy/mutants.rs"]
 mod mutants;
-#[path = "tidy/shape.rs"]
 mod shape;
 
 use std::{
@@ -54,7 +51,8 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];
-const APPS: [&str; 5] = ["apps/", "benches/compare/", "bindings/", "fuzz/", "tests/no_std_probe/"];
+const APPS: [&str; 6] =
+    ["apps/", "benches/compare/", "bindings/", "fuzz/", "tests/no_std_probe/", "tests/support/"];
 const FORMAT_DEPENDENCIES: [&str; 4] = ["blake3", "ed25519-dalek", "sha2", "thiserror"];
 
 /// A file of the tree: its path from the root, and its text.
@@ -351,8 +349,8 @@ fn arrows_point_at_the_kernel() {
         if APPS.iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
-        let ours: Vec<String> =
-            dependencies(&text).into_keys().filter(|name| name.starts_with("syscap")).collect();
+        let is_ours = |name: &String| name.starts_with("syscap") || name.ends_with("-support");
+        let ours: Vec<String> = dependencies(&text).into_keys().filter(is_ours).collect();
         match ARROWS.iter().find(|(from, _)| *from == name) {
             Some((_, to)) if ours == *to => {}
             Some((_, to)) => wrong.push(format!("{name} -> {ours:?}, and not {to:?}")),

@@ -1,11 +1,5 @@
 //! Calls that are made together run one after the other: what happens while one runs, and is to
 //! stop the others, stops them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     path::PathBuf,
@@ -16,7 +10,8 @@ use std::{
     thread,
 };
 
-use records::records;
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     CallWith,
     format::{
@@ -29,7 +24,6 @@ use syscap::{
     provide::Cancel,
     verify::Verdict,
 };
-use verdict::verdict;
 
 /// What the first run does, and how many runs there were.
 struct World {

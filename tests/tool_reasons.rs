@@ -1,6 +1,5 @@
 //! A tool can't speak for the kernel or the policy: at each boundary only some reasons pass, and
 //! the log verifies whatever a tool says.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use syscap::{
     audit::memory::MemoryStore,

@@ -1,11 +1,5 @@
 //! Delegated tools: pinned when they are first offered, refused when they change, run by whoever
 //! offered them, and labelled.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     path::Path,
@@ -16,6 +10,8 @@ use std::{
     },
 };
 
+use host_support::records;
+use host_support::verdict;
 use syscap::{
     format::{
         budget::Amounts,
@@ -31,9 +27,6 @@ use syscap::{
     provide::{HostCall, HostRan, Provider, Standing},
     verify::Verdict,
 };
-
-use records::records;
-use verdict::verdict;
 
 fn tool(name: &str) -> ToolId {
     ToolId::new(name).unwrap()

@@ -1,14 +1,10 @@
 //! `vecdb.*` against who means harm: numbers at their ends, others' vectors, the file of the index,
 //! and results that would be too large.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
-#[path = "seen/records.rs"]
-mod records;
 
 use std::{fs, path::PathBuf};
 
+use host_support::by_cap_std;
+use host_support::records;
 use serde_json::{Value, json};
 use syscap::{
     format::{
@@ -17,8 +13,6 @@ use syscap::{
     },
     prelude::*,
 };
-
-use records::records;
 
 const TOOLS: [&str; 9] = [
     "vecdb.query",
@@ -283,5 +277,5 @@ fn any_byte_of_an_index_may_be_another() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("vector_attacks::");
 }

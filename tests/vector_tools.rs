@@ -1,15 +1,4 @@
 //! `vecdb.*`: what is found, for whom, and what no input makes of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/again.rs"]
-mod again;
-
-#[path = "seen/records.rs"]
-mod records;
-#[path = "seen/stranger.rs"]
-mod stranger;
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     fs,
@@ -18,16 +7,16 @@ use std::{
     thread,
 };
 
+use crate::stranger::{World, options, world};
+use host_support::by_cap_std;
+use host_support::records;
+use host_support::verdict;
 use serde_json::{Value, json};
 use syscap::{
     format::{envelope::TxOutcome, label::Label, record::Body, scope::Scope},
     prelude::*,
     verify::Verdict,
 };
-
-use records::records;
-use stranger::{World, options, world};
-use verdict::verdict;
 
 const TOOLS: [&str; 4] = ["vecdb.query", "vecdb.upsert", "vecdb.delete", "stranger.say"];
 
@@ -429,5 +418,5 @@ fn what_is_found_keeps_its_label() {
 /// All of it once more where files are opened by `cap-std`.
 #[test]
 fn it_is_so_where_openat2_is_missing() {
-    again::by_cap_std();
+    by_cap_std("vector_tools::");
 }

@@ -1,21 +1,18 @@
 //! Every seed and finding of the fuzz targets, on any compiler; and the seeds are what the code
 //! makes. Those of the socket's frames stand in `src/attach/fuzz.rs`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(dead_code, unreachable_pub, reason = "shared with the fuzz targets")]
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "tests")]
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part of the simulator")]
 
 #[path = "../fuzz/src/corpus.rs"]
 mod corpus;
-#[path = "vectors/documents.rs"]
 mod documents;
-#[path = "vectors/seeds.rs"]
 mod seeds;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 #[path = "../format/tests/common/tree.rs"]
 mod tree;
 #[path = "../format/tests/common/vectors.rs"]
-mod vectors;
+mod cbor;
 
 use targets::TARGETS;
 

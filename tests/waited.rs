@@ -1,8 +1,4 @@
 //! Waiting for a person's answer.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "seen/verdict.rs"]
-mod verdict;
 
 use std::{
     path::PathBuf,
@@ -13,6 +9,7 @@ use std::{
     thread,
 };
 
+use host_support::verdict;
 use syscap::{
     approvals::{SetTerms, Waited},
     format::{
@@ -23,8 +20,6 @@ use syscap::{
     prelude::*,
     verify::Verdict,
 };
-
-use verdict::verdict;
 
 /// Longer than any of this takes: an answer that is not heard is a test that fails, late.
 const LONG: Duration = Duration::from_secs(120);

@@ -1,8 +1,4 @@
 //! What every store must do, and what only the one on disk can.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-
-#[path = "../../verify/tests/common/mod.rs"]
-mod common;
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,7 +11,7 @@ use syscap_kernel::{
     store::{Batch, Next, Room, Store, StoreError, vault_entry},
 };
 
-use common::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll};
+use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll};
 use rusqlite::Connection;
 use syscap_audit::{
     fault::{FAULT, FaultPoint, FaultStore},
@@ -255,7 +251,7 @@ const CHILD_HOME: &str = "SYSCAP_TEST_CHILD_HOME";
 /// Another process that holds the home, once it says so.
 fn holder(home: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_holds_the_home", "--nocapture"])
+        .args(["--exact", "stores::child_holds_the_home", "--nocapture"])
         .env(CHILD_HOME, home)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

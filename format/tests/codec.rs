@@ -1,16 +1,11 @@
 //! The codec: encoding and decoding are inverse on bytes, and other decoders agree.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "common/tree.rs"]
-mod tree;
-#[path = "common/vectors.rs"]
-mod vectors;
-
+use crate::common::tree;
+use crate::common::tree::{Flavour, Tree, canonical, cases, pull, trees, walk};
+use crate::common::vectors::{INVALID, hex, valid};
 use ciborium::Value;
 use proptest::prelude::*;
 use syscap_format::cbor::{DecodeError, Decoder, Fault, Item, Kind, Profile};
-use tree::{Flavour, Tree, canonical, cases, pull, trees, walk};
-use vectors::{INVALID, hex, valid};
 
 /// What ciborium reads, as a tree; `None` where the profile has no such value.
 fn from_ciborium(value: &Value) -> Option<Tree> {

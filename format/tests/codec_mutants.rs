@@ -1,18 +1,10 @@
 //! Whatever is wrong in one place is refused, with the fault that names it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-#[path = "common/mutate.rs"]
-mod mutate;
-#[path = "common/tree.rs"]
-mod tree;
-#[path = "common/vectors.rs"]
-mod vectors;
-
-use mutate::Mutation;
+use crate::common::mutate::Mutation;
+use crate::common::tree::{Flavour, Tree, cases, trees};
+use crate::common::vectors::valid;
 use proptest::prelude::*;
 use syscap_format::cbor::{Canonical, DecodeError, Decoder, Fault, Item, Kind, Profile};
-use tree::{Flavour, Tree, cases, trees};
-use vectors::valid;
 
 /// Reads whatever comes, piece by piece where the decoder has a way for that.
 fn read(decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {

@@ -1,9 +1,6 @@
 //! The crates that the kernel signs and hashes with do what the golden counts say.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::print_stderr, reason = "tests")]
 
-#[path = "common/data.rs"]
-mod data;
-
+use crate::common::data;
 use ed25519_dalek::{Signature, VerifyingKey};
 use serde_json::Value;
 

@@ -1,17 +1,11 @@
 //! Reading JSON: what is accepted, what it means, and every documented refusal.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "common/json_tree.rs"]
-mod json_tree;
-#[path = "common/tree.rs"]
-mod tree;
-
-use json_tree::{Mode, base64, meaning, read, refusal};
+use crate::common::json_tree::{Mode, base64, meaning, read, refusal};
+use crate::common::tree::{Tree, foreign};
 use syscap_format::{
     cbor::{Canonical, Fault, Item, MapBuilder, Profile},
     json::{JsonFault, from_data, from_item, to_cbor},
 };
-use tree::{Tree, foreign};
 
 fn serde(text: &str) -> Option<Tree> {
     meaning(&serde_json::from_str(text).ok()?, Mode::Arguments)

@@ -1,5 +1,4 @@
 //! Texts of a MiB, built so that work that grew with the square of their length would not end.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use syscap_format::{
     cbor::Item,

@@ -1,18 +1,12 @@
 //! JSON: the laws of reading and printing, serde_json as oracle, damaged and large texts.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "common/json_tree.rs"]
-mod json_tree;
-#[path = "common/tree.rs"]
-mod tree;
-
-use json_tree::{Mode, alike, is_reference, is_yield, lone, meaning, read};
+use crate::common::json_tree::{Mode, alike, is_reference, is_yield, lone, meaning, read};
+use crate::common::tree::{Flavour, Tree, cases, foreign, trees, walk};
 use proptest::prelude::*;
 use syscap_format::{
     cbor::{Item, Kind, Profile},
     json::{Escapes, JsonFault, arguments, from_data, from_item, to_cbor, to_data},
 };
-use tree::{Flavour, Tree, cases, foreign, trees, walk};
 
 fn with_children(tree: &Tree, change: &dyn Fn(&Tree) -> Tree) -> Tree {
     match tree {

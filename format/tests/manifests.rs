@@ -1,5 +1,4 @@
 //! What a later version added to a manifest and to a home's limits: absent where there is none.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use syscap_format::{
     cbor::Fault,

@@ -2,7 +2,6 @@
 //! holder of its parent has signed anew gives no more than the parent did.
 //!
 //! Of each kind 5,000 are made; with `SYSCAP_LONG` a million.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use ed25519_dalek::{Signer, SigningKey};
 use syscap_format::{

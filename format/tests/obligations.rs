@@ -1,5 +1,4 @@
 //! Obligations and keys of the state: their forms.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use syscap_format::{
     budget::Dimension,

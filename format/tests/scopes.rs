@@ -1,5 +1,4 @@
 //! The laws of scopes, checked over universes small enough to be listed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{collections::BTreeMap, net::IpAddr, sync::LazyLock};
 

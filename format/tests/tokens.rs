@@ -1,5 +1,4 @@
 //! Tokens: no byte of a wire can be changed, and a child can only take away.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 #![allow(clippy::type_complexity, reason = "tables")]
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};

@@ -12,10 +12,8 @@ mod record;
 pub mod sound;
 pub mod token;
 
-#[path = "../../policy/tests/asking/mod.rs"]
-mod asking;
-#[path = "../../tests/sim/mod.rs"]
-pub mod sim;
+use kernel_support::asking;
+pub use kernel_support::sim;
 
 #[cfg(fuzzing)]
 pub use syscap::fuzzing::frame;

@@ -2,14 +2,13 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't set up fails")]
 
-mod common;
-
+use crate::common;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
-use common::{Place, alive, as_each, nap, token, until};
+use crate::common::{Place, alive, as_each, nap, token, until};
 use syscap_launch::{Bound, Ended, LaunchError, Launcher, Level, Plan, Said};
 
 #[test]

@@ -3,14 +3,12 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't set up fails")]
 
-mod common;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
-use common::{FORKS, NOBODY, PRELUDE, Place, alive, nap, token, until};
+use crate::common::{FORKS, NOBODY, PRELUDE, Place, alive, nap, token, until};
 
 /// Takes namespaces and capabilities away before it executes what follows.
 const APART: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv \

@@ -2,8 +2,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't set up fails")]
 
-mod common;
-
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +10,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::mpsc::channel;
 
-use common::PRELUDE;
+use crate::common::PRELUDE;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use syscap_launch::{Access, DOOR, Ended, Granted, Launcher, Level, Network, Plan, Said};
 

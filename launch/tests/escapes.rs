@@ -5,13 +5,12 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't set up fails")]
 
-mod common;
-
+use crate::common;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use common::{FORKS, NOBODY, Place, alive, as_each, nap, token};
+use crate::common::{FORKS, NOBODY, Place, alive, as_each, nap, token};
 
 fn numbers() -> bool {
     let here = cfg!(target_arch = "x86_64");

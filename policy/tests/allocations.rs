@@ -1,11 +1,9 @@
 //! How many allocations a decision costs: a count that noise can't move.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod asking;
-
 use std::{alloc::System, hint::black_box};
 
-use asking::Asked;
+use kernel_support::asking::Asked;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use syscap_format::{
     limits::MATCHES_MAX,

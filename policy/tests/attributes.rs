@@ -1,14 +1,9 @@
 //! The table of attributes: what must be there of each beside its row.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-#[path = "asking/mod.rs"]
-mod asking;
-#[path = "random/mod.rs"]
-mod random;
-
+use kernel_support::asking;
 use std::collections::BTreeSet;
 
-use random::{Kinds, Random};
+use crate::random::{Kinds, Random};
 use syscap_format::manifest::EffectClass;
 use syscap_policy::{
     Policy, Seen, Value, Values,

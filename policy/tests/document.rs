@@ -1,8 +1,6 @@
 //! Documents: the canonical form, and what comes out again.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod written;
-
+use crate::written::{constraint, document, load, one, with_params};
 use syscap_format::{
     cbor::{Canonical, Fault, Profile},
     id::ConstraintId,
@@ -17,7 +15,6 @@ use syscap_policy::{
     engine,
     limits::{DOCUMENT_BYTES_MAX, TEXT_BYTES_MAX},
 };
-use written::{constraint, document, load, one, with_params};
 
 #[test]
 fn canonical_form_forgets_how_it_was_written() {

@@ -1,9 +1,7 @@
 //! What the engine decides, explains and advises.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod asking;
-
-use asking::{Asked, NOW};
+use kernel_support::asking;
+use kernel_support::asking::{Asked, NOW};
 use syscap_format::{
     budget::Dimension,
     decision::Verdict,

@@ -1,12 +1,8 @@
 //! Documents that are refused: what is wrong with each, where, and what could stand there.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
-#![allow(clippy::too_many_lines, reason = "a table of cases is no function")]
 
-mod written;
-
+use crate::written::{ALWAYS, constraint, deny, document, load, one, test, when, with_params};
 use syscap_format::json::JsonFault;
 use syscap_policy::LoadFault;
-use written::{ALWAYS, constraint, deny, document, load, one, test, when, with_params};
 
 /// What is wrong, where, and what is suggested.
 type Case = (String, LoadFault, &'static str, Option<&'static str>);

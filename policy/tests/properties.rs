@@ -1,13 +1,10 @@
 //! Laws that hold of every policy and every call, tried on many of both.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod asking;
-mod random;
-
+use crate::random;
 use std::collections::BTreeSet;
 
-use asking::Asked;
-use random::{Kinds, Random};
+use crate::random::{Kinds, Random};
+use kernel_support::asking::Asked;
 use syscap_format::{
     decision::{Decision, Verdict, matches_digest},
     limits::MATCHES_MAX,

@@ -1,6 +1,5 @@
 //! URLs of the web platform's tests and of attackers: what is read is what the standard reads, and
 //! leads where it says.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::{
     fs,

@@ -26,7 +26,7 @@ use syscap::{
     view::Whose,
 };
 
-use crate::{
+use crate::attach::{
     wire::{greeted, is_dropped},
     world::*,
 };
@@ -174,7 +174,7 @@ fn an_offer_that_fails_changes_nothing() {
 #[test]
 fn another_home_in_the_place_of_the_one_in_use() {
     let (dir, home) = home();
-    let (_other_dir, other) = crate::world::home();
+    let (_other_dir, other) = crate::attach::world::home();
     let (moved, away) = (dir.path().join("moved"), dir.path().join("away"));
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();

@@ -16,7 +16,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::{wire::*, world::*};
+use crate::attach::{wire::*, world::*};
 
 /// A home with a holder, and somebody attached who must not notice anything.
 struct World {

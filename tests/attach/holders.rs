@@ -22,7 +22,7 @@ use syscap::{
     verify::Verdict,
 };
 
-use crate::world::*;
+use crate::attach::world::*;
 
 const HOME: &str = "SYSCAP_ATTACH_HOLDER_HOME";
 
@@ -38,7 +38,7 @@ fn child_holder() {
 
 fn start(home: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "holders::child_holder", "--nocapture"])
+        .args(["--exact", "attach::holders::child_holder", "--nocapture"])
         .env(HOME, home)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

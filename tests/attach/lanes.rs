@@ -12,7 +12,7 @@ use syscap::{
     view::Whose,
 };
 
-use crate::{wire::*, world::*};
+use crate::attach::{wire::*, world::*};
 
 fn is_wrong_lane<T>(result: Result<T, Error>) -> bool {
     match result {

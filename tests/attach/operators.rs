@@ -22,7 +22,7 @@ use syscap::{
     verify::Verdict,
 };
 
-use crate::{wire::*, world::*};
+use crate::attach::{wire::*, world::*};
 
 /// Hello in versions that are not there yet, and in one that is not there any more.
 const NEWER: [u8; 5] = [0x84, 1, 4, 5, 1];

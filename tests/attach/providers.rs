@@ -25,7 +25,7 @@ use syscap::{
     verify::Verdict,
 };
 
-use crate::world::*;
+use crate::attach::world::*;
 
 #[test]
 fn a_tool_runs_where_it_was_offered() {

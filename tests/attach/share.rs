@@ -23,7 +23,7 @@ use syscap::{
     verify::Verdict,
 };
 
-use crate::{wire::*, world::*};
+use crate::attach::{wire::*, world::*};
 
 #[test]
 fn two_share_a_home() {

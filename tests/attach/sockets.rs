@@ -15,7 +15,7 @@ use std::{
 
 use syscap::{Runtime, prelude::*};
 
-use crate::world::{caller, echo, home};
+use crate::attach::world::{caller, echo, home};
 
 const HOME: &str = "SYSCAP_ATTACH_SOCKET_HOME";
 const STRANGER: &str = "SYSCAP_ATTACH_STRANGER";
@@ -38,7 +38,10 @@ fn the_socket_is_its_owners_whatever_the_umask() {
     for umask in ["000", "022", "077", "777"] {
         let (_dir, home) = home();
         let mut child = Command::new("sh")
-            .args(["-c", "umask \"$1\"; exec \"$0\" --exact sockets::child_holder --nocapture"])
+            .args([
+                "-c",
+                "umask \"$1\"; exec \"$0\" --exact attach::sockets::child_holder --nocapture",
+            ])
             .arg(std::env::current_exe().unwrap())
             .arg(umask)
             .env(HOME, &home)
@@ -81,7 +84,7 @@ fn stranger(folder: &Path, socket: &Path) -> String {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let ran = Command::new(program)
-        .args(["--exact", "sockets::child_stranger", "--nocapture"])
+        .args(["--exact", "attach::sockets::child_stranger", "--nocapture"])
         .env(STRANGER, socket)
         .current_dir("/")
         .uid(NOBODY)

@@ -8,7 +8,7 @@ use std::{
 
 use syscap::{Runtime, Session, format::record::Body, prelude::*, verify::Verdict};
 
-use crate::world::*;
+use crate::attach::world::*;
 
 /// A call that waits, and what it came to.
 fn waits(caller: &Arc<Session>) -> std::sync::mpsc::Receiver<Result<Option<Reason>, Error>> {

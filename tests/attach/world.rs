@@ -24,7 +24,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-pub(crate) use crate::{records::records, verdict::verdict};
+pub(crate) use host_support::{records, verdict};
 
 /// A new home, whose policy lets every call run that its token grants.
 pub(crate) fn home() -> (tempfile::TempDir, PathBuf) {

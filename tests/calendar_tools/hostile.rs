@@ -4,7 +4,7 @@ use std::fs;
 
 use syscap::{format::cbor::Item, prelude::*};
 
-use crate::world::{calendar, is_cut, reasons, seen, skipped, world};
+use crate::calendar_tools::world::{calendar, is_cut, reasons, seen, skipped, world};
 
 const START: &str = "UID:u\nDTSTART:20260301T000000Z\n";
 

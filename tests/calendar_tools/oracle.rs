@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use syscap::prelude::*;
 
-use crate::world::{Seen, World, calendar, seen, skipped, world};
+use crate::calendar_tools::world::{Seen, World, calendar, seen, skipped, world};
 
 const ORACLE: &str = r"
 import datetime, json, pathlib, sys, zoneinfo

@@ -14,9 +14,8 @@ use syscap::{
     verify::Verdict,
 };
 
-use crate::{
-    records::records,
-    verdict::verdict,
+use crate::calendar_tools::{
+    records, verdict,
     world::{calendar, grant, seen, skipped, world},
 };
 

@@ -2,7 +2,7 @@
 
 use syscap::{format::cbor::Item, prelude::*};
 
-use crate::world::{calendar, is_cut, reasons, seen, skipped, world};
+use crate::calendar_tools::world::{calendar, is_cut, reasons, seen, skipped, world};
 
 const WEEK: (&str, &str) = ("2026-03-02", "2026-03-09");
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use syscap::prelude::*;
 
-use crate::world::{Seen, World, calendar, seen, skipped, world};
+use crate::calendar_tools::world::{Seen, World, calendar, seen, skipped, world};
 
 fn starts(world: &World, from: &str, to: &str) -> Vec<Seen> {
     let result = world.find(args! { "from": from, "to": to, "limit": 1_000 });

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use host_support::records;
 use syscap::{
     CallWith, Runtime, Session,
     format::{
@@ -19,8 +20,6 @@ use syscap::{
 };
 
 use super::world::Lenient;
-
-use crate::records::records;
 
 /// A home that this process holds and serves, and another place in it that is attached.
 struct Desk {

@@ -1,5 +1,6 @@
 //! A home where the policy lets everything through, and a session that may call every tool.
 
+use host_support::records;
 use syscap::{
     format::{
         cbor::Item,
@@ -15,8 +16,6 @@ use syscap::{
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
 };
-
-use crate::records::records;
 
 /// Lets all through; a call with `careful: true` only as one that changes nothing.
 pub(crate) struct Lenient;

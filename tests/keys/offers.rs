@@ -23,7 +23,7 @@ use syscap::{
     view::ToolInfo,
 };
 
-use crate::{
+use crate::keys::{
     sealed::reason,
     world::{World, asked},
 };
@@ -237,7 +237,7 @@ fn own_tools_wait_for_the_operator_too() {
     };
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
-    let rt = own("before").seal(crate::world::seal()).create(&home).unwrap();
+    let rt = own("before").seal(crate::keys::world::seal()).create(&home).unwrap();
     let (mine, delegated) = provider();
     let offers = rt.provide(vec![manifest("t.one", "1")], Arc::clone(&mine)).unwrap();
     assert_eq!(offers[0].standing, Standing::Ready, "whoever makes a home signs");

@@ -14,7 +14,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::world::{World, copy_of, key, token};
+use crate::keys::world::{World, copy_of, key, token};
 
 /// The role does what it is there for.
 fn works(rt: &Runtime, role: Role) -> Result<(), Error> {
@@ -209,7 +209,7 @@ fn keys_come_and_go_by_the_operators_word() {
     // A proof for another role is none.
     let wrong = adding(&set, second.possession(&home, Role::Issuer)).unwrap();
     let control = world.change(&wrong, &operator);
-    assert_eq!(crate::sealed::reason(rt.submit(Kind::Key, control)), Reason::BadSignature);
+    assert_eq!(crate::keys::sealed::reason(rt.submit(Kind::Key, control)), Reason::BadSignature);
     world.put(&rt, &adding(&set, proof).unwrap(), &operator);
     // Either signs now, and takes the other's right away.
     let set = world.set(Role::Operator);
@@ -220,7 +220,7 @@ fn keys_come_and_go_by_the_operators_word() {
     assert!(removing(&set, &second.public_key()).is_none(), "it is the last");
     assert!(removing(&set, &operator.public_key()).is_none(), "it is gone");
     let control = world.change(&KeyChange { cut_off: None, ..nothing(&world) }, &operator);
-    assert_eq!(crate::sealed::reason(rt.submit(Kind::Key, control)), Reason::BadSignature);
+    assert_eq!(crate::keys::sealed::reason(rt.submit(Kind::Key, control)), Reason::BadSignature);
     rt.close().unwrap();
     world.is_sound();
 }
@@ -269,13 +269,13 @@ fn a_sealed_key_stays_sealed() {
     let world = World::sealed();
     let make = || {
         let key_use = KeyUse::Role(Role::Policy);
-        let made = KeyFile::generate(key_use, &crate::world::seal(), &syscap::SystemEntropy);
+        let made = KeyFile::generate(key_use, &crate::keys::world::seal(), &syscap::SystemEntropy);
         made.map(|(file, _)| file)
     };
     let rotation = Rotation::begin(&world.keys(), Role::Policy, make).unwrap();
     let left = Rotation::left(&world.keys(), Role::Policy).unwrap().unwrap();
     assert!(left.is_sealed());
-    let secret = rotation.next().unseal(&crate::world::passphrase()).unwrap();
+    let secret = rotation.next().unseal(&crate::keys::world::passphrase()).unwrap();
     let rt = world.open();
     let proof = secret.possession(&rt.id(), Role::Policy);
     let old = world.file(Role::Policy).public_key();

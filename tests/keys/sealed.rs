@@ -15,7 +15,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::world::{World, asked, token};
+use crate::keys::world::{World, asked, token};
 
 const POLICY: SignerError = SignerError::Sealed(KeyUse::Role(Role::Policy));
 const SEALED_OPERATOR: SignerError = SignerError::Sealed(KeyUse::Role(Role::Operator));
@@ -69,7 +69,7 @@ fn what_a_person_must_sign_is_an_error_without_one() {
     assert_eq!(world.records().len(), before);
     rt.close().unwrap();
     // The runtime that made the home has just made the keys.
-    let fresh = Options::new().seal(crate::world::seal());
+    let fresh = Options::new().seal(crate::keys::world::seal());
     let rt = fresh.create(world.dir.path().join("other")).unwrap();
     rt.set_policy(WithinToken).unwrap();
     rt.close().unwrap();

@@ -19,7 +19,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::{
+use crate::keys::{
     sealed::reason,
     world::{World, key, token},
 };
@@ -143,7 +143,7 @@ fn the_recovery_key_changes_keys_and_nothing_else() {
     let recovery = KeyFile::read(&path).unwrap().open().unwrap();
     let by = |key: &SecretKey, sets: &RoleSet| {
         let role = sets.role;
-        let proof = crate::world::key(role).1.possession(&rt.id(), role);
+        let proof = crate::keys::world::key(role).1.possession(&rt.id(), role);
         world.change(&alone(sets, proof).unwrap(), key)
     };
     let sign = |message: &[u8]| Ok(recovery.sign(message));
@@ -157,7 +157,7 @@ fn the_recovery_key_changes_keys_and_nothing_else() {
     two.signatures = [two.signatures, other.signatures].concat();
     two.signatures.sort_by_key(|signed| signed.key);
     assert_eq!(reason(rt.submit(Kind::Key, two)), Reason::BadSignature);
-    let stranger = crate::world::key(Role::Operator).1;
+    let stranger = crate::keys::world::key(Role::Operator).1;
     assert_eq!(reason(rt.submit(Kind::Key, by(&stranger, &set))), Reason::BadSignature);
     rt.submit(Kind::Key, by(&recovery, &set)).unwrap();
     rt.close().unwrap();

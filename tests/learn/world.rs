@@ -22,7 +22,7 @@ use syscap::{
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
-use crate::{
+use crate::learn::{
     data::{Data, Run},
     tools::{self, Next, TOOLS},
 };
@@ -188,7 +188,7 @@ impl<'d> World<'d> {
 /// The tasks of runs.
 pub(crate) fn of<'d>(
     data: &'d Data,
-    tasks: &BTreeSet<crate::data::Task>,
+    tasks: &BTreeSet<crate::learn::data::Task>,
 ) -> impl Iterator<Item = &'d Run> {
     data.benign().filter(move |run| tasks.contains(&run.task()))
 }

@@ -11,6 +11,6 @@ fn attack(kernel: &mut Kernel, job: Job, now: Reading) -> Ran<'static> {
     job.run()
 }
 
-fn main() {
+pub fn main() {
     assert!(attack as usize != 0);
 }

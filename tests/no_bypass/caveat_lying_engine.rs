@@ -25,6 +25,6 @@ impl PolicyEngine for Liar {
     }
 }
 
-fn main() {
+pub fn main() {
     assert_eq!(object_of(&Liar).hash(), object_of(&WithinToken).hash());
 }

@@ -33,7 +33,7 @@ impl Store for Liar {
     }
 }
 
-fn main() {
+pub fn main() {
     let folder = std::env::args().nth(1).expect("the harness names a folder");
     drop(Options::new().store(Liar).create(folder).expect("it is believed"));
 }

@@ -6,7 +6,7 @@ use support::*;
 
 use syscap::syscalls::beneath::{Base, FolderMode, Location};
 
-fn main() {
+pub fn main() {
     let folder = std::env::args().nth(1).expect("the harness names a folder");
     std::fs::write(format!("{folder}.txt"), "no capability").expect("written");
     std::fs::create_dir(&folder).expect("made");

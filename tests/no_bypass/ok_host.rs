@@ -31,6 +31,6 @@ fn drive(kernel: &mut Kernel, store: &mut dyn Store, now: Reading) -> Vec<ToolRe
     }
 }
 
-fn main() {
+pub fn main() {
     assert!(drive as usize != 0);
 }

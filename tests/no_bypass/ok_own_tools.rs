@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-fn main() {
+pub fn main() {
     let folder = std::env::args().nth(1).expect("the harness names a folder");
     let options = Options::new().tool(Mine::new().expect("a manifest")).expect("registered");
     let options = options.trusted_read(Peek::new().expect("a manifest")).expect("registered");

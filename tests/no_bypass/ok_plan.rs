@@ -25,6 +25,6 @@ fn run(plan: Careful, permit: Permit<'_, Careful>) -> Ran<'_> {
     plan.run(permit)
 }
 
-fn main() {
+pub fn main() {
     assert!(run as usize != 0);
 }

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use host_support::records;
 use syscap::{
     audit::{
         fault::{FaultPoint, FaultStore},
@@ -20,8 +21,6 @@ use syscap::{
     kernel::probe::{Broken, Finding},
     prelude::*,
 };
-
-use crate::seen::records;
 
 static RUNS: AtomicU64 = AtomicU64::new(0);
 /// What it was asked about: intent and text.

@@ -8,6 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use host_support::records;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use syscap::{
     audit::sqlite::{SqliteReader, SqliteStore},
@@ -20,8 +21,6 @@ use syscap::{
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
-
-use crate::seen::records;
 
 const HOME: &str = "SYSCAP_RECOVERY_HOME";
 const POINT: &str = "SYSCAP_RECOVERY_POINT";
@@ -131,7 +130,7 @@ fn child() {
 fn killed_at(home: &Path, point: Point, path: &str) {
     let place = POINTS.iter().position(|p| *p == point).unwrap();
     let ended = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::child", "--nocapture"])
+        .args(["--exact", "recovery::killed::child", "--nocapture"])
         .env(HOME, home)
         .env(POINT, place.to_string())
         .env(PATH, path)

@@ -5,7 +5,7 @@ use syscap::{
     resume::{Resume, ResumeError},
 };
 
-use crate::{name, read, world};
+use crate::resume::{name, read, world};
 
 fn fault(text: &[u8]) -> Option<JsonFault> {
     match Resume::read(text) {

@@ -12,7 +12,7 @@ use syscap::{
     view::Whose,
 };
 
-use crate::{EXAMPLE, World, name, read, world};
+use crate::resume::{EXAMPLE, World, name, read, world};
 
 const BOTH: Rights = Rights::READ.union(Rights::WRITE);
 

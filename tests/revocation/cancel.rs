@@ -23,8 +23,8 @@ use syscap::{
     verify::Verdict,
 };
 
-use super::{SPEND, logged, records::records, refused, seated, sim::Sim, sound, verdict::verdict};
-use crate::sim::Ending;
+use super::{SPEND, logged, records, refused, seated, sim::Sim, sound, verdict};
+use crate::revocation::sim::Ending;
 
 /// The intent of the last call that was submitted.
 fn intent(sim: &Sim) -> Seq {

@@ -31,7 +31,7 @@ use syscap::{
 
 use tempfile::TempDir;
 
-use crate::{
+use crate::spec::{
     document::{code, dump, hex, spec, table, tables},
     kinds::{args, changes},
     world::{Log, RECOVERY, REVOKER_TOO, TIME, agent, public, salts, seed, signed},

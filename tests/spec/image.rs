@@ -29,7 +29,7 @@ use syscap::{
     policy::WithinToken,
 };
 
-use crate::{
+use crate::spec::{
     document::{code, hex, table},
     kinds::changes,
     world::{
@@ -156,7 +156,7 @@ fn happened() -> Host {
     let policy = host.signed(&change);
     host.acknowledged(Event::Policy(host.ticket(), policy, None, Vec::new()));
     let token = host.token();
-    let agent = crate::world::agent();
+    let agent = crate::spec::world::agent();
     let Ack::Session(opened) =
         host.acknowledged(Event::OpenSession(host.ticket(), agent, token, None))
     else {

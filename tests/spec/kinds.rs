@@ -39,7 +39,7 @@ use syscap::{
     policy::WithinToken,
 };
 
-use crate::{
+use crate::spec::{
     document::{code, dump, hex, table},
     examples::refusals_digest,
     world::{

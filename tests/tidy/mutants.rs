@@ -49,7 +49,14 @@ fn wrong_test(test: &str, packages: &[(String, String)], all: &[File]) -> Option
         return Some(format!("there is no package {package}"));
     };
     let (at, rest) = match *rest {
-        ["--test", program, ref rest @ ..] => (format!("{folder}tests/{program}"), rest),
+        ["--test", program, ref rest @ ..] => {
+            let manifest = all.iter().find(|file| file.path == format!("{folder}Cargo.toml"));
+            let declared = format!("[[test]]\nname = \"{program}\"");
+            if !manifest.is_some_and(|file| file.text.contains(&declared)) {
+                return Some(format!("{package} has no test program {program}"));
+            }
+            (format!("{folder}tests/"), rest)
+        }
         // A program's own tests, of what nobody links.
         ["--lib", ref rest @ ..] | ["--bin", _, ref rest @ ..] => (format!("{folder}src/"), rest),
         _ => return Some("names no `--test PROGRAM`, `--lib` or `--bin PROGRAM`".to_owned()),
@@ -65,6 +72,7 @@ fn wrong_test(test: &str, packages: &[(String, String)], all: &[File]) -> Option
             let found = program.any(|file| has_test(file, name));
             (!found).then(|| format!("there is no test {name} in {at}"))
         }
+        ["--", part] if part.ends_with("::") => None,
         _ => Some("does not end in `-- --exact TEST`".to_owned()),
     }
 }
@@ -121,7 +129,10 @@ fn every_mutant_says_what_it_breaks_and_which_test_must_fail() {
 #[test]
 fn a_mutant_can_be_wrong() {
     let all = [
-        File { path: "a/Cargo.toml".to_owned(), text: "[package]\nname = \"a\"\n".to_owned() },
+        File {
+            path: "a/Cargo.toml".to_owned(),
+            text: "[package]\nname = \"a\"\n[[test]]\nname = \"t\"\n".to_owned(),
+        },
         File {
             path: "a/tests/t/one.rs".to_owned(),
             text: "#[test]\nfn it_holds() {}\nfn no_test() {}\n".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{File, code, files};
+use crate::tidy::{File, code, files};
 
 /// Files of a crate of which each uses a name of the next, all around: at most this many.
 const CIRCLE_MAX: usize = 3;

@@ -26,7 +26,7 @@ use syscap::{
 
 use ed25519_dalek::{Signer as _, SigningKey};
 
-use crate::{
+use crate::vectors::{
     seeds::Seeds,
     targets::{sim, token},
 };

@@ -12,11 +12,11 @@ use syscap::{
     policy::{Policy, Preset},
 };
 
-use crate::{
+use crate::vectors::{
     documents::{self, bodies, control},
     targets::{bytes, events, stream, token},
     tree::Tree,
-    vectors,
+    cbor,
 };
 
 /// Named bytes.
@@ -43,15 +43,15 @@ fn numbered(made: impl IntoIterator<Item = Vec<u8>>) -> Seeds {
 
 /// The known structures, all known scalars in one list, and one of each fault.
 fn codec() -> Seeds {
-    let valid = vectors::valid();
+    let valid = cbor::valid();
     let structure = |hex: &str| matches!(hex.as_bytes()[0], b'8' | b'9' | b'a' | b'b');
     let scalars = valid.iter().filter(|(hex, _)| !structure(hex)).map(|(_, tree)| tree.clone());
     let mut faults = BTreeSet::new();
     let mut new = |fault: &Fault| faults.insert(format!("{fault:?}"));
-    let invalid = vectors::INVALID.iter().filter(|(_, fault)| new(fault));
-    let invalid: Vec<Vec<u8>> = invalid.map(|(hex, _)| vectors::hex(hex)).collect();
+    let invalid = cbor::INVALID.iter().filter(|(_, fault)| new(fault));
+    let invalid: Vec<Vec<u8>> = invalid.map(|(hex, _)| cbor::hex(hex)).collect();
     let nested = |depth: usize| [vec![0x81; depth], vec![0x00]].concat();
-    let made = valid.iter().filter(|(hex, _)| structure(hex)).map(|(hex, _)| vectors::hex(hex));
+    let made = valid.iter().filter(|(hex, _)| structure(hex)).map(|(hex, _)| cbor::hex(hex));
     let made = made.chain([Tree::Array(scalars.collect()).bytes(), nested(16), nested(64)]);
     numbered(made.chain(invalid))
 }
@@ -61,7 +61,7 @@ fn texts() -> Seeds {
         let item = Canonical::check(tree.bytes(), Profile::DATA).unwrap();
         json::from_item(item.item()).into_bytes()
     };
-    let scalars: Vec<Tree> = vectors::valid().into_iter().map(|(_, tree)| tree).collect();
+    let scalars: Vec<Tree> = cbor::valid().into_iter().map(|(_, tree)| tree).collect();
     let made = [printed(&Tree::Array(scalars))].into_iter();
     let texts = [
         r#" { "a" : [ 1 , -2 , 3.5e-7 , true , false , null ] , "b" : { } } "#,

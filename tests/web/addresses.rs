@@ -21,8 +21,8 @@ use syscap::{
     syscalls::net::lookup::{Lookup, LookupError},
 };
 
-use crate::{
-    records::records,
+use crate::web::{
+    records,
     server::{Server, answer},
     world::{blocks, call, get, local, world},
 };
@@ -191,7 +191,8 @@ fn a_resolver_that_hangs_gets_no_more_time() {
     let (home, hangs) = (dir.path().join("home"), Hangs::default());
     let options = Options::new().durability(Durability::Memory).lookup(hangs.clone());
     let rt = options.create(&home).unwrap();
-    let world = crate::world::World { dir, home, rt, names: crate::world::Names::default() };
+    let world =
+        crate::web::world::World { dir, home, rt, names: crate::web::world::Names::default() };
     world.set("quick", r#"{"timeout_ms": 400}"#);
     let session = world.session(local(&["quick"]));
     let refused = call(&session, "quick", r#"{"url": "http://a.test/"}"#);

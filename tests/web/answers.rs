@@ -11,7 +11,7 @@ use std::{
 
 use syscap::{format::cbor::Item, prelude::*};
 
-use crate::{
+use crate::web::{
     server::{Sent, Server, answer, read},
     world::{get, local, text, uint, world},
 };

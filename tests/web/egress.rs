@@ -6,7 +6,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::{
+use crate::web::{
     server::{Server, answer},
     world::{call, local, text, uint, world},
 };
@@ -18,7 +18,7 @@ fn grant(routes: &[&str], purposes: &[&str]) -> Grant {
 }
 
 /// A home whose policy lets `net.egress` through.
-fn approving() -> crate::world::World {
+fn approving() -> crate::web::world::World {
     let world = world();
     let text = Policy::preset(syscap::policy::Preset::Standard).unwrap();
     let json = syscap::format::json::from_data(

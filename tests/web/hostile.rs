@@ -12,7 +12,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::{
+use crate::web::{
     server::{Sent, Server, answer},
     world::{call, flag, get, local, text, world},
 };
@@ -22,7 +22,7 @@ fn flood(stream: &mut dyn Write, part: &[u8]) {
     while stream.write_all(part).is_ok() {}
 }
 
-fn quick(world: &crate::world::World) -> Session {
+fn quick(world: &crate::web::world::World) -> Session {
     world.set("quick", r#"{"timeout_ms": 400, "allowed_methods": ["GET", "POST"]}"#);
     world.session(local(&["quick"]))
 }

@@ -12,8 +12,8 @@ use syscap::{
     prelude::*,
 };
 
-use crate::{
-    records::records,
+use crate::web::{
+    records,
     server::Server,
     world::{get, local},
 };
@@ -49,7 +49,7 @@ fn a_body_that_is_cut_off_by_a_kill_is_charged_whole() {
     let token = rt.issue(local(&["http_request"]).budget(budget)).unwrap();
     rt.close().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::child", "--nocapture"])
+        .args(["--exact", "web::killed::child", "--nocapture"])
         .env(HOME, &home)
         .env(URL, server.url("/"))
         .stdout(Stdio::piped())

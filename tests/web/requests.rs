@@ -13,8 +13,8 @@ use syscap::{
     prelude::*,
 };
 
-use crate::{
-    records::records,
+use crate::web::{
+    records,
     server::{Server, answer},
     world::{blocks, call, flag, get, local, text, uint, world},
 };

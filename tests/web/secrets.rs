@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use syscap::{Error, prelude::*};
 
-use crate::{
+use crate::web::{
     server::{Server, answer},
     world::{World, call, get, local, text, world},
 };

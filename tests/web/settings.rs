@@ -8,7 +8,7 @@ use syscap::{
     syscalls::net::Network,
 };
 
-use crate::{
+use crate::web::{
     server::{Server, answer},
     world::{call, flag, local, local_to, text, uint, world},
 };
@@ -227,7 +227,7 @@ fn a_tool_of_an_operators_is_one_of_the_homes() {
     assert_eq!(call(&session, "bees", &args).reason(), Some(Reason::UnknownTool));
     assert!(matches!(rt.configure(&unset), Err(Error::NoSuch { .. })));
     rt.close().unwrap();
-    assert_eq!(crate::verdict::verdict(&home), syscap::verify::Verdict::Sound);
+    assert_eq!(host_support::verdict(&home), syscap::verify::Verdict::Sound);
     drop(dir);
 }
 
@@ -254,7 +254,7 @@ fn a_built_in_tool_is_set_and_unset() {
     assert_eq!(headers, [Some("1"), Some("1"), None]);
     assert_eq!(uint(&call(&session, "http_request", &args), "status"), Some(200));
     rt.close().unwrap();
-    assert_eq!(crate::verdict::verdict(&home), syscap::verify::Verdict::Sound);
+    assert_eq!(host_support::verdict(&home), syscap::verify::Verdict::Sound);
     drop(dir);
 }
 

@@ -14,7 +14,7 @@ use rustls::{
 };
 use syscap::prelude::*;
 
-use crate::{
+use crate::web::{
     server::{Server, answer, read},
     world::{World, call, local, text, world},
 };

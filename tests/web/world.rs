@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::records;
 use syscap::{
     Configured,
     format::{
@@ -27,8 +28,6 @@ use syscap::{
         lookup::{Lookup, LookupError},
     },
 };
-
-use crate::records::records;
 
 /// Names and their addresses, one list for each time that they are asked for; the last one stays.
 #[derive(Clone, Default)]
@@ -121,7 +120,7 @@ impl World {
     /// Closes the home; its log must be sound.
     pub(crate) fn end(self) -> tempfile::TempDir {
         self.rt.close().unwrap();
-        let verdict = crate::verdict::verdict(&self.home);
+        let verdict = host_support::verdict(&self.home);
         assert_eq!(verdict, syscap::verify::Verdict::Sound);
         self.dir
     }

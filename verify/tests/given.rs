@@ -1,10 +1,7 @@
 //! Reasons that the kernel gives only after a crash, an erasure, a gap in time, on a full disk or
 //! with other tools: the verifier takes each where the kernel gave it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod common;
-
-use common::{
+use kernel_support::driver::{
     Driver, HOUR_MS, Run, START_MS, agent, all_parts, body, key,
     log::Log,
     new_home, parts,
@@ -267,7 +264,7 @@ struct OtherPlan(Demands);
 impl Other {
     fn new(name: &str, effect: EffectClass) -> Self {
         let param = Param::optional("more", ParamType::Text, "anything");
-        Self(Manifest::new(common::tool(name), effect).param(param))
+        Self(Manifest::new(kernel_support::driver::tool(name), effect).param(param))
     }
 }
 
@@ -305,7 +302,7 @@ fn other_tools() -> Parts {
 fn mismatched(flags: TokenFlags) -> (World, Seq) {
     let mut driver = world();
     let mut token = body(driver.kernel.home(), 1, &agent("ada"));
-    let tools = ["echo", "disk.write", "post", "extra"].map(common::tool);
+    let tools = ["echo", "disk.write", "post", "extra"].map(kernel_support::driver::tool);
     token.grants = tools.into_iter().fold(Grants::new(), |all, it| all.with(it, all_parts()));
     token.flags = flags;
     let token = driver.issue(&token);

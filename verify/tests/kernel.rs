@@ -1,9 +1,6 @@
 //! What a host and its agents may do to the kernel at any moment, and the log that comes of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod common;
-
-use common::{
+use kernel_support::driver::{
     Driver, HOUR_MS, agent, body, key,
     log::Log,
     new_home, parts,
@@ -161,7 +158,7 @@ fn ended_approval_leaves_the_newer_request_waiting() {
 
 /// Events that a host may bring too early.
 fn early(driver: &mut Driver<MemoryStore>) -> Vec<Event> {
-    let token = common::wire(&body(driver.kernel.home(), 1, &agent("ada")));
+    let token = kernel_support::driver::wire(&body(driver.kernel.home(), 1, &agent("ada")));
     let ticket = driver.ticket();
     vec![
         Event::Issue(ticket, token, None),

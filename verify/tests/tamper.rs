@@ -1,19 +1,16 @@
 //! Bytes and records that were changed, left out, doubled or moved, without the skill or the
 //! right to make the chain anew.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-mod common;
-
-use common::{
+use kernel_support::driver::{
     log::Log,
     scenario::{everything, small},
 };
-use syscap::verify::{Extent, Fault, Options, Verdict};
 use syscap_format::{
     hash::leaf,
     id::Seq,
     record::{Head, Record},
 };
+use syscap_verify::{Extent, Fault, Options, Verdict};
 
 /// Where a log ends, as its store says.
 fn extent(log: &Log) -> Extent {

@@ -1,6 +1,5 @@
 //! Two boards of commands, through the kernel and the preset `coder`: the everyday steps that are
 //! refused, and the harmful ones that are let through.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "../src/hook/finding.rs"]
 mod finding;

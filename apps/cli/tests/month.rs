@@ -4,12 +4,9 @@
 //! The test holds the home with a clock that it sets itself; gateways, hooks and the person's
 //! commands are processes of their own, attached to it. Three agents and three days by default,
 //! thirty and twenty with `SYSCAP_LONG`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 #![cfg(target_os = "linux")]
 
-#[path = "month/client.rs"]
 mod client;
-#[path = "month/office.rs"]
 mod office;
 
 use std::{collections::BTreeMap, time::Instant};

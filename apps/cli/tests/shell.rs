@@ -1,19 +1,10 @@
 //! `shell` and `shell_script`: what a program in the workspace can do, and what is left of it.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-#[path = "shell/attacks.rs"]
 mod attacks;
-#[path = "shell/killed.rs"]
 mod killed;
-#[path = "shell/labels.rs"]
 mod labels;
-#[path = "shell/reading.rs"]
 mod reading;
-#[path = "../../../tests/seen/records.rs"]
-mod records;
-#[path = "../../../tests/seen/verdict.rs"]
-mod verdict;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use syscap_format::json::{JsonError, JsonFault, to_cbor};
 
-use crate::tree::{Tree, walk};
+use super::tree::{Tree, walk};
 
 /// Whether escapes are read.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use syscap_format::cbor::Fault;
 
-use crate::tree::{Tree, float, head, shortest_width, wide_head};
+use super::tree::{Tree, float, head, shortest_width, wide_head};
 
 /// One way of writing a value wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use syscap_format::cbor::Fault;
 
-use crate::tree::Tree;
+use super::tree::Tree;
 
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =

@@ -16,7 +16,7 @@ use syscap_policy::{
     scenario::{Given, Scenario},
 };
 
-use crate::asking::{Asked, rooted};
+use kernel_support::asking::{Asked, rooted};
 
 /// Which documents are made.
 #[derive(Clone, Copy, PartialEq, Eq)]

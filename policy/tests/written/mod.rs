@@ -1,5 +1,4 @@
 //! Documents as text.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use syscap_policy::{LoadError, Policy};
 

@@ -8,7 +8,7 @@ use syscap_syscalls::beneath::{
     Charge, Existing, FsError, Kind, Location, Parents, Refused, SCAN_MAX,
 };
 
-use crate::support::{CANARY, Links, World, mount, open, snapshot, with_mounts};
+use crate::beneath::support::{CANARY, Links, World, mount, open, snapshot, with_mounts};
 
 /// Go's `os.Root` passed `symlink/` to `openat` with `O_NOFOLLOW`, which follows it.
 #[test]
@@ -127,7 +127,7 @@ fn ghsa_m87g_7g5m_wpx4_metadata_passes_the_gate_of_reads() {
 /// it the base.
 #[test]
 fn ghsa_m87g_7g5m_wpx4_proc_and_its_magic_links() {
-    with_mounts("advisories::ghsa_m87g_7g5m_wpx4_proc_and_its_magic_links", || {
+    with_mounts("beneath::advisories::ghsa_m87g_7g5m_wpx4_proc_and_its_magic_links", || {
         let world = World::new();
         fs::create_dir(world.inside("proc")).unwrap();
         mount(&["--bind", "/proc"], &world.inside("proc"));
@@ -149,7 +149,7 @@ fn ghsa_m87g_7g5m_wpx4_proc_and_its_magic_links() {
             let at = Location::new(path).unwrap();
             assert_eq!(proc.open_file(&at, 100).map(drop), Err(FsError::Link));
             assert_eq!(
-                crate::support::locate(&*proc, path, Links::FollowWithin),
+                crate::beneath::support::locate(&*proc, path, Links::FollowWithin),
                 Err(FsError::Escapes)
             );
         }

@@ -8,7 +8,7 @@ use syscap_syscalls::beneath::{
     Append, CHUNK_BYTES, Charge, Effect, FsError, Location, Refused, WriteFailure,
 };
 
-use crate::support::{World, mount, names, snapshot, with_mounts};
+use crate::beneath::support::{World, mount, names, snapshot, with_mounts};
 
 fn append(world: &World, path: &str, from_bytes: u64, text: &[u8]) -> Result<(), WriteFailure> {
     let at = Location::new(&names(path)).unwrap();
@@ -80,11 +80,11 @@ fn nothing_but_a_plain_file_is_added_to() {
 /// Where the disk is full, what was known stays, and no more.
 #[test]
 fn a_full_disk_leaves_what_was_known() {
-    with_mounts("appends::a_full_disk_leaves_what_was_known", || {
+    with_mounts("beneath::appends::a_full_disk_leaves_what_was_known", || {
         let world = World::new();
         fs::create_dir_all(world.inside("small")).unwrap();
         mount(&["-t", "tmpfs", "-o", "size=64k", "none"], &world.inside("small"));
-        let base = crate::support::open(&world.inside("small")).unwrap();
+        let base = crate::beneath::support::open(&world.inside("small")).unwrap();
         let at = Location::new(&["log"]).unwrap();
         let add = |from_bytes, content: &[u8]| {
             base.append(&Append { at: &at, from_bytes, content }, &mut |_| Ok(()))

@@ -10,7 +10,7 @@ use syscap_syscalls::beneath::{
     Refused, Removal, Rename, Renamed, WriteFailure,
 };
 
-use crate::support::{CANARY, Links, World, mount, names, snapshot, with_mounts};
+use crate::beneath::support::{CANARY, Links, World, mount, names, snapshot, with_mounts};
 
 fn at(path: &str) -> Location {
     Location::new(&names(path)).unwrap()
@@ -254,7 +254,7 @@ fn a_key_is_one_under_another_letter() {
 
 #[test]
 fn no_name_crosses_into_a_mount() {
-    with_mounts("changes::no_name_crosses_into_a_mount", || {
+    with_mounts("beneath::changes::no_name_crosses_into_a_mount", || {
         let world = World::new();
         fs::write(world.inside("f"), "file").unwrap();
         fs::create_dir_all(world.inside("bound")).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use syscap_syscalls::beneath::{Effect, Existing, FolderMode, FsError, Parents};
 
-use crate::support::{Links, World, names, snapshot};
+use crate::beneath::support::{Links, World, names, snapshot};
 
 const FILES: [&str; 4] = ["f", "e", "d/f2", "d/d2/f3"];
 const LINKS: [(&str, &str); 26] = [

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use syscap_syscalls::beneath::{Effect, Existing, FolderMode, FsError, Parents, WriteFailure};
 
-use crate::support::{Links, World, is_openat2};
+use crate::beneath::support::{Links, World, is_openat2};
 
 /// Runs `body` in a process of its own in which system calls fail as `fault` says.
 fn with_fault(test: &str, fault: &str, body: impl FnOnce(&World)) {
@@ -41,20 +41,20 @@ fn write_fails(test: &str, fault: &str, error: FsError, effect: Effect, content:
 
 #[test]
 fn sync_of_the_file_fails() {
-    let test = "faults::sync_of_the_file_fails";
+    let test = "beneath::faults::sync_of_the_file_fails";
     write_fails(test, "fsync:error=EIO:when=1", FsError::Io(5), Effect::NotDone, b"old");
     write_fails(test, "fsync:error=ENOSPC:when=1", FsError::NoSpace, Effect::NotDone, b"old");
 }
 
 #[test]
 fn sync_of_the_folder_fails() {
-    let test = "faults::sync_of_the_folder_fails";
+    let test = "beneath::faults::sync_of_the_folder_fails";
     write_fails(test, "fsync:error=EIO:when=2", FsError::Io(5), Effect::Unknown, b"new");
 }
 
 #[test]
 fn rename_fails() {
-    let test = "faults::rename_fails";
+    let test = "beneath::faults::rename_fails";
     let fault = |errno| format!("renameat,renameat2:error={errno}");
     write_fails(test, &fault("EIO"), FsError::Io(5), Effect::Unknown, b"old");
     write_fails(test, &fault("EACCES"), FsError::Denied, Effect::NotDone, b"old");
@@ -63,13 +63,13 @@ fn rename_fails() {
 
 #[test]
 fn permissions_of_the_temporary_file_fail() {
-    let test = "faults::permissions_of_the_temporary_file_fail";
+    let test = "beneath::faults::permissions_of_the_temporary_file_fail";
     write_fails(test, "fchmod:error=EPERM", FsError::Denied, Effect::NotDone, b"old");
 }
 
 #[test]
 fn sync_after_a_new_folder_fails() {
-    let test = "faults::sync_after_a_new_folder_fails";
+    let test = "beneath::faults::sync_after_a_new_folder_fails";
     for (when, folders) in [(1, 1), (2, 2)] {
         with_fault(test, &format!("fsync:error=EIO:when={when}"), |world| {
             let parents = Parents::Create(FolderMode::Shared);
@@ -83,7 +83,7 @@ fn sync_after_a_new_folder_fails() {
 
 #[test]
 fn a_disturbed_walk_is_tried_again() {
-    let test = "faults::a_disturbed_walk_is_tried_again";
+    let test = "beneath::faults::a_disturbed_walk_is_tried_again";
     for errno in ["EAGAIN", "EINTR"] {
         // The first walk is the base's own.
         with_fault(test, &format!("openat2:error={errno}:when=2..20"), |world| {
@@ -95,7 +95,7 @@ fn a_disturbed_walk_is_tried_again() {
 
 #[test]
 fn a_storm_ends_as_busy() {
-    with_fault("faults::a_storm_ends_as_busy", "openat2:error=EAGAIN:when=2+", |world| {
+    with_fault("beneath::faults::a_storm_ends_as_busy", "openat2:error=EAGAIN:when=2+", |world| {
         fs::write(world.inside("f"), b"old").unwrap();
         if !is_openat2() {
             return assert_eq!(world.read("f", Links::Refuse).unwrap(), b"old");
@@ -107,7 +107,7 @@ fn a_storm_ends_as_busy() {
 
 #[test]
 fn a_filter_installed_later_fails_closed() {
-    let test = "faults::a_filter_installed_later_fails_closed";
+    let test = "beneath::faults::a_filter_installed_later_fails_closed";
     for errno in ["ENOSYS", "EPERM"] {
         with_fault(test, &format!("openat2:error={errno}:when=2+"), |world| {
             fs::write(world.inside("f"), b"old").unwrap();

@@ -11,8 +11,8 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use syscap_syscalls::beneath::FsError;
 
-use crate::special::assert_unopened;
-use crate::support::{CANARY, Links, World, is_openat2, mount, snapshot, with_mounts};
+use crate::beneath::special::assert_unopened;
+use crate::beneath::support::{CANARY, Links, World, is_openat2, mount, snapshot, with_mounts};
 
 /// Until then a change is too young for another one to be sure to show.
 const SETTLED: Duration = Duration::from_millis(3_200);
@@ -38,7 +38,7 @@ fn judged(files: &[&str]) -> World {
 /// The system calls of one read, by name.
 #[test]
 fn a_judged_file_is_read_by_one_walk() {
-    let (inner, test) = ("SYSCAP_TEST_CALLS", "judged::a_judged_file_is_read_by_one_walk");
+    let (inner, test) = ("SYSCAP_TEST_CALLS", "beneath::judged::a_judged_file_is_read_by_one_walk");
     let mark = Path::new("/syscap-test-mark");
     if std::env::var_os(inner).is_some() {
         let world = judged(&[FILE]);
@@ -145,7 +145,7 @@ fn a_judged_file_that_has_changed_is_judged() {
 /// file itself.
 #[test]
 fn what_is_mounted_over_a_judged_file_is_not_read() {
-    with_mounts("judged::what_is_mounted_over_a_judged_file_is_not_read", || {
+    with_mounts("beneath::judged::what_is_mounted_over_a_judged_file_is_not_read", || {
         let world = judged(&["a/b/f", "c/f"]);
         let outside = world.outside("folder").display().to_string();
         fs::write(world.outside("folder/f"), CANARY).unwrap();

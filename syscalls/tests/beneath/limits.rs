@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use syscap_syscalls::beneath::{FsError, Location};
 
-use crate::support::{SIZE_MAX, World};
+use crate::beneath::support::{SIZE_MAX, World};
 
 #[test]
 fn sparse_file_of_one_tebibyte() {

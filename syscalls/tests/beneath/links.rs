@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use syscap_syscalls::beneath::{FsError, Kind, Location};
 
-use crate::support::{CANARY, Links, World, locate};
+use crate::beneath::support::{CANARY, Links, World, locate};
 
 /// Links out, in every form.
 fn world() -> World {

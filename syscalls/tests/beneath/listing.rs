@@ -4,7 +4,7 @@ use std::fs;
 
 use syscap_syscalls::beneath::{Entry, FsError, Kind, Listing, Location, SCAN_MAX};
 
-use crate::support::World;
+use crate::beneath::support::World;
 
 fn entry(name: &str, kind: Kind, size_bytes: u64) -> Entry {
     Entry { name: name.as_bytes().to_vec(), kind, size_bytes }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use syscap_syscalls::beneath::{FsError, Kind, Location, TempName};
 
-use crate::support::{Links, World};
+use crate::beneath::support::{Links, World};
 
 fn world() -> World {
     let world = World::new();

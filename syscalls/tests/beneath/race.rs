@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use syscap_syscalls::beneath::{Effect, FsError};
 
-use crate::support::{CANARY, Links, World, is_openat2, snapshot};
+use crate::beneath::support::{CANARY, Links, World, is_openat2, snapshot};
 
 /// How many reads each of the four races makes with `SYSCAP_LONG`: ten million of each opener, of
 /// which `cap-std` is started twice, with `openat2` and without.

@@ -11,7 +11,9 @@ use syscap_syscalls::beneath::{
     Append, Existing, FolderMode, FsError, Location, Parents, Removal, Rename, Write,
 };
 
-use crate::support::{CANARY, Links, SIZE_MAX, World, fresh_temp, locate, names, snapshot};
+use crate::beneath::support::{
+    CANARY, Links, SIZE_MAX, World, fresh_temp, locate, names, snapshot,
+};
 
 /// Names in the tree; `secret` and `folder` are what the outside is made of.
 const NAMES: [&str; 5] = ["a", "b", "c", "secret", "folder"];

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use syscap_format::manifest::Enforcement;
 use syscap_syscalls::beneath::{FolderMode, FsError, Location, Opener, Openers, Removal, open_by};
 
-use crate::absent::{ABSENT, without_openat2};
-use crate::support::{OPENER, OPENERS, World, is_openat2, mount, open, snapshot, with_mounts};
+use crate::beneath::support::{
+    OPENER, OPENERS, World, is_openat2, mount, open, snapshot, with_mounts,
+};
+use kernel_support::absent::{ABSENT, without_openat2};
 
 fn opened(path: PathBuf) -> Arc<dyn Opener> {
     open(&path).unwrap()
@@ -25,7 +27,8 @@ fn every_opener_passes_every_test() {
     }
     let run = |name: &str| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.arg("--show-output").env(OPENER, name).output().unwrap();
+        let output =
+            command.args(["beneath::", "--show-output"]).env(OPENER, name).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{name}: {said}");
         said.lines().filter(|line| line.starts_with("race ")).for_each(|line| println!("{line}"));
@@ -60,7 +63,7 @@ fn contains_goes_by_inode_not_by_name() {
 
 #[test]
 fn contains_sees_a_bind_mount_of_the_base() {
-    with_mounts("setup::contains_sees_a_bind_mount_of_the_base", || {
+    with_mounts("beneath::setup::contains_sees_a_bind_mount_of_the_base", || {
         let world = World::new();
         fs::create_dir_all(world.inside("a/home")).unwrap();
         fs::create_dir_all(world.outside("bind")).unwrap();

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, inotify, mknodat};
 use rustix::io::Errno;
 use syscap_syscalls::beneath::{FsError, Kind, Location, Opener};
 
-use crate::support::{
+use crate::beneath::support::{
     CANARY, Links, OPENERS, SIZE_MAX, World, is_openat2, is_root, locate, mount, open, snapshot,
     with_mounts,
 };
@@ -84,7 +84,7 @@ fn socket_is_not_opened() {
 
 #[test]
 fn bind_mount_inside() {
-    with_mounts("special::bind_mount_inside", || {
+    with_mounts("beneath::special::bind_mount_inside", || {
         let world = World::new();
         fs::create_dir_all(world.inside("d/bind")).unwrap();
         fs::write(world.inside("file"), b"").unwrap();
@@ -106,7 +106,7 @@ fn bind_mount_inside() {
 
 #[test]
 fn other_file_system_inside() {
-    with_mounts("special::other_file_system_inside", || {
+    with_mounts("beneath::special::other_file_system_inside", || {
         let world = World::new();
         fs::create_dir(world.inside("proc")).unwrap();
         mount(&["-t", "tmpfs", "none"], &world.inside("proc"));
@@ -128,7 +128,7 @@ fn no_opener_enters_a_mount() {
     if !is_openat2() {
         return;
     }
-    with_mounts("special::no_opener_enters_a_mount", || {
+    with_mounts("beneath::special::no_opener_enters_a_mount", || {
         let world = World::new();
         for name in ["other", "same"] {
             fs::create_dir(world.inside(name)).unwrap();
@@ -154,7 +154,7 @@ fn no_opener_enters_a_mount() {
 /// A file of another device without a mount on the way: `NO_XDEV` doesn't see it.
 #[test]
 fn file_of_another_device_on_an_overlay() {
-    with_mounts("special::file_of_another_device_on_an_overlay", || {
+    with_mounts("beneath::special::file_of_another_device_on_an_overlay", || {
         let world = World::new();
         for dir in ["lower", "upper"] {
             fs::create_dir(world.outside(dir)).unwrap();

@@ -15,7 +15,7 @@ use syscap_syscalls::beneath::{
 };
 use tempfile::TempDir;
 
-pub(crate) use crate::mounts::{MOUNTS, is_root, mount, with_mounts};
+pub(crate) use kernel_support::mounts::{MOUNTS, is_root, mount, with_mounts};
 
 /// Opens a directory by one opener.
 type Open = fn(&Path) -> Result<Arc<dyn Opener>, FsError>;

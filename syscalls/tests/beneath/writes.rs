@@ -9,7 +9,7 @@ use syscap_syscalls::beneath::{
     Refused, TempName, Write, WriteFailure, Written,
 };
 
-use crate::support::{Links, World, is_root, mount, open, snapshot, with_mounts};
+use crate::beneath::support::{Links, World, is_root, mount, open, snapshot, with_mounts};
 
 fn at(names: &[&str]) -> Location {
     Location::new(names).unwrap()
@@ -115,7 +115,7 @@ fn a_refusal_by_the_meter_leaves_the_old_content() {
 
 #[test]
 fn full_disk_keeps_the_old_content() {
-    with_mounts("writes::full_disk_keeps_the_old_content", || {
+    with_mounts("beneath::writes::full_disk_keeps_the_old_content", || {
         let world = World::new();
         fs::create_dir(world.inside("small")).unwrap();
         mount(&["-t", "tmpfs", "-o", "size=64k", "none"], &world.inside("small"));

@@ -1,6 +1,5 @@
 //! Calls that wait for a person, and answers that there were not.
 
-use syscap::verify::Fault;
 use syscap_format::{
     control::{ControlBody, Role},
     decision::Verdict,
@@ -9,17 +8,18 @@ use syscap_format::{
     scope::Scope,
     token::{Grant, Grants},
 };
+use syscap_verify::Fault;
 
 use super::{
     Case,
-    common::{
-        key, key_change,
-        log::Log,
-        public,
-        scenario::{self, small},
-        signed_at, tool,
-    },
     tools::{ask, both, boxed, event, home, insert, intent, issue, remove},
+};
+use kernel_support::driver::{
+    key, key_change,
+    log::Log,
+    public,
+    scenario::{self, small},
+    signed_at, tool,
 };
 
 /// The ask, the approval, the intent of the same call, and one of another that was approved.

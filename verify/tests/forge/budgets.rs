@@ -1,19 +1,19 @@
 //! Calls that cost more than there was, or ran twice.
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::{Amounts, Budget, Dimension},
     id::{IdempotencyKey, SentHash, Seq},
     record::{Body, Charge, Kind, OutcomeFlags, Record},
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        log::Log,
-        scenario::{ECHO, call, small, small_with},
-    },
     tools::{both, insert, intent, issue, outcome, shift},
+};
+use kernel_support::driver::{
+    log::Log,
+    scenario::{ECHO, call, small, small_with},
 };
 
 fn base() -> Log {

@@ -1,7 +1,6 @@
 //! Control events that nobody may make, or nobody made.
 
 use ed25519_dalek::SigningKey;
-use syscap::verify::Fault;
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{Freeze, FreezeChange, FreezeTarget, Revocation, Role},
@@ -9,17 +8,18 @@ use syscap_format::{
     record::{Body, Charge, Kind},
     sign::Signature,
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        key, key_change,
-        log::Log,
-        public,
-        scenario::{freeze, small},
-        signed,
-    },
     tools::{boxed, charge, control, event, event_by, home, insert, issue},
+};
+use kernel_support::driver::{
+    key, key_change,
+    log::Log,
+    public,
+    scenario::{freeze, small},
+    signed,
 };
 
 /// Freezes of bob and of eve at 14 and 15.

@@ -1,20 +1,20 @@
 //! Calls that an agent had no credits for.
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::Dimension,
     control::{CreditChange, Role},
     id::AgentId,
     record::{Kind, Record},
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        log::Log,
-        scenario::{ECHO, call, small},
-    },
     tools::{both, control, event, home, outcome},
+};
+use kernel_support::driver::{
+    log::Log,
+    scenario::{ECHO, call, small},
 };
 
 const CREDITS: Dimension = Dimension::CreditsMicro;

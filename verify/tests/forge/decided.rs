@@ -1,6 +1,5 @@
 //! Refused calls that no policy could have been asked about.
 
-use syscap::verify::Fault;
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},
@@ -17,17 +16,18 @@ use syscap_kernel::{
     policy::object_of,
     tool::{ReadTool, Tool},
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        Driver, HOUR_MS, START_MS, agent,
-        log::Log,
-        scenario::{ECHO, call, narrow, small, small_with},
-        tool,
-        tools::{AllowAll, Echo, Post},
-    },
     tools::{boxed, date, event, gap_from, home, insert, issue, refusal, remove, shift},
+};
+use kernel_support::driver::{
+    Driver, HOUR_MS, START_MS, agent,
+    log::Log,
+    scenario::{ECHO, call, narrow, small, small_with},
+    tool,
+    tools::{AllowAll, Echo, Post},
 };
 
 /// A call that was denied, one that needs more than a cut leaves it, and one that exceeds what is
@@ -213,7 +213,7 @@ fn unconfirm(records: &mut Vec<Record>, config: usize) {
 fn the_time_was_confirmed() {
     let day = 24 * HOUR_MS;
     let mut driver = narrow(MemoryStore::new());
-    let mut body = super::common::body(driver.kernel.home(), 1, &agent("ada"));
+    let mut body = kernel_support::driver::body(driver.kernel.home(), 1, &agent("ada"));
     body.not_before = UnixMillis::new(START_MS + 60 * day);
     body.expires = UnixMillis::new(START_MS + 140 * day);
     let token = driver.issue(&body);

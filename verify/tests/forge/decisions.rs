@@ -1,6 +1,5 @@
 //! Decisions, heads, shadows and obligations that are not what they must be.
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::Dimension,
     control::PolicyChange,
@@ -12,15 +11,16 @@ use syscap_format::{
     record::{Body, Kind, Record},
     snapshot::Snapshot,
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        agent,
-        log::Log,
-        scenario::{call, named, small},
-    },
     tools::{both, boxed, event, home, insert, outcome, refusal},
+};
+use kernel_support::driver::{
+    agent,
+    log::Log,
+    scenario::{call, named, small},
 };
 
 /// The call of `disk.write`, of which the policy asked nothing.

@@ -1,7 +1,6 @@
 //! What ended for good, and what went on all the same.
 
 use ed25519_dalek::SigningKey;
-use syscap::verify::Fault;
 use syscap_format::{
     control::{Revocation, RevocationList, Role},
     envelope::Status,
@@ -12,17 +11,18 @@ use syscap_format::{
     token::{TOKEN_CONTEXT, Token, TokenBody},
 };
 use syscap_kernel::kernel::{Ack, Event};
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        Run, agent, body, key,
-        log::Log,
-        public,
-        scenario::{call, small},
-        sign,
-    },
     tools::{boxed, event, home, insert, issue, outcome},
+};
+use kernel_support::driver::{
+    Run, agent, body, key,
+    log::Log,
+    public,
+    scenario::{call, small},
+    sign,
 };
 
 /// A token of bob's at 14, and its session at 15.

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
-use syscap::verify::Verdict;
 use syscap_format::{
     control::{CONTROL_CONTEXT, Control},
     hash::leaf,
@@ -19,10 +18,11 @@ use syscap_kernel::{
     kernel::{Anchor, Kernel},
     store::{Batch, Next, Room, Store, StoreError},
 };
+use syscap_verify::Verdict;
 
-use super::{
-    common::{log::Log, parts, public, scenario::every_kind, sign, tools::AllowAll, wire},
-    item::Tree,
+use super::item::Tree;
+use kernel_support::driver::{
+    log::Log, parts, public, scenario::every_kind, sign, tools::AllowAll, wire,
 };
 
 /// What the specification leaves open: `KIND.KEY`, and what lies below it. A caller's or a host's

@@ -1,6 +1,5 @@
 //! Calls that were not to run.
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
@@ -16,18 +15,19 @@ use syscap_format::{
     token::{Grant, Grants, TokenFlags},
 };
 use syscap_kernel::policy::object_of;
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        Driver, HOUR_MS, START_MS, agent,
-        log::Log,
-        scenario::{ECHO, narrow, small, small_with},
-        tool,
-    },
     tools::{
         both, boxed, date, event, gap_from, home, insert, intent, issue, outcome, remove, shift,
     },
+};
+use kernel_support::driver::{
+    Driver, HOUR_MS, START_MS, agent,
+    log::Log,
+    scenario::{ECHO, narrow, small, small_with},
+    tool,
 };
 use syscap_audit::memory::MemoryStore;
 
@@ -170,7 +170,7 @@ fn unconfirm(records: &mut Vec<Record>, config: usize) {
 fn after_a_gap_the_time_is_confirmed_first() {
     let day = 24 * HOUR_MS;
     let mut driver = narrow(MemoryStore::new());
-    let mut body = super::common::body(driver.kernel.home(), 1, &agent("ada"));
+    let mut body = kernel_support::driver::body(driver.kernel.home(), 1, &agent("ada"));
     body.not_before = UnixMillis::new(START_MS + 60 * day);
     body.expires = UnixMillis::new(START_MS + 140 * day);
     let token = driver.issue(&body);
@@ -219,7 +219,7 @@ fn as_post(records: &mut [Record], place: usize, manifest: ObjectId) {
 
 #[test]
 fn an_intent_is_for_a_tool_that_the_token_grants() {
-    let manifest = super::common::tools::Post::new();
+    let manifest = kernel_support::driver::tools::Post::new();
     let id = syscap_kernel::tool::Tool::manifest(&manifest).id();
     let grants = |names: &[&str]| {
         names.iter().fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()))
@@ -282,7 +282,7 @@ fn an_intent_is_for_a_tool_in_force() {
 #[test]
 fn an_intent_is_under_the_policy_in_force() {
     let hash = |number| {
-        let engine = super::common::tools::AllowAll::new(number);
+        let engine = kernel_support::driver::tools::AllowAll::new(number);
         object_of(&engine).hash()
     };
     let wrong: &[(usize, Fault)] = &[(LAST, Fault::Policy)];

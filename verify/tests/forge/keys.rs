@@ -1,7 +1,6 @@
 //! Sets of keys: how many must sign, who proves what, what a cut-off ends, what recovers a home.
 
 use ed25519_dalek::SigningKey;
-use syscap::verify::Fault;
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     control::{
@@ -13,18 +12,19 @@ use syscap_format::{
     record::{Body, Head, Kind, OutcomeFlags, Record},
 };
 use syscap_kernel::kernel::{Event, Kernel};
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        Driver, agent, key, key_change,
-        log::{Keys, Log},
-        new_home, parts, public,
-        scenario::{ECHO, freeze, small},
-        sign, signed_at, start,
-        tools::AllowAll,
-    },
     tools::{boxed, control, event, event_by, home, insert, outcome, shift},
+};
+use kernel_support::driver::{
+    Driver, agent, key, key_change,
+    log::{Keys, Log},
+    new_home, parts, public,
+    scenario::{ECHO, freeze, small},
+    sign, signed_at, start,
+    tools::AllowAll,
 };
 
 fn seeded(seed: u8) -> SigningKey {

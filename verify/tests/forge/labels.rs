@@ -1,20 +1,20 @@
 //! Labels: what a result carries stays with the session that got it.
 
-use syscap::verify::Fault;
 use syscap_format::{
     id::Seq,
     label::Label,
     record::{Body, Input, Record},
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        agent,
-        log::Log,
-        scenario::{ECHO, call, keyed, said, small},
-    },
     tools::{intent, outcome},
+};
+use kernel_support::driver::{
+    agent,
+    log::Log,
+    scenario::{ECHO, call, keyed, said, small},
 };
 
 /// Results of `trim` are a stranger's word.

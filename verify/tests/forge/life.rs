@@ -1,6 +1,5 @@
 //! Boots, recoveries, shutdowns, time.
 
-use syscap::verify::Fault;
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},
@@ -10,17 +9,18 @@ use syscap_format::{
     time::UnixMillis,
 };
 use syscap_kernel::kernel::Event;
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        Driver, HOUR_MS, Run, START_MS,
-        log::Log,
-        scenario::{ECHO, call, keyed, narrow, small},
-    },
     tools::{
         boot, date, event, gap_from, home, insert, like, recovery, remove, session, shift, shutdown,
     },
+};
+use kernel_support::driver::{
+    Driver, HOUR_MS, Run, START_MS,
+    log::Log,
+    scenario::{ECHO, call, keyed, narrow, small},
 };
 
 fn base() -> Log {
@@ -50,7 +50,7 @@ fn crashed() -> Log {
     driver.boot();
     let resolution = Resolution { intent: Seq::new(7), verdict: Recovered::Done };
     driver.control(Role::Operator, &resolution).unwrap();
-    let session = driver.session(&super::common::agent("ada"), token);
+    let session = driver.session(&kernel_support::driver::agent("ada"), token);
     driver.call(session, ECHO);
     driver.shutdown();
     driver.flush();
@@ -347,7 +347,7 @@ fn a_session_is_opened_and_closed_as_it_must_be() {
         &[
             (
                 "closed as another agent's",
-                &|r| session(&mut r[close]).agent = super::common::agent("bob"),
+                &|r| session(&mut r[close]).agent = kernel_support::driver::agent("bob"),
                 &[form(close)],
             ),
             (
@@ -404,7 +404,7 @@ fn a_second_session_has_the_same_head() {
         let token = driver.kernel.tokens().next().unwrap().id;
         let ticket = driver.ticket();
         driver.event(Event::CloseSession(ticket, session));
-        driver.session(&super::common::agent("ada"), token);
+        driver.session(&kernel_support::driver::agent("ada"), token);
     }));
     let again = log.places(Kind::Session)[3];
     check(

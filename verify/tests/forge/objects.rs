@@ -1,20 +1,18 @@
 //! Control documents that are missing, changed or of another kind.
 
-use syscap::verify::Fault;
 use syscap_format::{
     control::ToolsChange,
     id::ObjectId,
     object::{Object, ObjectKind, ToolEntry, ToolsObject},
     record::{Body, Kind},
 };
+use syscap_verify::Fault;
 
-use super::{
-    common::{
-        log::Log,
-        scenario::{everything, small},
-        tool,
-    },
-    tools::{boxed, event, home},
+use super::tools::{boxed, event, home};
+use kernel_support::driver::{
+    log::Log,
+    scenario::{everything, small},
+    tool,
 };
 
 /// Every object of a log with all kinds of records is named by one.

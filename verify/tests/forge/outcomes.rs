@@ -1,6 +1,5 @@
 //! Outcomes that are not what came of their calls.
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::Revocation,
@@ -14,16 +13,17 @@ use syscap_format::{
     time::UnixMillis,
 };
 use syscap_kernel::kernel::Lost;
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        Run, agent,
-        log::Log,
-        scenario::{ECHO, call, everything, keyed, small},
-        tool,
-    },
     tools::{as_outcome, boxed, event, home, insert, issue, late, like, outcome, remove},
+};
+use kernel_support::driver::{
+    Run, agent,
+    log::Log,
+    scenario::{ECHO, call, everything, keyed, small},
+    tool,
 };
 
 /// The outcome of `post`: 99 of 100 bytes used.

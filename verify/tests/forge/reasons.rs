@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{FreezeChange, FreezeTarget, Revocation, Role},
@@ -21,15 +20,16 @@ use syscap_format::{
     token::{Grants, TokenBody, TokenFlags},
 };
 use syscap_kernel::kernel::{Event, Lost};
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        Run, agent, all_parts,
-        log::Log,
-        scenario::{ECHO, call, freeze, keyed, small},
-    },
     tools::{both, outcome, refusal},
+};
+use kernel_support::driver::{
+    Run, agent, all_parts,
+    log::Log,
+    scenario::{ECHO, call, freeze, keyed, small},
 };
 
 type Reasons = BTreeSet<Reason>;
@@ -91,7 +91,7 @@ const CONTROL: &str = "`refusal_kind` is `control`";
 
 #[test]
 fn reason_of_a_control_event_is_of_its_row() {
-    let bad_token = |driver: &mut super::common::Driver<_>| {
+    let bad_token = |driver: &mut kernel_support::driver::Driver<_>| {
         let ticket = driver.ticket();
         driver.event(Event::Issue(ticket, vec![0], None));
     };
@@ -211,10 +211,10 @@ fn reason_before_the_arguments_is_of_its_row() {
 /// A log whose agent has done nothing before.
 fn bare(
     token: impl FnOnce(&mut TokenBody),
-    more: impl FnOnce(&mut super::common::Driver<syscap_audit::memory::MemoryStore>, Seq),
+    more: impl FnOnce(&mut kernel_support::driver::Driver<syscap_audit::memory::MemoryStore>, Seq),
 ) -> syscap_audit::memory::MemoryStore {
     small(|driver, _| {
-        let mut body = super::common::body(driver.kernel.home(), 9, &agent("carl"));
+        let mut body = kernel_support::driver::body(driver.kernel.home(), 9, &agent("carl"));
         token(&mut body);
         let token = driver.issue(&body);
         let session = driver.session(&agent("carl"), token);
@@ -240,7 +240,7 @@ fn reason_of_a_stopped_call_is_what_stopped_it() {
         },
     ));
     let expired = Log::of(&small(|driver, session| {
-        driver.pass(2 * super::common::HOUR_MS);
+        driver.pass(2 * kernel_support::driver::HOUR_MS);
         driver.call(session, ECHO);
     }));
     let early = Log::of(&bare(
@@ -309,7 +309,7 @@ fn reason_fits_the_decision() {
 #[test]
 fn reason_of_a_refused_change_is_of_its_row() {
     let change = "a change of a state";
-    let bad = |driver: &mut super::common::Driver<_>, session| {
+    let bad = |driver: &mut kernel_support::driver::Driver<_>, session| {
         driver.propose(session, Source::Tool, r#"{"goal.a":1}"#).unwrap_err();
     };
     let first = [Reason::ReadOnlyToken, Reason::Exhausted, Reason::OverBudget];

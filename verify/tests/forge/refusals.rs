@@ -1,6 +1,5 @@
 //! Refusals, aggregates and repeats that don't add up.
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::{Amounts, Dimension},
     decision::{Decision, Verdict},
@@ -9,15 +8,16 @@ use syscap_format::{
     record::{AggregatePhase, Body, CallFields, Kind, Record, RefusalKind, Refusals},
     token::TokenBody,
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        agent,
-        log::Log,
-        scenario::{ECHO, call, everything, keyed, small, small_with},
-    },
     tools::{insert, refusal, refusals, remove, repeat, shift},
+};
+use kernel_support::driver::{
+    agent,
+    log::Log,
+    scenario::{ECHO, call, everything, keyed, small, small_with},
 };
 
 const PLACE: usize = 14;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use syscap::verify::Fault;
 use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::MapBuilder,
@@ -17,16 +16,17 @@ use syscap_format::{
     time::UnixMillis,
     token::{TokenBody, TokenFlags},
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        HOUR_MS, START_MS, agent,
-        log::Log,
-        scenario::{ECHO, call, small, small_with},
-        tool,
-    },
     tools::{boxed, event, home, insert, issue, remove, session, shift, state},
+};
+use kernel_support::driver::{
+    HOUR_MS, START_MS, agent,
+    log::Log,
+    scenario::{ECHO, call, small, small_with},
+    tool,
 };
 
 /// The first change, and one of a tool, of what came of the call before.
@@ -498,7 +498,7 @@ fn a_change_closes_an_aggregate_and_breaks_no_row() {
 fn a_session_begins_on_the_head() {
     let log = Log::of(&small(|driver, first| {
         driver.propose(first, Source::Agent, r#"{"goal.a":1}"#).unwrap();
-        let body = super::common::body(driver.kernel.home(), 9, &agent("ada"));
+        let body = kernel_support::driver::body(driver.kernel.home(), 9, &agent("ada"));
         let token = driver.issue(&body);
         let second = driver.session(&agent("ada"), token);
         driver.call(second, ECHO);

@@ -1,7 +1,6 @@
 //! Tokens that nobody may issue, or that give more than those above them.
 
 use ed25519_dalek::SigningKey;
-use syscap::verify::Fault;
 use syscap_format::{
     budget::Dimension,
     control::{Revocation, Role},
@@ -13,17 +12,18 @@ use syscap_format::{
     time::UnixMillis,
     token::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
 };
+use syscap_verify::Fault;
 
 use super::{
     check,
-    common::{
-        HOUR_MS, START_MS, agent, body, key, key_change,
-        log::Log,
-        public,
-        scenario::{ECHO, keyed, small, small_with},
-        sign,
-    },
     tools::{boxed, event, home, insert, issue, outcome, session},
+};
+use kernel_support::driver::{
+    HOUR_MS, START_MS, agent, body, key, key_change,
+    log::Log,
+    public,
+    scenario::{ECHO, keyed, small, small_with},
+    sign,
 };
 
 fn base() -> Log {

@@ -9,7 +9,7 @@ use syscap_format::{
     time::UnixMillis,
 };
 
-use super::common::{key, signed};
+use kernel_support::driver::{key, signed};
 
 /// Makes a function that takes a record apart as one of a kind.
 macro_rules! part {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::cli::{
     support::{Serving, TestHome, reason, run, run_with},
     terminal::{self, Person, sealed},
 };

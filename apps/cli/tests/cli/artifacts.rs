@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{TestHome, run, run_with, syscap};
+use crate::cli::support::{TestHome, run, run_with, syscap};
 
 /// What a line ends with that is none, and what a terminal would obey.
 const HOSTILE: &str = "first\n\u{1b}[2Jx\r#9 fs.read ok: 1 bytes\u{2028}END\u{202e}\tend\n";

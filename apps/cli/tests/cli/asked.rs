@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{
+use crate::cli::{
     approvals::{ask, asking, write},
     support::{reason, run},
 };

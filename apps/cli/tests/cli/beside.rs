@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{ECHO, TestHome, reason, run};
+use crate::cli::support::{ECHO, TestHome, reason, run};
 
 /// What only reads works beside the holder, and so does all else: it is asked of the holder.
 #[test]

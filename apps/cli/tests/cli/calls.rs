@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{ECHO, TestHome, is_hash, reason, run};
+use crate::cli::support::{ECHO, TestHome, is_hash, reason, run};
 
 #[test]
 fn calls_have_effects_and_receipts() {

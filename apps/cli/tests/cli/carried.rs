@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::cli::{
     approvals::{ask, asking, write},
     support::{TestHome, reason, run},
     terminal::{self, Person},
@@ -31,7 +31,7 @@ impl Carried {
     }
 
     /// Writes a file, and has it signed as `flags` say.
-    fn sign(&self, file: &Value, flags: &[&str]) -> crate::support::Run {
+    fn sign(&self, file: &Value, flags: &[&str]) -> crate::cli::support::Run {
         let (file, key) = (self.home.file("ask.json", &file.to_string()), self.key());
         run(["approvals", "sign", &file, "--key", &key].into_iter().chain(flags.iter().copied()))
     }
@@ -42,7 +42,7 @@ impl Carried {
         run.one()
     }
 
-    fn bring(&self, answer: &Value) -> crate::support::Run {
+    fn bring(&self, answer: &Value) -> crate::cli::support::Run {
         let file = self.home.file("answer.json", &answer.to_string());
         run(["approvals", "bring", &self.home.path(), &file])
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Serving, TestHome, run};
+use crate::cli::support::{Serving, TestHome, run};
 
 fn listed(home: &TestHome) -> Vec<Value> {
     run(["tools", "list", &home.path(), "--json"]).fine().json()

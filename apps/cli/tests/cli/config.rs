@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::json;
 
-use crate::{
+use crate::cli::{
     approvals::{asking, write},
     support::{ECHO, Serving, TestHome, reason, run},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{ECHO, Serving, TestHome, reason, run};
+use crate::cli::support::{ECHO, Serving, TestHome, reason, run};
 
 fn add(home: &TestHome, agent: &str, amount: &str) -> serde_json::Value {
     let added = run(["credits", "add", &home.path(), agent, amount, "--json"]);

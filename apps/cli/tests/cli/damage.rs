@@ -4,7 +4,7 @@ use std::fs;
 
 use rusqlite::Connection;
 
-use crate::support::{ECHO, TestHome, run};
+use crate::cli::support::{ECHO, TestHome, run};
 
 fn database(home: &TestHome) -> Connection {
     Connection::open(home.beside("home/home.db")).unwrap()

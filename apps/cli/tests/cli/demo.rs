@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{TestHome, names, run, syscap};
+use crate::cli::support::{TestHome, names, run, syscap};
 
 #[test]
 fn the_demo_is_as_it_must_be_and_leaves_nothing() {

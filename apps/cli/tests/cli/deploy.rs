@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{
+use crate::cli::{
     readme::{is_there, play_of},
     support::{TestHome, run, syscap, until},
 };

@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::Value;
 
-use crate::absent::{ABSENT, without, without_openat2};
-use crate::support::{ECHO, Serving, TestHome, run, syscap};
+use crate::cli::support::{ECHO, Serving, TestHome, run, syscap};
+use kernel_support::absent::{ABSENT, without, without_openat2};
 
 fn levels(findings: &[Value], what: &str) -> Vec<String> {
     let of = findings.iter().filter(|finding| finding["what"] == what);
@@ -136,7 +136,7 @@ fn clients_that_give_up_before_a_call_are_named() {
     let set = |ms: u64| {
         let settings = format!(r#"{{"base_url": "https://a.test/", "timeout_ms": {ms}}}"#);
         let args = ["http", "set", &home.path(), "slow", "-"];
-        assert_eq!(crate::support::run_with(args, settings.as_bytes()).code, 0);
+        assert_eq!(crate::cli::support::run_with(args, settings.as_bytes()).code, 0);
     };
     set(90_000);
     let slow = clients();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ECHO, TestHome, reason, run};
+use crate::cli::support::{ECHO, TestHome, reason, run};
 
 fn standings(home: &TestHome) -> Vec<String> {
     let list = run(["--json", "token", "list", &home.path()]).fine().json();

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use serde_json::Value;
 
-use crate::support::{ECHO, Run, Serving, TestHome, reason, run, run_with};
+use crate::cli::support::{ECHO, Run, Serving, TestHome, reason, run, run_with};
 
 /// More than the reserve and what calls need besides; so much has to be written to fill it.
 const DISK_BYTES: u64 = 40 << 20;

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use crate::support::{TestHome, is_hash, names, run};
+use crate::cli::support::{TestHome, is_hash, names, run};
 
 #[test]
 fn a_home_is_made_once() {

@@ -17,7 +17,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-use crate::support::{Run, Serving, TestHome, run, run_with};
+use crate::cli::support::{Run, Serving, TestHome, run, run_with};
 
 const TOOLS: &str = "fs.read,fs.write,fs.list,echo";
 
@@ -177,7 +177,7 @@ fn the_operator_says_what_counts() {
     let state =
         ["state", "propose", &home.path(), "--agent", "a", "--token", &token, "goal.task=\"x\""]
             .map(str::to_owned);
-    assert_eq!(crate::support::run(&state).code, 0);
+    assert_eq!(crate::cli::support::run(&state).code, 0);
     for n in ["5", "6"] {
         session(&home, &token, &[write(&format!("notes/{n}.md"), "same")]);
     }

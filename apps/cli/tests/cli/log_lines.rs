@@ -4,7 +4,7 @@ use std::{io::Read as _, process::Stdio};
 
 use serde_json::json;
 
-use crate::{
+use crate::cli::{
     damage::change_record,
     support::{TestHome, run, syscap, until},
 };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{ECHO, TestHome, is_hash, names, run};
+use crate::cli::support::{ECHO, TestHome, is_hash, names, run};
 
 #[test]
 fn every_record_is_a_row() {

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::{TestHome, run, run_with, syscap};
+use crate::cli::support::{TestHome, run, run_with, syscap};
 
 fn begin(mut command: Command) {
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

@@ -20,7 +20,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::support::{Run, Serving, TestHome, run};
+use crate::cli::support::{Run, Serving, TestHome, run};
 
 /// A disk that breaks when an outcome is to be kept.
 struct Breaks(SqliteStore);

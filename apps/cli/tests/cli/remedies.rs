@@ -17,7 +17,7 @@ use syscap::{
     remedy::Remedy,
 };
 
-use crate::support::{Run, TestHome, reason, run};
+use crate::cli::support::{Run, TestHome, reason, run};
 
 const READ: &str = r#"{"tool_id": "fs.read", "args": {"path": "workspace/a.txt"}}"#;
 
@@ -80,13 +80,13 @@ fn issued(home: &TestHome, command: &str) -> (Run, Vec<Held>) {
 /// A home whose agent may read one root, with a call that was refused, one that waits and one that
 /// ran: the token, the approval request and the intent.
 fn used() -> (TestHome, TokenId, Seq, Seq) {
-    let (home, token) = crate::approvals::asking();
-    let write = crate::approvals::write("a.txt", "x");
-    let asked = crate::approvals::ask(&home.call("a", &token, write.as_bytes())[0]);
+    let (home, token) = crate::cli::approvals::asking();
+    let write = crate::cli::approvals::write("a.txt", "x");
+    let asked = crate::cli::approvals::ask(&home.call("a", &token, write.as_bytes())[0]);
     run(["approvals", "approve", &home.path(), &asked]).fine();
     assert_eq!(home.call("a", &token, write.as_bytes())[0]["status"], "ok");
-    let waits = crate::approvals::write("b.txt", "x");
-    let asked = crate::approvals::ask(&home.call("a", &token, waits.as_bytes())[0]);
+    let waits = crate::cli::approvals::write("b.txt", "x");
+    let asked = crate::cli::approvals::ask(&home.call("a", &token, waits.as_bytes())[0]);
     let log = home.log();
     let intent = log.iter().find(|line| line["kind"] == "intent").unwrap();
     let intent = intent["seq"].as_u64().unwrap();

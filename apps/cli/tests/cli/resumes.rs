@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::support::{ECHO, Serving, TestHome, is_hash, names, reason, run};
+use crate::cli::support::{ECHO, Serving, TestHome, is_hash, names, reason, run};
 
 const RESUME: &str = r#"{ "name" : "researcher",
   "title": "Reads, writes notes", "model": {"key": "gpt", "temperature": 1e-400},

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::cli::{
     support::{TestHome, run, run_with},
     web::server,
 };

@@ -22,7 +22,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-use crate::support::{ECHO, Serving, TestHome, run, syscap, until};
+use crate::cli::support::{ECHO, Serving, TestHome, run, syscap, until};
 
 /// How the last run of a home ended.
 fn end(home: &TestHome) -> serde_json::Value {

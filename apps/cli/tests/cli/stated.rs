@@ -18,7 +18,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-use crate::{
+use crate::cli::{
     support::{Run, Serving, TestHome, reason, run, run_with},
     terminal::{self, Person, sealed},
 };

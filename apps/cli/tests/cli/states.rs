@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{ECHO, Run, TestHome, is_hash, reason, run};
+use crate::cli::support::{ECHO, Run, TestHome, is_hash, reason, run};
 
 fn propose(home: &TestHome, token: &str, words: &[&str]) -> Run {
     let path = home.path();

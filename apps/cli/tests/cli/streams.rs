@@ -5,7 +5,7 @@ use std::{
     process::Stdio,
 };
 
-use crate::support::{ECHO, TestHome, run, syscap};
+use crate::cli::support::{ECHO, TestHome, run, syscap};
 
 /// Nobody reads: the command ends without a panic and without a word.
 #[test]

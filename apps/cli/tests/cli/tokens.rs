@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{ECHO, TestHome, is_hash, reason, run};
+use crate::cli::support::{ECHO, TestHome, is_hash, reason, run};
 
 #[test]
 fn flags_say_what_a_token_grants() {

@@ -16,7 +16,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-use crate::{
+use crate::cli::{
     support::{Serving, TestHome, reason, run},
     terminal::{self, Person},
 };
@@ -148,7 +148,7 @@ fn a_strangers_word_shows_in_the_session() {
     assert_eq!(caller.ask("nonsense")["status"], "error");
     assert_eq!(untrusted(), false);
     caller.send(std::str::from_utf8(CALL).unwrap());
-    crate::support::until("the result is released", || untrusted() == true);
+    crate::cli::support::until("the result is released", || untrusted() == true);
     assert_eq!(caller.end(), 0);
     provided.close().unwrap();
     serving.stop();

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{ECHO, Serving, TestHome, is_hash, run, syscap};
+use crate::cli::support::{ECHO, Serving, TestHome, is_hash, run, syscap};
 
 fn seen(home: &TestHome) -> Value {
     run(["top", &home.path(), "--once", "--json"]).fine().one()

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 use syscap::format::record::Record;
 
-use crate::support::{ECHO, TestHome, run};
+use crate::cli::support::{ECHO, TestHome, run};
 
 fn anchor(args: &[&str]) -> (i32, String) {
     let run = run(args.iter().chain(&["--json"]));

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::cli::{
     approvals::{POLICY, ask, asking, write},
     support::{TestHome, reason, run, syscap},
     terminal::{self, Person, sealed},

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Serving, TestHome, reason, run, run_with, syscap};
+use crate::cli::support::{Serving, TestHome, reason, run, run_with, syscap};
 
 /// A server that answers `ok`, and keeps the heads that it was sent.
 pub(crate) fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
@@ -179,7 +179,7 @@ fn real_names_are_judged_too() {
             .args(["--net", "--mount", "sh", "-c", script, "sh"])
             .args([resolv.path(), hosts.path()])
             .arg(itself)
-            .args(["--exact", "web::real_names_are_judged_too", "--nocapture"])
+            .args(["--exact", "cli::web::real_names_are_judged_too", "--nocapture"])
             .env(INSIDE, "1")
             .output();
         match inside {

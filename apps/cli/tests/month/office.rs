@@ -19,7 +19,7 @@ use syscap::{
 };
 use tempfile::TempDir;
 
-use crate::{End, client::Client};
+use crate::month::{End, client::Client};
 
 /// The machine's clocks, ahead by what the test says.
 #[derive(Clone, Default)]

@@ -8,10 +8,8 @@ use std::{
 
 use serde_json::json;
 
-use crate::{
-    support::{run, run_with},
-    world::{AGENT, World},
-};
+use crate::cli::support::{run, run_with};
+use crate::run::world::{AGENT, World};
 
 /// Leaves a call that waits for a person; its action.
 fn asked(world: &World) -> String {
@@ -174,7 +172,7 @@ fn it_sees_the_operators_environment_and_files() {
     told(os.listdir, '/root'), told(os.listdir, '/tmp'), told(open, '/tmp/new', 'w'))"
     );
     let mut command = world.command(&[]);
-    command.args([crate::world::PYTHON, "-c", &world.code(&code)]).env("SECRET", "SECRET");
+    command.args([crate::run::world::PYTHON, "-c", &world.code(&code)]).env("SECRET", "SECRET");
     let output = command.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let words: Vec<&str> = said.split_whitespace().collect();

@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use crate::world::{AGENT, World};
+use crate::run::world::{AGENT, World};
 
 /// A stand-in by that name; its path.
 fn client(world: &World, name: &str, code: &str) -> String {
@@ -175,7 +175,7 @@ print(told(open, {trace:?}), 'said by the server' in err, os.environ.get('SERVER
          echo $SERVERS_SECRET > {trace}'"
     );
     let mut command = world.command(&["--mcp", &server]);
-    command.args([crate::world::PYTHON, "-c", &world.code(&code)]);
+    command.args([crate::run::world::PYTHON, "-c", &world.code(&code)]);
     command.env("SERVERS_SECRET", "SECRET").stdin(std::process::Stdio::null());
     let output = command.output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -251,7 +251,7 @@ const line = syscap + ' call home --agent coder --token ' + token + ' --short';
 const input = '{\"tool_id\": \"echo\", \"args\": {\"value\": 1}}';
 console.log(JSON.parse(children.execSync(line, {input}).toString()).status);
 children.exec(line, (error, out) => console.log(error, JSON.parse(out).status)).stdin.end(input);";
-    let program = ["/usr/bin/node", "-e", code, crate::world::SYSCAP, &world.token];
+    let program = ["/usr/bin/node", "-e", code, crate::run::world::SYSCAP, &world.token];
     for net in ["none", "host"] {
         let ran = world.run(&["--net", net], &program);
         assert_eq!((ran.code, &*ran.out), (0, "ok\nnull ok\n"), "{}", ran.err);
@@ -271,7 +271,7 @@ fn what_the_page_shows_works() {
     let folder = world.home.beside("page");
     fs::create_dir(&folder).unwrap();
     client(&world, "claude", &format!("print(ran('sh', '-ec', {call:?}).stdout)"));
-    let own = std::path::Path::new(crate::world::SYSCAP).parent().unwrap();
+    let own = std::path::Path::new(crate::run::world::SYSCAP).parent().unwrap();
     let path = format!("{}:{}:/usr/bin:/bin", world.home.text_beside("bin"), own.display());
     let mut shell = std::process::Command::new("sh");
     shell.args(["-ec", start]).current_dir(&folder).env("ANTHROPIC_API_KEY", "x");
@@ -311,17 +311,17 @@ fn no_token_is_issued_in_the_place_of_one_that_was_revoked() {
     let home = world.home.path();
     let program = client(&world, "claude", "");
     assert_eq!(world.run(&[], &[&program]).code, 0);
-    let tokens = crate::support::run(["token", "list", &home, "--json"]).fine().json();
+    let tokens = crate::cli::support::run(["token", "list", &home, "--json"]).fine().json();
     for token in &tokens {
         let id = token["token_id"].as_str().unwrap();
-        assert_eq!(crate::support::run(["revoke", &home, id]).code, 0);
+        assert_eq!(crate::cli::support::run(["revoke", &home, id]).code, 0);
     }
     let issued = world.of_kind("issue");
     let ran = world.run(&[], &[&program]);
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("syscap token reissue "), "{}", ran.err);
     assert_eq!(world.of_kind("issue"), issued);
-    let nobody = crate::support::run([
+    let nobody = crate::cli::support::run([
         "run",
         &home,
         "--agent",

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::world::{AGENT, PYTHON, SYSCAP, World};
+use crate::run::world::{AGENT, PYTHON, SYSCAP, World};
 
 /// Runs it where no more namespaces are to be had; `None`, and says so, where they can't be taken
 /// away.
@@ -70,5 +70,5 @@ open('made', 'w')",
     assert!(words.iter().all(|word| refusals.contains(word)), "{said}");
     assert_eq!(lines[3..], ["0", "True"], "{said}{err}");
     assert!(world.work().join("made").exists());
-    assert_eq!(crate::support::run(["token", "list", &world.home.path()]).code, 0);
+    assert_eq!(crate::cli::support::run(["token", "list", &world.home.path()]).code, 0);
 }

@@ -7,10 +7,8 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{
-    support::{run, run_with, syscap},
-    world::{AGENT, PYTHON, World},
-};
+use crate::cli::support::{run, run_with, syscap};
+use crate::run::world::{AGENT, PYTHON, World};
 
 const CALL: &str = "
 def call(*words, **line):

@@ -6,10 +6,8 @@ use std::{
     process::Command,
 };
 
-use crate::{
-    support::{Run, run},
-    world::{AGENT, SYSCAP, World},
-};
+use crate::cli::support::{Run, run};
+use crate::run::world::{AGENT, SYSCAP, World};
 
 fn run_in(world: &World, workspace: &str, options: &[&str]) -> Run {
     let home = world.home.path();

@@ -13,10 +13,8 @@ use rustix::{
     termios::{LocalModes, tcgetattr, tcsetwinsize},
 };
 
-use crate::{
-    support::run,
-    world::{AGENT, PYTHON, World},
-};
+use crate::cli::support::run;
+use crate::run::world::{AGENT, PYTHON, World};
 
 #[test]
 fn its_exit_code_is_the_runs() {

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::support::{Holder, Run, TestHome, run, run_with, syscap};
+use crate::cli::support::{Holder, Run, TestHome, run, run_with, syscap};
 
 pub(crate) const AGENT: &str = "coder";
 pub(crate) const PYTHON: &str = "/usr/bin/python3";

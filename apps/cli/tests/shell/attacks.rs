@@ -12,13 +12,13 @@ use syscap::{
     prelude::*,
 };
 
-use crate::{World, alive, json, number, script, text, world, world_under};
+use crate::shell::{World, alive, json, number, script, text, world, world_under};
 
 /// A grant of all that these tests call.
 fn grant() -> Grant {
     let programs = ["cat", "chmod", "env", "ls", "printf", "python3", "sh", "sleep"];
     let more = ["shell", "shell_script", "fs.read", "fs.write", "fs.list", "fs.stat", "fs.search"];
-    crate::grant().tools(more).scope("program", Scope::names(programs).unwrap())
+    crate::shell::grant().tools(more).scope("program", Scope::names(programs).unwrap())
 }
 
 fn argv(session: &Session, argv: &[&str]) -> ToolResult {
@@ -286,7 +286,7 @@ fn each_program_has_its_records() {
     let bad = argv(&session, &["./cat"]);
     let home = world.home();
     world.rt.close().unwrap();
-    let all: Vec<Record> = crate::records::records(&home);
+    let all: Vec<Record> = host_support::records(&home);
     let at = |result: &ToolResult| {
         let seq = result.receipt().outcome_seq;
         all.iter().find(|record| record.seq == seq).unwrap()
@@ -327,7 +327,7 @@ assert n == 0",
         let show = format!("chmod 700 d 2>/dev/null; chmod 600 {path}; cat {path} > copied");
         assert_eq!(number(&script(&world.session(grant()), &show), "exit_code"), Some(0));
         for path in ["copied", path] {
-            assert!(crate::is_marked(&world, path), "{path}: {hide}");
+            assert!(crate::shell::is_marked(&world, path), "{path}: {hide}");
         }
     }
 }
@@ -350,7 +350,7 @@ fn below_the_level_that_is_required_nothing_runs() {
     let ran = Command::new("unshare")
         .args(["-Ur", "sh", "-c", script, "sh"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "attacks::below_the_level_that_is_required_nothing_runs"])
+        .args(["--exact", "shell::attacks::below_the_level_that_is_required_nothing_runs"])
         .env(WITHOUT_NAMESPACES, "1")
         .output()
         .unwrap();
@@ -405,7 +405,7 @@ fn all_of_it_without_root() {
         to
     };
     let tests = copy(&std::env::current_exe().unwrap(), "tests");
-    let launcher = copy(&crate::launcher(), "syscap");
+    let launcher = copy(&crate::shell::launcher(), "syscap");
     for (mode, path) in [("755", dir.path()), ("755", &tests), ("755", &launcher)] {
         assert!(Command::new("chmod").arg(mode).arg(path).status().unwrap().success());
     }
@@ -414,6 +414,7 @@ fn all_of_it_without_root() {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
     let ran = command
         .arg(&tests)
+        .arg("shell::")
         .current_dir(&own)
         .env(WITHOUT_ROOT, &launcher)
         .env("TMPDIR", &own)
@@ -425,7 +426,7 @@ fn all_of_it_without_root() {
     };
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(said.contains("test attacks::all_of_it_without_root ... ok"), "{said}");
+    assert!(said.contains("test shell::attacks::all_of_it_without_root ... ok"), "{said}");
     assert!(!said.contains("FAILED") && said.contains(" 0 ignored; "), "{said}");
 }
 

@@ -16,7 +16,8 @@ use syscap::{
     verify::Verdict,
 };
 
-use crate::{alive, records::records, verdict::verdict};
+use crate::shell::alive;
+use host_support::{records, verdict};
 
 const HOME: &str = "SYSCAP_SHELL_KILLED_HOME";
 const NAP: &str = "SYSCAP_SHELL_KILLED_NAP";
@@ -25,12 +26,15 @@ const NAP: &str = "SYSCAP_SHELL_KILLED_NAP";
 #[test]
 fn child() {
     let (Ok(home), Ok(nap)) = (std::env::var(HOME), std::env::var(NAP)) else { return };
-    let launcher = Launcher::open(&crate::launcher()).unwrap();
+    let launcher = Launcher::open(&crate::shell::launcher()).unwrap();
     let rt = Options::new().launcher(launcher).open(&home).unwrap();
     let token = rt.view().unwrap().tokens[0].id;
     let session = rt.session("a", token).unwrap();
     println!("ready");
-    crate::script(&session, &format!("echo begun > begun; (setsid sleep {nap} &); sleep {nap}; :"));
+    crate::shell::script(
+        &session,
+        &format!("echo begun > begun; (setsid sleep {nap} &); sleep {nap}; :"),
+    );
 }
 
 /// Nothing of it goes on, all that was set aside is charged, and what became of it is unknown.
@@ -56,7 +60,7 @@ fn a_program_ends_with_its_host_and_is_charged_whole() {
     let before = left(&rt);
     rt.close().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::child", "--nocapture"])
+        .args(["--exact", "shell::killed::child", "--nocapture"])
         .env(HOME, &home)
         .env(NAP, &nap)
         .stdout(Stdio::piped())

@@ -4,7 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::clients::{
     home::{Home, Server},
     parts::Parts,
 };

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use crate::{
+use crate::clients::{
     home::{Home, Server},
     parts::{Parts, beside, run, text},
 };

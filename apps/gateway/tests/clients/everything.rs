@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::clients::{
     home::{Home, Server, refused, said},
     parts::Parts,
 };

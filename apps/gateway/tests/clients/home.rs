@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::parts::{Parts, Ran, run, text};
+use crate::clients::parts::{Parts, Ran, run, text};
 
 /// A fresh home, and a folder for the other files of a test.
 pub(crate) struct Home {

@@ -1,7 +1,7 @@
 //! A server that dies, answers too much, or with an error of the protocol: what comes of the call
 //! is on record, and the gateway serves on.
 
-use crate::{
+use crate::clients::{
     home::{Home, Server, refused, said},
     parts::Parts,
 };

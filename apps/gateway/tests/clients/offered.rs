@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{
+use crate::clients::{
     files,
     home::{Home, said},
     parts::{Parts, text},

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use syscap::{prelude::*, view::TokenInfo};
 
-use crate::bench::{Bench, text, until};
+use crate::gateway::bench::{Bench, text, until};
 
 fn two(bench: &Bench) -> [String; 2] {
     fs::create_dir_all(bench.server("even")).unwrap();

@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Value, json};
 use syscap::format::reason::Reason;
 
-use crate::bench::{Bench, GatewayProcess, refusal, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
 /// How much the gateway may grow, in KiB, whatever is left unread.
 const GROWTH_KIB: u64 = 24 << 10;

@@ -10,7 +10,7 @@ use syscap::format::{
     record::{Body, OutcomeFlags},
 };
 
-use crate::bench::{Bench, refusal, text};
+use crate::gateway::bench::{Bench, refusal, text};
 
 /// What the client sends arrives, what the server answers comes back, and both are on record.
 #[test]
@@ -141,9 +141,9 @@ fn a_cancelled_call_ends_recorded() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&[]).session();
     let id = gateway.begin("hang", json!({}));
-    crate::bench::until("the call is out", || bench.got_method("odd", "tools/call") == 1);
+    crate::gateway::bench::until("the call is out", || bench.got_method("odd", "tools/call") == 1);
     gateway.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
-    crate::bench::until("the server is told", || {
+    crate::gateway::bench::until("the server is told", || {
         bench.got_method("odd", "notifications/cancelled") == 1
     });
     assert!(!gateway.has_answer(&id, Duration::from_millis(300)));

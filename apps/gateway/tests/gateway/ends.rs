@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use syscap::format::reason::Reason;
 
-use crate::bench::{Bench, text, until};
+use crate::gateway::bench::{Bench, text, until};
 
 /// Calls that end soon after the input are answered; nothing is lost of them.
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use syscap::format::reason::Reason;
 
-use crate::bench::{Bench, refusal, text, until};
+use crate::gateway::bench::{Bench, refusal, text, until};
 
 fn is_running(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

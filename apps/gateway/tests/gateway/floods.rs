@@ -16,7 +16,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::bench::{Bench, GatewayProcess, refusal, until};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, until};
 
 /// How much the gateway that is flooded, and the one that holds the home, may grow, in KiB: by what
 /// may wait (32 MiB of requests that are being answered, 8 MiB to be written), a few times over.

@@ -7,7 +7,7 @@ use syscap::{
     view::TokenInfo,
 };
 
-use crate::bench::{Bench, GatewayProcess, refusal};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal};
 
 fn agent() -> syscap::format::id::AgentId {
     syscap::format::id::AgentId::new("agent").unwrap()
@@ -192,7 +192,7 @@ fn a_refusal_says_what_goes_on() {
     gateway.said_with(&command);
     let command = format!("syscap approvals approve {ask};");
     assert!(told["next"].as_str().unwrap().contains(&command), "{told}");
-    assert!(crate::bench::text(&result).contains(&command));
+    assert!(crate::gateway::bench::text(&result).contains(&command));
     assert!(gateway.end().success());
     assert_eq!(bench.refusals().iter().filter(|one| one.reason == Reason::Asked).count(), 0);
     bench.settled();

@@ -16,7 +16,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::bench::{Bench, GatewayProcess, until};
+use crate::gateway::bench::{Bench, GatewayProcess, until};
 
 /// What a client may want beside tools: the method, and what it says.
 fn wanted() -> [(&'static str, Value); 6] {
@@ -219,7 +219,7 @@ fn a_prompt_that_is_not_told_is_not_got() {
     }
     assert_eq!(reached(&bench), before);
     // Tools are what they were.
-    assert_eq!(crate::bench::text(&gateway.call("echo", json!({}))), "{}");
+    assert_eq!(crate::gateway::bench::text(&gateway.call("echo", json!({}))), "{}");
     assert!(gateway.end().success());
     bench.settled();
 }

@@ -8,7 +8,7 @@ use syscap::format::{
     reason::{Reason, Retry},
 };
 
-use crate::bench::{Bench, GatewayProcess, refusal, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
 fn serves_on(gateway: &mut GatewayProcess) {
     until("the server runs again", || {

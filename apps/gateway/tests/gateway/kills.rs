@@ -25,7 +25,7 @@ use syscap::{
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
 
-use crate::bench::{Bench, SOON, until};
+use crate::gateway::bench::{Bench, SOON, until};
 
 const CLIENTS: usize = 8;
 

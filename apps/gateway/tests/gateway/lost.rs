@@ -9,7 +9,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::bench::{Bench, GatewayProcess, refusal, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
 /// A gateway that holds the home, and one that is attached to it, whose server is `odd`.
 fn two(bench: &Bench, class: &str) -> (GatewayProcess, GatewayProcess) {

@@ -15,7 +15,7 @@ use syscap::{
     syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated},
 };
 
-use crate::bench::{Bench, GatewayProcess, refusal, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
 fn extra(name: &str) -> String {
     json!([{"name": name, "description": "does one thing", "inputSchema": {"type": "object"}}])

@@ -15,7 +15,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-use crate::bench::{Bench, GatewayProcess, refusal, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
 fn extra(description: &str) -> String {
     json!([{"name": "extra", "description": description, "inputSchema": {"type": "object"}}])

@@ -21,7 +21,7 @@ use syscap::{
     provide::{HostCall, HostRan, Provider, Standing},
 };
 
-use crate::bench::{Bench, refusal, text};
+use crate::gateway::bench::{Bench, refusal, text};
 
 fn extra(description: &str) -> String {
     json!([{"name": "extra", "description": description, "inputSchema": {"type": "object"}}])

@@ -8,7 +8,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::bench::{Bench, GatewayProcess, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, text, until};
 
 const ALL: [&str; 3] = ["allow=odd:elicitation", "allow=odd:sampling", "allow=odd:roots"];
 

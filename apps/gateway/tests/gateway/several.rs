@@ -3,7 +3,7 @@
 use serde_json::json;
 use syscap::format::envelope::TxOutcome;
 
-use crate::bench::{Bench, refusal, text};
+use crate::gateway::bench::{Bench, refusal, text};
 
 fn two(bench: &Bench) -> [String; 2] {
     std::fs::create_dir_all(bench.server("even")).unwrap();

@@ -15,7 +15,7 @@ use syscap::{
     syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated},
 };
 
-use crate::{
+use crate::gateway::{
     bench::{Bench, GatewayProcess, until},
     waits,
 };

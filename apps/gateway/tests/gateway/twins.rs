@@ -11,7 +11,7 @@ use syscap::{
     syscalls::stated::Stated,
 };
 
-use crate::{
+use crate::gateway::{
     bench::{Bench, refusal, text, until},
     waits::{answer, begin, calls, gateway, waits},
 };
@@ -19,7 +19,7 @@ use crate::{
 const MOMENT: Duration = Duration::from_millis(700);
 
 /// Of several, the one that has been answered.
-fn answered(gateway: &mut crate::bench::GatewayProcess, ids: &[Value]) -> Vec<Value> {
+fn answered(gateway: &mut crate::gateway::bench::GatewayProcess, ids: &[Value]) -> Vec<Value> {
     let mut ids = ids.to_vec();
     ids.retain(|id| gateway.has_answer(id, MOMENT));
     ids

@@ -14,7 +14,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::bench::{Bench, GatewayProcess, refusal, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
 /// A gateway before whose tools the policy asks.
 pub(crate) fn gateway(bench: &Bench, more: &[&str]) -> GatewayProcess {

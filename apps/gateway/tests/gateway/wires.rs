@@ -8,7 +8,7 @@ use syscap::{
     prelude::*,
 };
 
-use crate::bench::{Bench, GatewayProcess, NEW, refusal, text, until};
+use crate::gateway::bench::{Bench, GatewayProcess, NEW, refusal, text, until};
 
 const MOMENT: Duration = Duration::from_millis(400);
 

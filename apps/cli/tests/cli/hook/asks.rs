@@ -16,7 +16,7 @@ use super::{
     claude::denied,
     world::{Hooked, claude, gemini},
 };
-use crate::support::{Run, run};
+use crate::cli::support::{Run, run};
 
 fn bash(id: &str) -> Value {
     claude("PreToolUse", id, "Bash", json!({ "command": "curl example.org" }))

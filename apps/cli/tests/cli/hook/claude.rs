@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use serde_json::{Value, json};
 
 use super::world::{Hooked, claude, with};
-use crate::support::{Run, run, syscap};
+use crate::cli::support::{Run, run, syscap};
 
 fn read(event: &str, id: &str) -> Value {
     claude(event, id, "Read", json!({ "file_path": "/tmp/project/a.txt" }))
@@ -325,7 +325,7 @@ fn a_home_that_is_not_there_is_named_with_the_command_that_makes_one() {
     let home = folder.path().join("nohome").to_str().unwrap().to_owned();
     let event = read("PreToolUse", "toolu_01").to_string();
     let words = ["hook", &home, "--agent", "coder", "--client", "claude-code"];
-    let hooked = crate::support::run_with(words, event.as_bytes());
+    let hooked = crate::cli::support::run_with(words, event.as_bytes());
     assert_eq!((hooked.code, &*hooked.out), (2, ""));
     // That is the model's; the user is told by the next prompt.
     assert!(
@@ -334,7 +334,7 @@ fn a_home_that_is_not_there_is_named_with_the_command_that_makes_one() {
         hooked.err
     );
     let words = ["hook", &home, "--agent", "coder", "--client", "claude-code"];
-    let hooked = crate::support::run_with(words, prompt("Hello?").to_string().as_bytes());
+    let hooked = crate::cli::support::run_with(words, prompt("Hello?").to_string().as_bytes());
     assert_eq!((hooked.code, &*hooked.out), (1, ""));
     assert!(hooked.err.contains(&format!("syscap init {home}")), "{}", hooked.err);
     assert!(!std::path::Path::new(&home).exists());

@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 
 use super::world::{Hooked, claude, terminate, with};
-use crate::support::{run_with, syscap};
+use crate::cli::support::{run_with, syscap};
 
 fn read(id: &str) -> serde_json::Value {
     claude("PreToolUse", id, "Read", json!({ "file_path": "a" }))
@@ -130,12 +130,12 @@ fn an_agent_without_a_token_that_lives_is_a_no() {
     as_agent("coder", &["--token", &"0".repeat(64)]).failed(2);
     let token = hooked.of_kind("issue")[0]["token"].as_str().map(str::to_owned);
     let token = token.unwrap_or_else(|| {
-        let list = crate::support::run(["token", "list", &home, "--json"]).fine().json();
+        let list = crate::cli::support::run(["token", "list", &home, "--json"]).fine().json();
         list[0]["id"].as_str().unwrap().to_owned()
     });
     // It is another agent's.
     as_agent("stranger", &["--token", &token]).failed(2);
-    crate::support::run(["token", "revoke", &home, &token]).fine();
+    crate::cli::support::run(["token", "revoke", &home, &token]).fine();
     as_agent("coder", &[]).failed(2);
     assert_eq!(hooked.of_kind("intent").len(), 0);
     hooked.end();

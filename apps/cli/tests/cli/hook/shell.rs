@@ -14,7 +14,7 @@ use super::{
     claude::denied,
     world::{Hooked, claude, with},
 };
-use crate::support::{Run, run, syscap};
+use crate::cli::support::{Run, run, syscap};
 
 /// A home, a project with a plain repository, and programs that nobody can write.
 struct Shell {
@@ -370,7 +370,7 @@ fn why_a_command_is_unknown_is_told() {
     shell.shell = "/bin/zsh";
     shell.is_denied("t3", "cat src/a", "(shell)");
     let ask = shell.hooked.last()["seq"].to_string();
-    let shown = crate::support::run(["log", "show", &shell.hooked.home.path(), &ask]).fine();
+    let shown = crate::cli::support::run(["log", "show", &shell.hooked.home.path(), &ask]).fine();
     assert!(shown.out.contains(r#""unclear":["shell"]"#), "{}", shown.out);
     // A command that is told needs no such word.
     shell.shell = "/bin/bash";
@@ -393,9 +393,9 @@ fn what_of_a_command_asks_is_told() {
     shell.is_denied("t1", "npm test", "params.project_code of the preset coder");
     assert!(!denied(shell.run("t2", "frobnicate")).contains("project_code"));
     // The command stands in the line of what waits, before where it would run.
-    let listed = crate::support::run(["approvals", "list", &shell.hooked.home.path()]).fine();
+    let listed = crate::cli::support::run(["approvals", "list", &shell.hooked.home.path()]).fine();
     assert!(listed.out.contains(r#"{"command":"npm test","#), "{}", listed.out);
-    let log = crate::support::run(["log", "show", &shell.hooked.home.path()]).fine();
+    let log = crate::cli::support::run(["log", "show", &shell.hooked.home.path()]).fine();
     assert!(log.out.contains(r#"claude_code.bash(command: "npm test", "#), "{}", log.out);
     shell.hooked.end();
 }

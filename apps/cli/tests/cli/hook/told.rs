@@ -8,7 +8,7 @@ use super::{
     claude::denied,
     world::{claude, gemini},
 };
-use crate::support::{Run, run, run_with, syscap, until};
+use crate::cli::support::{Run, run, run_with, syscap, until};
 
 /// A home whose path has a space and a quote, in a folder that is a root of the client's tools.
 struct Odd {

@@ -9,7 +9,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{Run, TestHome, run, run_with, syscap};
+use crate::cli::support::{Run, TestHome, run, run_with, syscap};
 
 /// A home, and which client uses it.
 pub(super) struct Hooked {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{
+use crate::cli::{
     support::{ECHO, Serving, TestHome, run, run_with},
     terminal::{self, Person, sealed},
 };

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, thread};
 
 use serde_json::Value;
 
-use crate::{
+use crate::cli::{
     support::{ECHO, Serving, TestHome, run},
     terminal::{self, Person, sealed},
 };

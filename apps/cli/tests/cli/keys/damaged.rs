@@ -3,7 +3,7 @@
 
 use std::{fs, process::Command};
 
-use crate::{
+use crate::cli::{
     support::{TestHome, run, syscap},
     terminal::{self, Person},
 };

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::support::TestHome;
+use crate::cli::support::TestHome;
 
 /// The calls that a run makes, one a line; `None` where they can't be watched here.
 fn watched(home: &TestHome, args: &[&str]) -> Option<Vec<String>> {

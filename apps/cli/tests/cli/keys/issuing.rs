@@ -1,6 +1,6 @@
 //! A home whose issuer's key is sealed: who issues is a person, and what was issued goes on.
 
-use crate::{
+use crate::cli::{
     support::{ECHO, Serving, TestHome, run, run_with},
     terminal::{self, Person, sealed},
 };

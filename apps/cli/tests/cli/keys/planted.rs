@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{
+use crate::cli::{
     support::{TestHome, run},
     terminal::{self, Person, sealed},
 };
@@ -53,7 +53,7 @@ fn what_was_left_does_not_stand_in_for_a_recovery_or_a_cut_off() {
     assert!(!alone.contains(&theirs));
     let args = ["keys", "rotate", &path, "--role", "issuer", "--cut-off", &after];
     run(args).fine();
-    let answer = &home.call("a", &token, crate::support::ECHO.as_bytes())[0];
+    let answer = &home.call("a", &token, crate::cli::support::ECHO.as_bytes())[0];
     assert_eq!(answer["status"], "error", "what was to be cut off still calls");
     for role in ["operator", "issuer"] {
         assert!(!home.beside(&format!("home/keys/{role}.key.next")).exists());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{always, constraint, document, tools, when};
-use crate::support::{Run, TestHome, run, run_with};
+use crate::cli::support::{Run, TestHome, run, run_with};
 
 fn diff(first: &str, second: &str, flags: &[&str]) -> Run {
     run(["policy", "diff", first, second].iter().chain(flags))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{tools, when};
-use crate::support::{ECHO, TestHome, run, run_with};
+use crate::cli::support::{ECHO, TestHome, run, run_with};
 
 const CALL: &str = r#"{"call.tool":"fs.write","call.effect":"local_write","call.agent":"team/a"}"#;
 

@@ -9,7 +9,7 @@ use syscap::{
 };
 
 use super::{always, constraint, document, tools, when};
-use crate::support::{Run, TestHome, is_hash, run};
+use crate::cli::support::{Run, TestHome, is_hash, run};
 
 const PRESETS: [&str; 5] = ["standard", "read-only", "coder", "researcher", "mailer"];
 

@@ -14,7 +14,7 @@ use syscap::{
 };
 use tempfile::TempDir;
 
-use crate::support::{Run, run};
+use crate::cli::support::{Run, run};
 
 /// An engine that the command line does not have.
 struct Other;

@@ -9,7 +9,7 @@ use syscap::{
 };
 
 use super::{always, tools, when};
-use crate::support::{ECHO, TestHome, reason, run};
+use crate::cli::support::{ECHO, TestHome, reason, run};
 
 const WRITE: &str = r#"{"tool_id":"fs.write","args":{"path":"x","text":"y"}}"#;
 

@@ -8,7 +8,7 @@ use syscap::{
 };
 
 use super::{tools, when};
-use crate::support::{Run, TestHome, run, syscap};
+use crate::cli::support::{Run, TestHome, run, syscap};
 
 /// Whatever stands in a name or a file, nothing that a terminal would obey is printed.
 #[test]

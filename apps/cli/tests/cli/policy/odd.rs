@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use syscap::policy::Preset;
 
 use super::{always, constraint, document, tools, when};
-use crate::support::{TestHome, run};
+use crate::cli::support::{TestHome, run};
 
-fn check(home: &TestHome, text: &str, flags: &[&str]) -> crate::support::Run {
+fn check(home: &TestHome, text: &str, flags: &[&str]) -> crate::cli::support::Run {
     let file = home.file("policy.json", text);
     run(["policy", "check", &file].iter().chain(flags))
 }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{always, tools, when};
-use crate::support::{ECHO, Run, TestHome, run};
+use crate::cli::support::{ECHO, Run, TestHome, run};
 
 const WRITE: &str = r#"{"tool_id":"fs.write","args":{"path":"x","text":"y"}}"#;
 const READ: &str = r#"{"tool_id":"fs.read","args":{"path":"x"}}"#;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{tools, when};
-use crate::support::{Run, TestHome, run};
+use crate::cli::support::{Run, TestHome, run};
 
 fn case(name: &str, agent: &str, verdict: &str) -> Value {
     let given = json!({"call.tool": "echo", "call.effect": "pure", "call.agent": agent});

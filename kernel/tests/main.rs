@@ -1,0 +1,23 @@
+//! The kernel, driven by hand over a store in memory: every event, refusal, crash and race.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::too_many_lines,
+    reason = "tests"
+)]
+
+mod calls;
+mod fields;
+mod gone_keys;
+mod guards;
+mod lists;
+mod lookups;
+mod obligations;
+mod properties;
+mod recovery;
+mod refusals;
+mod renewal;
+mod roles;
+mod sizes;
+mod state;

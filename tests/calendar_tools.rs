@@ -1,0 +1,10 @@
+//! `calendar.find`: what is in a range, what recurs, and what hostile files can't do.
+
+use host_support::records;
+use host_support::verdict;
+mod hostile;
+mod oracle;
+mod scope;
+mod series;
+mod split;
+mod world;

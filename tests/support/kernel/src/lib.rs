@@ -1,0 +1,10 @@
+//! For tests of the kernel and of what stands beside it.
+
+pub mod absent;
+pub mod asking;
+pub mod driver;
+mod from_store;
+pub mod mounts;
+pub mod sim;
+
+pub use from_store::FromStore;
