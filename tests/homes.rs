@@ -1,6 +1,5 @@
 //! A home has one holder, whatever its log is kept in.
 
-
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},

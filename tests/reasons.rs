@@ -113,9 +113,9 @@ fn drive() -> BTreeMap<u64, Value> {
             found.entry(reason.code()).or_insert(object);
         }
     };
-    for case in crate::repair::cases::all() {
-        let world = World::new(&case.policy);
-        let (reason, object) = world.send(&(case.call)(&world));
+    for case in crate::repair::cases() {
+        let (world, call) = case.prepared();
+        let (reason, object) = world.send(&call);
         keep(reason, object);
         world.runtime.close().unwrap();
     }

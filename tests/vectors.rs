@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "shared with the fuzz targets")]
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "tests")]
 
+#[path = "../format/tests/common/vectors.rs"]
+mod cbor;
 #[path = "../fuzz/src/corpus.rs"]
 mod corpus;
 mod documents;
@@ -11,8 +13,6 @@ mod seeds;
 mod targets;
 #[path = "../format/tests/common/tree.rs"]
 mod tree;
-#[path = "../format/tests/common/vectors.rs"]
-mod cbor;
 
 use targets::TARGETS;
 

@@ -1,10 +1,6 @@
 //! A home with a policy, five tools beside the built-in ones, and strings that must never leak.
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
+use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 use syscap::{
@@ -27,19 +23,16 @@ use syscap::{
 /// What stands in everything that the caller must not be told.
 pub(crate) const MARK: &str = "leakmark";
 
-/// A tool that keeps the arguments that it ran with.
+/// A tool that does nothing but answer.
 struct Act {
     manifest: Manifest,
     demands: fn(&Request<'_>) -> Vec<Demand>,
     result: fn(Item<'_>) -> Canonical,
-    ran: Arc<Mutex<Vec<Value>>>,
 }
 
 struct ActPlan {
     demands: Demands,
-    args: Canonical,
     result: Canonical,
-    ran: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Tool for Act {
@@ -53,9 +46,7 @@ impl Tool for Act {
         let resources = (self.demands)(request);
         Ok(ActPlan {
             demands: Demands { resources, ..Demands::default() },
-            args: Canonical::from(request.args),
             result: (self.result)(request.args),
-            ran: Arc::clone(&self.ran),
         })
     }
 }
@@ -66,7 +57,6 @@ impl Plan for ActPlan {
     }
 
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
-        self.ran.lock().unwrap().push(shown(self.args.item()));
         permit.ok(self.result, TxOutcome::Committed)
     }
 }
@@ -128,7 +118,7 @@ fn paid(request: &Request<'_>) -> Vec<Demand> {
     account.ok().into_iter().chain([amount]).collect()
 }
 
-fn tools(ran: &Arc<Mutex<Vec<Value>>>) -> Vec<Act> {
+fn tools() -> Vec<Act> {
     use EffectClass::{ExternalRead, ExternalWrite, LocalWrite, Read};
     use ParamType::{Any, Bool, Bytes, Int, List, Map, Number, Text};
     let manifest = |name, effect| Manifest::new(ToolId::new(name).unwrap(), effect);
@@ -161,7 +151,7 @@ fn tools(ran: &Arc<Mutex<Vec<Value>>>) -> Vec<Act> {
         .param(Param::optional("data", Bytes, "What."))
         .param(Param::optional("tags", List, "Words for it.").within(1, 3))
         .param(Param::optional("meta", Any, "What else."));
-    let act = |manifest, demands, result| Act { manifest, demands, result, ran: Arc::clone(ran) };
+    let act = |manifest, demands, result| Act { manifest, demands, result };
     vec![
         act(mail, nothing, done),
         act(fetch, reached, done),
@@ -181,7 +171,6 @@ fn ten() -> Canonical {
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) session: Session,
-    ran: Arc<Mutex<Vec<Value>>>,
     folder: tempfile::TempDir,
 }
 
@@ -210,23 +199,15 @@ const SECRETS: &str = r#"
     "on_fail": "block", "reason": "Not now."}"#;
 
 /// One allow for a tool; `when` is a condition.
-pub(crate) fn allow(tool: &str, when: &str) -> String {
+fn allow(tool: &str, when: &str) -> String {
     format!(
         r#"{{"id": "may.{tool}", "effect": "allow", "subject": {{"tool_id": "{tool}"}},
             "when": {when}, "on_fail": "block", "reason": "As the author says."}}"#
     )
 }
 
-/// One deny for a tool, with its author's reason.
-pub(crate) fn deny(tool: &str, when: &str, on_fail: &str, reason: &str) -> String {
-    format!(
-        r#"{{"id": "no.{tool}", "effect": "deny", "subject": {{"tool_id": "{tool}"}},
-            "when": {when}, "on_fail": "{on_fail}", "reason": "{reason}"}}"#
-    )
-}
-
 /// Every call of a tool.
-pub(crate) fn any(tool: &str) -> String {
+fn any(tool: &str) -> String {
     allow(tool, r#"{"op": "all", "args": []}"#)
 }
 
@@ -258,14 +239,13 @@ impl World {
         let document = format!(r#"{{"v": 1, "constraints": [{}]}}"#, all.join(","));
         let policy = Policy::from_json(document.as_bytes())
             .unwrap_or_else(|error| panic!("{error}: {document}"));
-        let ran = Arc::default();
         let mut options = Options::new().durability(Durability::Process).policy(policy);
-        for tool in tools(&ran) {
+        for tool in tools() {
             options = options.tool(tool).unwrap();
         }
         let runtime = options.create(folder.path().join("home")).unwrap();
         let session = seat(&runtime, Budget::standard());
-        let world = Self { runtime, session, ran, folder };
+        let world = Self { runtime, session, folder };
         world.marked();
         world.put("agents/a/workspace/notes.txt", "bees");
         world.put("agents/a/workspace/notes/old.txt", "wasps");
@@ -297,15 +277,6 @@ impl World {
         self.folder.path().join("home/files")
     }
 
-    /// The text of a file of the agent's workspace, or of `shared/..`.
-    pub(crate) fn file(&self, path: &str) -> Option<String> {
-        let below = match path.starts_with("shared/") {
-            true => self.files().join(path),
-            false => self.files().join("agents/a/workspace").join(path),
-        };
-        fs::read_to_string(below).ok()
-    }
-
     /// Sends JSON; what stands under `result` or `error`, and the reason where there is one.
     pub(crate) fn send(&self, text: &str) -> (Option<Reason>, Value) {
         let result = self.session.send_json(text.as_bytes()).unwrap();
@@ -316,13 +287,7 @@ impl World {
     pub(crate) fn before(&self, text: &str) -> u64 {
         let result = self.session.send_json(text.as_bytes()).unwrap();
         assert_eq!(result.reason(), None, "{text}: {:?}", shown(result.delivered().item()));
-        self.ran.lock().unwrap().clear();
         result.receipt().outcome_seq.get()
-    }
-
-    /// The arguments of the last run of a tool of the test's own.
-    pub(crate) fn ran(&self) -> Value {
-        self.ran.lock().unwrap().last().cloned().unwrap_or(Value::Null)
     }
 }
 

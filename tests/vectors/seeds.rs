@@ -13,10 +13,10 @@ use syscap::{
 };
 
 use crate::vectors::{
+    cbor,
     documents::{self, bodies, control},
     targets::{bytes, events, stream, token},
     tree::Tree,
-    cbor,
 };
 
 /// Named bytes.
