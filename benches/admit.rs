@@ -11,13 +11,11 @@ mod intents;
 use document::policy;
 use harness::{row, time};
 use intents::{drain, to_intent};
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::Sim;
 use syscap::{
-    audit::{
-        fault::{FaultPoint, FaultStore},
-        memory::MemoryStore,
-    },
+    audit::memory::MemoryStore,
     format::{
         cbor::{Canonical, Item, MapBuilder, Profile},
         control::PolicyChange,

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use harness::{Figure, figure, row, time};
 use intents::{drain, to_intent};
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::{
     Policed, Sim,
@@ -17,10 +18,7 @@ use kernel_support::sim::{
     tokens::budget,
 };
 use syscap::{
-    audit::{
-        fault::{FaultPoint, FaultStore},
-        memory::MemoryStore,
-    },
+    audit::memory::MemoryStore,
     format::{
         cbor::{Canonical, MapBuilder},
         control::Role,

@@ -11,10 +11,10 @@ use std::{
 use ed25519_dalek::{Signer as _, SigningKey};
 use host_support::records;
 use host_support::verdict;
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::{Ending, Policed, Sim, keys::public_of};
 use syscap::{
-    audit::fault::{FaultPoint, FaultStore},
     audit::memory::MemoryStore,
     format::{
         control::{KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession},

@@ -153,8 +153,8 @@ fn what_is_posted_is_charged_after_the_fact() {
 /// Nobody is asked about what there are no credits for.
 #[test]
 fn a_person_is_not_asked_in_vain() {
-    let nowhere = syscap::audit::fault::FaultPoint::Nowhere;
-    let store = syscap::audit::fault::FaultStore::new(Default::default(), nowhere);
+    let nowhere = kernel_support::fault::FaultPoint::Nowhere;
+    let store = kernel_support::fault::FaultStore::new(Default::default(), nowhere);
     let mut sim = Sim::with(store, Default::default(), sim::Policed::ByRule);
     let token = sim.issue("a0", 100, 100, 1_000_000);
     let session = sim.seat(token);

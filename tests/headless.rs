@@ -10,10 +10,10 @@ use std::{
 
 use host_support::records;
 use host_support::verdict;
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::{Policed, Sim};
 use syscap::{
-    audit::fault::{FaultPoint, FaultStore},
     audit::memory::MemoryStore,
     format::{
         manifest::EffectClass,

@@ -6,14 +6,12 @@ use std::{
 };
 
 use crate::rules::world::{World, allow_all, constraint, document};
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::{Ending, Policed, Shared, Sim};
 use proptest::prelude::*;
 use syscap::{
-    audit::{
-        fault::{FaultPoint, FaultStore},
-        memory::MemoryStore,
-    },
+    audit::memory::MemoryStore,
     format::{
         budget::{Amounts, Dimension},
         cbor::Item,

@@ -12,9 +12,9 @@ use std::{
 
 use host_support::records;
 use host_support::verdict;
+use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
     audit::{
-        fault::{FaultPoint, FaultStore},
         memory::MemoryStore,
         sqlite::{SqliteReader, SqliteStore},
     },

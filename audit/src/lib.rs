@@ -8,8 +8,6 @@
 
 pub mod disk;
 pub mod export;
-#[cfg(feature = "fault")]
-pub mod fault;
 pub mod kit;
 pub mod lock;
 pub mod memory;

@@ -102,8 +102,7 @@ impl MemoryStore {
     ///
     /// # Errors
     /// [`StoreError::HeadMoved`].
-    #[cfg(feature = "fault")]
-    pub(crate) fn commit_torn(&mut self, batch: &Batch, records: usize) -> Result<(), StoreError> {
+    pub fn commit_torn(&mut self, batch: &Batch, records: usize) -> Result<(), StoreError> {
         self.poisoned = true;
         let links = batch.links().get(..records).unwrap_or(batch.links());
         self.write(batch, links)

@@ -11,8 +11,8 @@ use std::{
 };
 
 use broken::{Fault, Places};
+use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
     kit::{Found, Kit, KitError, Rule, prove},
     memory::MemoryStore,
     sqlite::{BALLAST_FILE, Settings, SqliteStore},

@@ -12,9 +12,9 @@ use syscap_kernel::{
 };
 
 use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll};
+use kernel_support::fault::{FAULT, FaultPoint, FaultStore};
 use rusqlite::Connection;
 use syscap_audit::{
-    fault::{FAULT, FaultPoint, FaultStore},
     lock::LockState,
     memory::MemoryStore,
     sqlite::{

@@ -1,11 +1,9 @@
 //! Envelopes, in both forms, through a kernel whose tool takes every type of argument and whose
 //! policy looks at them: each is answered, and the answer is on record.
 
+use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
-    audit::{
-        fault::{FaultPoint, FaultStore},
-        memory::MemoryStore,
-    },
+    audit::memory::MemoryStore,
     format::{
         budget::{Amounts, Budget, Dimension},
         cbor::{Canonical, Item, Profile},

@@ -6,11 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
-    audit::{
-        fault::{FaultPoint, FaultStore},
-        memory::MemoryStore,
-    },
+    audit::memory::MemoryStore,
     format::{
         budget::{Amounts, Dimension},
         control::{

@@ -2,13 +2,11 @@
 
 use std::alloc::System;
 
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::Sim;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
-    memory::MemoryStore,
-};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{envelope::Form, limits::REFUSALS_IN_A_ROW_MAX, provenance::Source};
 use syscap_kernel::kernel::{Event, Submit};
 

@@ -3,12 +3,10 @@
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::{Ending, Policed, Sim, keys::public_of};
-use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
-    memory::MemoryStore,
-};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     control::{KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession},
     envelope::Status,

@@ -63,9 +63,9 @@ fn last_refusal(sim: &mut Sim) -> Refusal {
 /// The engine that a kernel is given decides only if it is the one on record.
 #[test]
 fn an_engine_that_is_not_on_record_decides_nothing() {
-    let nowhere = syscap_audit::fault::FaultPoint::Nowhere;
+    let nowhere = kernel_support::fault::FaultPoint::Nowhere;
     let store = syscap_audit::memory::MemoryStore::new();
-    let store = syscap_audit::fault::FaultStore::new(store, nowhere);
+    let store = kernel_support::fault::FaultStore::new(store, nowhere);
     let mut sim = Sim::with(store, Default::default(), Policed::ByRule);
     let token = sim.issue("a0", 100, 100, 1_000_000);
     sim.commit();
@@ -290,9 +290,9 @@ fn what_is_given_back_did_not_run() {
 /// A key is answered for as long as the home says, and is new after that.
 #[test]
 fn a_key_is_kept_as_long_as_the_home_says() {
-    let nowhere = syscap_audit::fault::FaultPoint::Nowhere;
+    let nowhere = kernel_support::fault::FaultPoint::Nowhere;
     let store = syscap_audit::memory::MemoryStore::new();
-    let store = syscap_audit::fault::FaultStore::new(store, nowhere);
+    let store = kernel_support::fault::FaultStore::new(store, nowhere);
     let limits = syscap_format::record::HomeLimits { key_life_ms: 5_000, ..Default::default() };
     let mut sim = Sim::with_limits(store, limits);
     let token = sim.issue("a0", 100, 100, 1_000_000);

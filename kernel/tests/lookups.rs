@@ -1,11 +1,9 @@
 //! Links are followed by an effect of its own, between the arguments and the plan; then everything
 //! is checked again with what was found in the argument's place.
 
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{Ending, Sim, links, records};
-use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
-    memory::MemoryStore,
-};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     cbor::{Canonical, Item, Profile},
     control::{FreezeChange, ToolsChange},

@@ -1,15 +1,13 @@
 //! What a policy asks of a run that it lets through: kept, or the call is refused.
 
 use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::{
     Ending, Policed, Sim, records,
     rule::{Rule, Trim},
 };
-use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
-    memory::MemoryStore,
-};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::Dimension,
     cbor::Item,

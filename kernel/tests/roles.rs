@@ -2,12 +2,10 @@
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim;
 use kernel_support::sim::{Sim, home, key, ok, records};
-use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
-    memory::MemoryStore,
-};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     control::{
         Algorithm, CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,

@@ -6,11 +6,9 @@ use std::sync::{
 };
 
 use host_support::records;
+use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
-    audit::{
-        fault::{FaultPoint, FaultStore},
-        sqlite::SqliteStore,
-    },
+    audit::sqlite::SqliteStore,
     format::{
         budget::Amounts,
         manifest::EffectClass,

@@ -1,10 +1,8 @@
 //! The kernel's side: probes, charges, keys.
 
 use kernel_support::FromStore;
-use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
-    memory::MemoryStore,
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::Resolution,

@@ -1,9 +1,7 @@
 //! What lasts of a state: all of a change or nothing, and what is known once values are gone.
 
-use syscap_audit::{
-    fault::{FaultPoint, FaultStore},
-    memory::MemoryStore,
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     id::{ObjectId, Seq},
     json,

@@ -21,6 +21,7 @@ fn asked(world: &World) -> String {
     let _holder = world.held();
     let event = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
         "tool_input": {"command": "rm -r /"}, "tool_use_id": "u1"});
+    let words = words.into_iter().chain(["--patience", "6s"]);
     let ran = run_with(words, event.to_string().as_bytes());
     assert!(ran.out.contains("deny"), "{}{}", ran.out, ran.err);
     let waiting = run(["approvals", "list", &home, "--json"]).fine().json();

@@ -98,7 +98,7 @@ said = dict(session_id='s', hook_event_name='PreToolUse', tool_name='Bash',
 print('deny' in ran(*words, input=json.dumps(said)).stdout)"
     );
     let program = client(&world, "claude", &code);
-    let ran = world.run(&[], &[&program]);
+    let ran = world.run(&["--hook", "--patience 6s"], &[&program]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let lines: Vec<&str> = ran.out.lines().collect();
     let refused: Vec<&str> = lines[0].split(' ').collect();
@@ -198,7 +198,7 @@ def before(tool, input):
 print(before('read_file', dict(path='a')), before('run_shell_command', dict(command='ls')))
 print(sorted(settings), told(open, FILE, 'w'))";
     let program = client(&world, "gemini", code);
-    let ran = world.run(&["--mcp", "--builtins"], &[&program]);
+    let ran = world.run(&["--mcp", "--builtins", "--hook", "--patience 6s"], &[&program]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let (first, second) = ran.out.split_once('\n').unwrap();
     assert_eq!(first, "(0, None) (0, 'deny')");

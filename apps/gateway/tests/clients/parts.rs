@@ -128,13 +128,13 @@ fn cache() -> PathBuf {
     }
 }
 
-/// Builds the programs, of this test's own profile: cargo builds none of other packages by
-/// itself, and one that lies about may be old.
+/// The programs of this test's own profile, by name. They are built as `scripts/test` builds all
+/// tests: what is there is found at once, and one that is old is built anew.
 fn built() -> BTreeMap<String, PathBuf> {
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo
-        .args(["build", "--quiet", "--message-format=json"])
-        .args(["-p", "syscap-cli", "-p", "syscap-gateway-fixture"])
+        .args(["test", "--quiet", "--message-format=json", "--no-run"])
+        .args(["--workspace", "--all-targets"])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
@@ -144,6 +144,9 @@ fn built() -> BTreeMap<String, PathBuf> {
     let out = String::from_utf8(out.stdout).expect("text");
     out.lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| {
+            message["target"]["kind"][0] == "bin" && message["profile"]["test"] == false
+        })
         .filter_map(|message| {
             let name = message["target"]["name"].as_str()?.to_owned();
             Some((name, PathBuf::from(message["executable"].as_str()?)))

@@ -3,6 +3,7 @@
 pub mod absent;
 pub mod asking;
 pub mod driver;
+pub mod fault;
 mod from_store;
 pub mod mounts;
 pub mod sim;

@@ -192,6 +192,7 @@ fn an_answer_that_nobody_reads_is_a_no() {
     let event = claude("PreToolUse", "toolu_01", "Bash", json!({ "command": "ls" })).to_string();
     let mut command = syscap();
     command.args(["hook", &hooked.home.path(), "--agent", "coder", "--client", "claude-code"]);
+    command.args(["--patience", "6s"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     command.stdin(std::process::Stdio::piped()).stdout(writer);

@@ -13,8 +13,9 @@ pub mod tools;
 
 use std::collections::VecDeque;
 
+use crate::fault::FaultStore;
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_audit::{fault::FaultStore, memory::MemoryStore};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::Dimension,
     control::{
@@ -308,10 +309,9 @@ impl Sim {
     fn die(&mut self) {
         let store = std::mem::replace(
             &mut self.store,
-            FaultStore::new(MemoryStore::new(), syscap_audit::fault::FaultPoint::Nowhere),
+            FaultStore::new(MemoryStore::new(), crate::fault::FaultPoint::Nowhere),
         );
-        self.store =
-            FaultStore::new(store.into_inner().share(), syscap_audit::fault::FaultPoint::Nowhere);
+        self.store = FaultStore::new(store.into_inner().share(), crate::fault::FaultPoint::Nowhere);
         self.flights.clear();
         self.jobs.clear();
         self.lookups.clear();
@@ -527,7 +527,7 @@ impl Sim {
 
 /// A new home over a store that never fails.
 pub fn home() -> Sim {
-    let nowhere = syscap_audit::fault::FaultPoint::Nowhere;
+    let nowhere = crate::fault::FaultPoint::Nowhere;
     Sim::new(FaultStore::new(MemoryStore::new(), nowhere))
 }
 

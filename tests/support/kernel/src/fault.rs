@@ -1,12 +1,11 @@
 //! A store that fails where a test wants it to, as a crash or a bad disk would.
 
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
 };
 use syscap_kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
-
-use crate::memory::MemoryStore;
 
 /// What [`FaultStore`] reports at its fault: `EIO`.
 pub const FAULT: StoreError = StoreError::Io(5);
