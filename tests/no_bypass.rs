@@ -150,7 +150,7 @@ impl Compiler {
             .filter_map(|name| name.as_str().map(PathBuf::from))
             .find(|path| path.extension().is_some_and(|extension| extension == "rlib"))
             .expect("cargo names the library");
-        let dependencies = library.parent().expect("a folder").join("deps");
+        let dependencies = library.parent().expect("a folder").to_path_buf();
         let rustc = std::env::var_os("RUSTC").map_or_else(|| "rustc".into(), PathBuf::from);
         let scratch = tempfile::tempdir_in(tmp).expect("a scratch folder");
         Self { rustc, library, dependencies, scratch }

@@ -24,7 +24,7 @@ use syscap::{
 };
 
 struct World {
-    dir: tempfile::TempDir,
+    dir: host_support::Scratch,
     rt: Runtime,
 }
 
@@ -39,7 +39,7 @@ fn world() -> World {
 }
 
 fn world_under(policy: Option<Policy>) -> World {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = host_support::scratch();
     let launcher = Launcher::open(&launcher()).unwrap();
     let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
     let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("do as I say"));
@@ -331,7 +331,7 @@ fn where_a_home_or_a_name_outside_lies_no_program_runs() {
 
 #[test]
 fn a_host_that_is_no_launcher_runs_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = host_support::scratch();
     let rt = Options::new().durability(Durability::Memory).create(dir.path().join("h")).unwrap();
     let session = rt.session("a", rt.issue(grant_of_builtins()).unwrap()).unwrap();
     let refused = json(&session, "shell", r#"{"argv": ["cat"]}"#);

@@ -17,7 +17,7 @@ const LONG: u32 = 2_500_000;
 
 /// How many reads each race makes. Each opens a name that is exchanged meanwhile.
 fn reads() -> u32 {
-    let (long, usual) = if is_openat2() { (LONG, 100_000) } else { (LONG / 2, 25_000) };
+    let (long, usual) = if is_openat2() { (LONG, 25_000) } else { (LONG / 2, 8_000) };
     if std::env::var_os("SYSCAP_LONG").is_some() { long } else { usual }
 }
 /// One in so many calls is a write.

@@ -113,7 +113,7 @@ fn a_person_approves_at_a_terminal() {
     if !terminal::is_there() {
         return;
     }
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     sealed(&home.path(), "secret");
     let path = home.path();
     let policy = home.file("policy.json", POLICY);
@@ -153,7 +153,7 @@ fn a_person_approves_a_set_at_a_terminal() {
     if !terminal::is_there() {
         return;
     }
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     sealed(&home.path(), "secret");
     let path = home.path();
     let policy = home.file("policy.json", POLICY);

@@ -11,13 +11,13 @@ const DISK_BYTES: u64 = 40 << 20;
 
 /// A small file system of its own, as long as this lives.
 struct Disk {
-    folder: tempfile::TempDir,
+    folder: host_support::Scratch,
 }
 
 impl Disk {
     /// `None` where mounting is not allowed.
     fn mount() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = host_support::scratch();
         let size = format!("size={DISK_BYTES}");
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &size, "syscap-test"])
@@ -74,7 +74,7 @@ fn call(home: &str, token: &str) -> Run {
 #[test]
 fn there_is_a_way_back_from_a_full_disk() {
     let Some(disk) = Disk::mount() else { return };
-    let at = TestHome { folder: tempfile::tempdir_in(disk.folder.path()).unwrap() };
+    let at = TestHome { folder: host_support::scratch_in(disk.folder.path()) };
     run(["init", &at.path(), "--no-passphrase"]).fine();
     let (home, reserve) = (at.path(), at.beside("home/reserve"));
     let [token, other, third] = [(); 3].map(|()| at.token("a", &["--tool", "echo"]));

@@ -60,7 +60,7 @@ pub(crate) fn play_of(headings: &[&str], document: &str, least: usize) {
     let examples: Vec<_> =
         headings.iter().flat_map(|heading| examples(heading, document)).collect();
     assert!(examples.len() >= least, "{examples:?}");
-    let folder = tempfile::tempdir().unwrap();
+    let folder = host_support::scratch();
     let binary = Path::new(env!("CARGO_BIN_EXE_syscap")).parent().unwrap();
     let script: String =
         examples.iter().map(|(command, _)| format!("{command}\necho {MARK}\n")).collect();

@@ -135,7 +135,7 @@ fn a_holder_may_be_there() {
 /// What only another program's tool can prove is left for that program.
 #[test]
 fn what_another_program_may_know_is_left_open() {
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     let note = || {
         let note = HostTool::new("t.note", EffectClass::ExternalWrite).unwrap();
         Options::new().tool(note.transactional::<Proves>()).unwrap().policy(WithinToken)

@@ -10,7 +10,6 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// The binary, with what it needs of the environment.
 pub(crate) fn syscap() -> Command {
@@ -79,12 +78,12 @@ pub(crate) fn run_with<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>, input
 
 /// A home, and a folder beside it.
 pub(crate) struct TestHome {
-    pub(crate) folder: TempDir,
+    pub(crate) folder: host_support::Scratch,
 }
 
 impl TestHome {
     pub(crate) fn new() -> Self {
-        let home = Self { folder: tempfile::tempdir().unwrap() };
+        let home = Self { folder: host_support::scratch() };
         run(["init", &home.path(), "--no-passphrase"]).fine();
         home
     }

@@ -15,7 +15,7 @@ use crate::cli::{
 
 /// A home whose keys are sealed, which asks about writes, and a token for them.
 fn guarded() -> (TestHome, String) {
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     sealed(&home.path(), "secret");
     let policy = home.file("policy.json", POLICY);
     let mut person = Person::runs(["policy", "set", &home.path(), &policy]);

@@ -17,7 +17,6 @@ use syscap::{
     format::time::UnixMillis,
     kernel::{ports::Clock, time::Reading},
 };
-use tempfile::TempDir;
 
 use crate::month::{End, client::Client};
 
@@ -42,7 +41,7 @@ impl Clock for Ahead {
 }
 
 pub(crate) struct Office {
-    folder: TempDir,
+    folder: host_support::Scratch,
     clock: Ahead,
     holder: Option<Runtime>,
     agents: Vec<String>,
@@ -56,7 +55,7 @@ pub(crate) struct Office {
 impl Office {
     pub(crate) fn new(agents: usize) -> Self {
         let agents = (0..agents).map(|n| format!("team/a{n}")).collect();
-        let (folder, clock) = (tempfile::tempdir().unwrap(), Ahead::default());
+        let (folder, clock) = (host_support::scratch(), Ahead::default());
         let mut office = Self {
             folder,
             clock,

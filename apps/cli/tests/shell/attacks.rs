@@ -396,7 +396,7 @@ fn all_of_it_without_root() {
         println!("skipped: all of it is run without root already");
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = host_support::scratch();
     let own = dir.path().join("own");
     fs::create_dir(&own).unwrap();
     let copy = |from: &Path, name: &str| {

@@ -40,7 +40,7 @@ fn child() {
 /// Nothing of it goes on, all that was set aside is charged, and what became of it is unknown.
 #[test]
 fn a_program_ends_with_its_host_and_is_charged_whole() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = host_support::scratch();
     let home = dir.path().join("home");
     let nap = format!("602.{:07}", std::process::id());
     let rt = Runtime::create(&home).unwrap();

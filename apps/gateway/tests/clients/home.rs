@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use host_support::{Scratch, scratch};
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::clients::parts::{Parts, Ran, run, text};
 
 /// A fresh home, and a folder for the other files of a test.
 pub(crate) struct Home {
-    folder: TempDir,
+    folder: Scratch,
     pub(crate) parts: &'static Parts,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Server {
 
 impl Home {
     pub(crate) fn new(parts: &'static Parts) -> Self {
-        let home = Self { folder: TempDir::new().unwrap(), parts };
+        let home = Self { folder: scratch(), parts };
         fs::create_dir(home.path("docs")).unwrap();
         fs::create_dir(home.path("user")).unwrap();
         home.syscap(&["init", &home.home(), "--trust-out", &home.trust()]).well();

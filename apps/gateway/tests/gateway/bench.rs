@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use host_support::{Scratch, scratch};
 use serde_json::{Value, json};
 use syscap::{
     audit::sqlite::SqliteReader,
@@ -25,7 +26,6 @@ use syscap::{
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
-use tempfile::TempDir;
 
 /// Longest wait for anything that must come.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ const TOKEN_DIGITS: usize = 64;
 
 /// A home, and a folder that a server writes into.
 pub(crate) struct Bench {
-    pub(crate) dir: TempDir,
+    pub(crate) dir: Scratch,
 }
 
 impl Bench {
@@ -46,7 +46,7 @@ impl Bench {
     }
 
     pub(crate) fn with(options: Options) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         options.create(dir.path().join("home")).unwrap().close().unwrap();
         let bench = Self { dir };
         fs::create_dir(bench.server("odd")).unwrap();

@@ -323,7 +323,7 @@ fn an_agents_token_is_found_among_very_many() {
 /// The commands that are told are what a shell reads, whatever the home is called.
 #[test]
 fn commands_name_the_home_as_one_word() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = host_support::scratch();
     let home = dir.path().join("my home; it's $HOME");
     Options::new().create(&home).unwrap().close().unwrap();
     let bench = Bench { dir };

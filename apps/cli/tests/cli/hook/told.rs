@@ -12,14 +12,14 @@ use crate::cli::support::{Run, run, run_with, syscap, until};
 
 /// A home whose path has a space and a quote, in a folder that is a root of the client's tools.
 struct Odd {
-    _folder: tempfile::TempDir,
+    _folder: host_support::Scratch,
     home: String,
     project: String,
 }
 
 impl Odd {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = host_support::scratch();
         let project = folder.path().canonicalize().unwrap().join("it's a project");
         fs::create_dir(&project).unwrap();
         let home = project.join("the home").to_str().unwrap().to_owned();

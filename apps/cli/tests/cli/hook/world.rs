@@ -121,7 +121,7 @@ impl Hooked {
             assert!(child.wait().unwrap().success());
         }
         assert_eq!(self.home.verify(), 0);
-        std::mem::replace(&mut self.home, TestHome { folder: tempfile::tempdir().unwrap() })
+        std::mem::replace(&mut self.home, TestHome { folder: host_support::scratch() })
     }
 }
 

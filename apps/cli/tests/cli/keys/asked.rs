@@ -117,7 +117,7 @@ fn without_a_person_only_people_s_work_stops() {
     if !terminal::is_there() {
         return;
     }
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     sealed(&home.path(), "secret");
     let path = home.path();
     let works = || {
@@ -161,7 +161,7 @@ fn at_a_terminal_a_person_signs() {
     if !terminal::is_there() {
         return;
     }
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     sealed(&home.path(), "secret");
     let path = home.path();
     let ask = "Enter passphrase for the policy key: ";
@@ -226,7 +226,7 @@ fn a_sealed_file_holds_no_seed() {
     if !terminal::is_there() {
         return;
     }
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     sealed(&home.path(), "secret");
     for name in ["policy", "approver", "operator", "recovery"] {
         let bytes = fs::read(home.beside(&format!("home/keys/{name}.key"))).unwrap();

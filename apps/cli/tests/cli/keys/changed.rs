@@ -240,7 +240,7 @@ fn a_rotation_that_broke_off_is_taken_up() {
 /// other keys in the place of all.
 #[test]
 fn the_recovery_key_takes_the_home_back() {
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     let (path, recovery) = (home.path(), home.text_beside("recovery.key"));
     let init = ["init", &path, "--no-passphrase", "--recovery-out", &recovery, "--json"];
     assert_eq!(run(init).fine().one()["recovery"], recovery);
@@ -290,7 +290,7 @@ fn the_recovery_key_takes_the_home_back() {
 /// A home without a recovery key says so, and has none to be taken back by.
 #[test]
 fn a_home_may_have_no_recovery_key() {
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     let path = home.path();
     let made = run(["init", &path, "--no-passphrase", "--no-recovery", "--json"]).fine().one();
     assert_eq!(made["recovery"], Value::Null);
@@ -311,7 +311,7 @@ fn a_sealed_key_is_rotated_at_a_terminal() {
     if !terminal::is_there() {
         return;
     }
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     let path = home.path();
     sealed(&path, "secret");
     let serving = Serving::of(&path, &[]);

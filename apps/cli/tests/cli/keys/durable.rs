@@ -47,7 +47,7 @@ fn a_rotation_is_durable_step_by_step() {
 /// Every key is durable, and its name is, before the home's first record is.
 #[test]
 fn keys_are_durable_before_the_home_is() {
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     let recovery = home.text_beside("recovery.key");
     let args = ["init", &home.path(), "--no-passphrase", "--recovery-out", &recovery];
     let Some(lines) = watched(&home, &args) else { return };

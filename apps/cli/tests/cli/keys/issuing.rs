@@ -9,7 +9,7 @@ const ASK: &str = "Enter passphrase for the issuer key: ";
 
 /// A home whose keys are sealed, that of the issuer too.
 fn home() -> TestHome {
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     sealed(&home.path(), "secret");
     let path = home.path();
     let mut person = Person::runs(["keys", "rotate", &path, "--role", "issuer", "--passphrase"]);

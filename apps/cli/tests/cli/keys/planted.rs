@@ -86,7 +86,7 @@ fn no_open_key_follows_a_sealed_one_without_a_word() {
     if !terminal::is_there() {
         return;
     }
-    let home = TestHome { folder: tempfile::tempdir().unwrap() };
+    let home = TestHome { folder: host_support::scratch() };
     let path = home.path();
     sealed(&path, "secret");
     let next = home.beside("home/keys/operator.key.next");
