@@ -198,7 +198,8 @@ fn refused_call_is_taken_once_what_the_error_names_is_mended() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The search for leaks finds what is there: a path into another's workspace is shown to its caller.
+/// The search for leaks finds what is there: a path into another's workspace is shown to its
+/// caller.
 #[test]
 fn mark_of_another_agent_is_found_where_the_caller_wrote_it() {
     let case = cases().into_iter().find(|case| case.name == "another's workspace").unwrap();

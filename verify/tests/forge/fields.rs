@@ -27,9 +27,9 @@ use kernel_support::driver::{
 
 /// What must be found in a record where a field of it was changed: `KIND.KEY` and what lies below,
 /// then the faults, or `open` where a change can be accepted. The specification leaves open a
-/// caller's or a host's own word, a commitment that only the vault can open, what a run used and did,
-/// what the policy said, when something happened between the records beside it, and what whoever
-/// has the key might as well have signed.
+/// caller's or a host's own word, a commitment that only the vault can open, what a run used and
+/// did, what the policy said, when something happened between the records beside it, and what
+/// whoever has the key might as well have signed.
 const TABLE: &str = include_str!("fields.txt");
 
 /// A log as a store to open.
