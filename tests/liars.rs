@@ -12,7 +12,7 @@ use syscap::{
         budget::Amounts,
         cbor::{Canonical, Encoder, Fault, Profile},
         envelope::TxOutcome,
-        id::{ObjectId, Seq},
+        id::ObjectId,
         manifest::{EffectClass, Manifest, Param, ParamType},
         object::Object,
         reason::Refused,
@@ -23,7 +23,7 @@ use syscap::{
         halt::Halt,
         kernel::{Kernel, Parts},
         registry::{Registry, RegistryError},
-        store::{Batch, Next, Room, Store, StoreError},
+        store::{Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
     },
     prelude::*,
@@ -233,25 +233,11 @@ fn demands_are_asked_for_once() {
 struct Blind(MemoryStore);
 
 impl Store for Blind {
-    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        self.0.commit(batch)
-    }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.0.records(from, each)
-    }
     fn object(&mut self, _: &ObjectId) -> Result<Option<Object>, StoreError> {
         Err(StoreError::Io(5))
     }
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.vault(seq)
-    }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.0.room()
-    }
+
+    kernel_support::forward!(self.0 => commit records vault room);
 }
 
 /// A disk that can't be read is not called a damaged log: who reads that would throw it away.

@@ -20,14 +20,12 @@ use syscap::{
     },
     format::{
         envelope::TxOutcome,
-        id::{ObjectId, Seq},
         manifest::{EffectClass, Manifest},
-        object::Object,
         reason::Refused,
         record::{Body, Durability, Record},
     },
     kernel::{
-        store::{Batch, Next, Room, Store, StoreError},
+        store::{Batch, Store, StoreError},
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     prelude::*,
@@ -353,22 +351,8 @@ impl Store for Gathering {
         self.commits.fetch_add(1, Ordering::SeqCst);
         self.inner.commit(batch)
     }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.inner.records(from, each)
-    }
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.inner.object(id)
-    }
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.vault(seq)
-    }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.inner.room()
-    }
+
+    kernel_support::forward!(self.inner => records object vault room);
 }
 
 /// How many fsyncs so many queued callers cost, each making one mutating call.

@@ -12,15 +12,9 @@ use std::{
 
 use syscap::{
     audit::memory::MemoryStore,
-    format::{
-        id::{ObjectId, Seq},
-        manifest::EffectClass,
-        object::Object,
-        reason::Retry,
-        record::Durability,
-    },
+    format::{manifest::EffectClass, reason::Retry, record::Durability},
     host::HostTool,
-    kernel::store::{Batch, Next, Room, Store, StoreError},
+    kernel::store::{Batch, Store, StoreError},
     prelude::*,
 };
 
@@ -34,22 +28,8 @@ impl Store for SlowStore {
         std::thread::sleep(COMMIT);
         self.0.commit(batch)
     }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.0.records(from, each)
-    }
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.0.object(id)
-    }
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.vault(seq)
-    }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.0.room()
-    }
+
+    kernel_support::forward!(self.0 => records object vault room);
 }
 
 /// Threads repeat each key until it is answered. They may be told to wait, and nothing else; then
@@ -144,22 +124,8 @@ impl Store for HeldStore {
         });
         Ok(())
     }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.0.records(from, each)
-    }
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.0.object(id)
-    }
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.vault(seq)
-    }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.0.room()
-    }
+
+    kernel_support::forward!(self.0 => records object vault room);
 }
 
 /// What a run that had been given up came to waits for nobody's next call to be on record, also

@@ -8,9 +8,8 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     control::{ConfigChange, FreezeChange, Resolution},
     envelope::{Status, TxOutcome},
-    id::{ObjectId, Seq, TokenId},
+    id::{Seq, TokenId},
     label::Label,
-    object::Object,
     reason::Reason,
     record::{Body, Kind, OutcomeFlags, Record, Recovered, Recovery, Refusal},
     time::UnixMillis,
@@ -18,7 +17,7 @@ use syscap_format::{
 use syscap_kernel::{
     halt::{Forgery, Halt},
     kernel::{Anchor, Event, Kernel, Ticket},
-    store::{Batch, Next, Room, Store, StoreError},
+    store::{Next, Store, StoreError},
 };
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
@@ -424,9 +423,6 @@ struct Changed {
 }
 
 impl Store for Changed {
-    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        self.store.commit(batch)
-    }
     fn records(
         &mut self,
         from: Seq,
@@ -440,15 +436,8 @@ impl Store for Changed {
         }
         Ok(())
     }
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.store.object(id)
-    }
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.vault(seq)
-    }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.store.room()
-    }
+
+    kernel_support::forward!(self.store => commit object vault room);
 }
 
 /// What a record says beside a signed word is what was signed.

@@ -12,12 +12,8 @@ use host_support::records;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use syscap::{
     audit::sqlite::{SqliteReader, SqliteStore},
-    format::{
-        id::{ObjectId, Seq},
-        object::Object,
-        record::{Body, Durability, Kind, Record, Recovered, Recovery},
-    },
-    kernel::store::{Batch, Next, Room, Store, StoreError},
+    format::record::{Body, Durability, Kind, Record, Recovered, Recovery},
+    kernel::store::{Batch, Store, StoreError},
     prelude::*,
     verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
 };
@@ -80,22 +76,8 @@ impl Store for Killing {
         }
         Ok(())
     }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.0.records(from, each)
-    }
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.0.object(id)
-    }
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.vault(seq)
-    }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.0.room()
-    }
+
+    kernel_support::forward!(self.0 => records object vault room);
 }
 
 fn content() -> String {

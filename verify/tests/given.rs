@@ -16,9 +16,8 @@ use std::{
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     control::{Resolution, RevocationList, Role},
-    id::{ObjectId, Seq, TokenId},
+    id::{Seq, TokenId},
     manifest::{EffectClass, Manifest, Param, ParamType},
-    object::Object,
     provenance::Source,
     reason::{Reason, Refused},
     record::{Body, Recovered},
@@ -28,7 +27,7 @@ use syscap_format::{
 use syscap_kernel::{
     kernel::{Anchor, Effect, Event, Kernel, Lost, Measured, Parts},
     registry::Registry,
-    store::{Batch, Next, Room, Store, StoreError},
+    store::{Room, Store, StoreError},
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
 
@@ -39,22 +38,6 @@ struct Erasable {
 }
 
 impl Store for Erasable {
-    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        self.inner.commit(batch)
-    }
-
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.inner.records(from, each)
-    }
-
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.inner.object(id)
-    }
-
     fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
         let erased = self.erased.lock().unwrap().contains(&seq);
         if erased { Ok(None) } else { self.inner.vault(seq) }
@@ -65,9 +48,7 @@ impl Store for Erasable {
         self.inner.vault_len(seq)
     }
 
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.inner.room()
-    }
+    kernel_support::forward!(self.inner => commit records object room);
 }
 
 type World = Driver<Erasable>;

@@ -6,15 +6,14 @@ use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::Resolution,
-    id::{ObjectId, Seq, TokenId},
-    object::Object,
+    id::{Seq, TokenId},
     reason::Reason,
     record::{Body, Durability, HomeLimits, Kind, Recovered, Recovery},
 };
 use syscap_kernel::{
     kernel::{Anchor, Event, Kernel, Ticket},
     registry::Registry,
-    store::{Batch, Next, Room, Store, StoreError},
+    store::{Store, StoreError},
 };
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
@@ -196,26 +195,12 @@ fn a_tool_is_asked_about_the_recorded_arguments_only() {
 struct Erased<'a>(&'a mut FaultStore<MemoryStore>, Seq);
 
 impl Store for Erased<'_> {
-    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        self.0.commit(batch)
-    }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.0.records(from, each)
-    }
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.0.object(id)
-    }
     fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
         let row = if seq == self.1 { seq.next() } else { seq };
         self.0.vault(row)
     }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.0.room()
-    }
+
+    kernel_support::forward!(self.0 => commit records object room);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use syscap_format::{
 use syscap_kernel::{
     halt::Halt,
     kernel::{Anchor, Kernel},
-    store::{Batch, Next, Room, Store, StoreError},
+    store::{Store, StoreError},
 };
 
 use super::{
@@ -29,16 +29,6 @@ struct Changed<'a> {
 }
 
 impl Store for Changed<'_> {
-    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        self.store.commit(batch)
-    }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.store.records(from, each)
-    }
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         if self.missing == Some(*id) { Ok(None) } else { self.store.object(id) }
     }
@@ -50,12 +40,11 @@ impl Store for Changed<'_> {
             entry.to_row()
         }))
     }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.store.room()
-    }
     fn idle(&mut self) -> Result<(), StoreError> {
         self.store.idle()
     }
+
+    kernel_support::forward!(self.store => commit records room);
 }
 
 #[test]

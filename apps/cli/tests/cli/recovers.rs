@@ -5,16 +5,14 @@ use syscap::{
     audit::sqlite::SqliteStore,
     format::{
         budget::Amounts,
-        id::{ObjectId, Seq},
         manifest::EffectClass,
-        object::Object,
         reason::Refused,
         record::{Body, Durability, Record},
     },
     host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional},
     kernel::{
         probe::{Broken, Finding},
-        store::{Batch, Next, Room, Store, StoreError},
+        store::{Batch, Store, StoreError},
     },
     policy::WithinToken,
     prelude::*,
@@ -33,22 +31,8 @@ impl Store for Breaks {
         }
         self.0.commit(batch)
     }
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.0.records(from, each)
-    }
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.0.object(id)
-    }
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.vault(seq)
-    }
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.0.room()
-    }
+
+    kernel_support::forward!(self.0 => records object vault room);
 }
 
 /// A home in which a write with that key was running when the disk broke: whether it was done the

@@ -4,8 +4,18 @@ pub mod absent;
 pub mod asking;
 pub mod driver;
 pub mod fault;
+mod forward;
 mod from_store;
 pub mod mounts;
 pub mod sim;
 
 pub use from_store::FromStore;
+
+/// The names that [`forward!`] writes.
+pub mod store {
+    pub use syscap_format::{
+        id::{ObjectId, Seq},
+        object::Object,
+    };
+    pub use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+}
