@@ -24,10 +24,16 @@ fn checks(home: &Home, revision: &str, server: &[String]) -> (Checks, String) {
     let scored = lines.pop().expect("a last line").to_owned();
     let mut checks = Checks::new();
     for line in lines {
-        *checks.entry(line.to_owned()).or_default() += 1;
+        let may_be_late = LATE.iter().any(|check| line.ends_with(&format!("{check} WARNING")));
+        let line = if may_be_late { line.replace(" WARNING", " SUCCESS") } else { line.to_owned() };
+        *checks.entry(line).or_default() += 1;
     }
     (checks, scored)
 }
+
+/// Checks for which the suite waits a moment by its own clock: on a busy machine the notice comes
+/// too late for it, with the gateway and without, which it counts as a warning and no failure.
+const LATE: [&str; 1] = ["sep-2575-server-sends-tools-list-changed-on-subscription"];
 
 /// What the file of expected differences says for a revision: `+` is seen through the gateway
 /// only, `-` directly only. A line is `REVISION +|- SCENARIO CHECK STATUS`, and above it stands
