@@ -12,12 +12,11 @@ use syscap_verify::Fault;
 
 use super::{
     Case,
-    tools::{ask, both, boxed, event, home, insert, intent, issue, remove},
+    tools::{both, boxed, event, home, insert, intent, issue, remove},
 };
 use kernel_support::driver::{
     key, key_change,
     log::Log,
-    public,
     scenario::{self, small},
     signed_at, tool,
 };
@@ -257,30 +256,4 @@ fn an_answer_is_for_the_token_that_asked() {
         });
     };
     check(&base, &[("under another token", &as_other, &[(intent, Fault::Approval)])]);
-}
-
-#[test]
-fn an_ask_says_what_it_must() {
-    let other = public(&key(Role::Operator));
-    // Whatever it says, the answer is to another leaf then.
-    let faults = |fault| [(ASK, fault), (APPROVAL, Fault::Approval), (INTENT, Fault::Approval)];
-    let form = faults(Fault::AskForm);
-    check(
-        &base(),
-        &[
-            ("more may answer", &|r| ask(&mut r[ASK]).eligible.push(other), &form),
-            ("others may answer", &|r| ask(&mut r[ASK]).eligible = vec![other], &form),
-            ("fewer must", &|r| ask(&mut r[ASK]).threshold = 0, &form),
-            ("by other means", &|r| ask(&mut r[ASK]).means.push(Means::ClientPrompt), &form),
-            ("for longer", &|r| ask(&mut r[ASK]).expires = ask(&mut r[ASK]).expires.plus(1), &form),
-            (
-                "nobody asked",
-                &|r| {
-                    let decision = ask(&mut r[ASK]).call.decision.as_mut();
-                    decision.unwrap().verdict = Verdict::Allow;
-                },
-                &form,
-            ),
-        ],
-    );
 }

@@ -28,25 +28,6 @@ fn hold(records: &mut [Record], place: usize, dimension: Dimension, amount: u64)
 }
 
 #[test]
-fn an_intent_sets_enough_aside() {
-    let wrong: &[(usize, Fault)] = &[(LAST, Fault::Hold)];
-    check(
-        &base(),
-        &[
-            ("no slot", &|r| hold(r, LAST, Dimension::Concurrent, 0), wrong),
-            ("two slots", &|r| hold(r, LAST, Dimension::Concurrent, 2), wrong),
-            ("two calls", &|r| hold(r, LAST, Dimension::Calls, 2), wrong),
-            (
-                "no call",
-                &|r| hold(r, LAST, Dimension::Calls, 0),
-                &[(LAST, Fault::Hold), (LAST + 1, Fault::Overspent)],
-            ),
-            ("less than the manifest", &|r| hold(r, LAST, Dimension::WallUs, 9_999_999), wrong),
-        ],
-    );
-}
-
-#[test]
 fn an_intent_stays_inside_the_budget() {
     let (post, over) = (10, Fault::OverBudget);
     let budget = |dimension| Budget::standard().amounts().get(dimension);

@@ -3,31 +3,27 @@
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},
-    control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
+    control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, Revocation, Role},
     decision::{Decision, Verdict},
-    id::{ObjectId, PolicyHash, SnapshotId},
-    manifest::Enforcement,
+    id::ObjectId,
     reason::Reason,
     record::{Body, CallFields, Kind, Record},
     time::UnixMillis,
     token::{Grant, Grants, TokenFlags},
 };
-use syscap_kernel::{
-    policy::object_of,
-    tool::{ReadTool, Tool},
-};
+use syscap_kernel::tool::{ReadTool, Tool};
 use syscap_verify::Fault;
 
 use super::{
     check,
-    tools::{boxed, date, event, gap_from, home, insert, issue, refusal, remove, shift},
+    tools::{boxed, date, event, gap_from, home, insert, issue, refusal, remove},
 };
 use kernel_support::driver::{
     Driver, HOUR_MS, START_MS, agent,
     log::Log,
     scenario::{ECHO, call, narrow, small, small_with},
     tool,
-    tools::{AllowAll, Echo, Post},
+    tools::{Echo, Post},
 };
 
 /// A call that was denied, one that needs more than a cut leaves it, and one that exceeds what is
@@ -54,103 +50,6 @@ fn base() -> Log {
 
 fn of(records: &mut [Record], place: usize) -> &mut CallFields {
     &mut refusal(&mut records[place]).call
-}
-
-fn hash(number: u8) -> PolicyHash {
-    object_of(&AllowAll::new(number)).hash()
-}
-
-#[test]
-fn all_is_there_that_a_policy_is_asked_about() {
-    let log = base();
-    for place in ALL {
-        let form = (place, Fault::RefusalForm);
-        let with = |name: &str, change: &dyn Fn(&mut CallFields), more: &[Fault]| {
-            let more = more.iter().map(|fault| (place, *fault));
-            let faults: Vec<(usize, Fault)> = [form].into_iter().chain(more).collect();
-            check(&log, &[(name, &|r| change(of(r, place)), &faults)]);
-        };
-        with("agent", &|c| c.agent_id = None, &[Fault::NotBound]);
-        with("policy", &|c| c.policy_hash = None, &[Fault::Policy]);
-        with("snapshot", &|c| c.state_snapshot_id = None, &[]);
-        with("token", &|c| c.capability_token_id = None, &[Fault::NotBound]);
-        with("tool", &|c| c.tool_id = None, &[]);
-        with("arguments", &|c| c.args_hash = None, &[]);
-        with("provenance", &|c| c.provenance = None, &[]);
-        with("envelope", &|c| c.call_hash = None, &[]);
-        with("manifest", &|c| c.manifest = None, &[Fault::Tool]);
-        with("a run", &|c| c.enforcement = Some(Enforcement::None), &[]);
-        with("all", &|c| *c = none_of(c), &[Fault::NotBound, Fault::Policy]);
-        let invented = Some(SnapshotId::from_bytes([3; 32]));
-        with("a head", &|c| (c.state_snapshot_id, c.head) = (None, invented), &[]);
-    }
-}
-
-/// What is left is that somebody of the session called, and what the policy said.
-fn none_of(call: &CallFields) -> CallFields {
-    CallFields {
-        agent_id: call.agent_id.clone(),
-        session: call.session,
-        decision: call.decision.clone(),
-        result_hash: call.result_hash,
-        used: call.used,
-        ..CallFields::unknown()
-    }
-}
-
-#[test]
-fn it_is_its_sessions_under_the_policy_in_force() {
-    let log = base();
-    let other = PolicyHash::from_bytes([9; 32]);
-    for place in ALL {
-        check(
-            &log,
-            &[
-                (
-                    "never in force",
-                    &|r| of(r, place).policy_hash = Some(other),
-                    &[(place, Fault::Policy)],
-                ),
-                (
-                    "not yet in force",
-                    &|r| {
-                        let change = PolicyChange { policy: hash(0), shadow: None };
-                        insert(r, 17, Body::Policy(boxed(event(&home(r), 9, &change))));
-                        of(r, place).policy_hash = Some(hash(1));
-                    },
-                    &[(place, Fault::Policy)],
-                ),
-                (
-                    "another's token",
-                    &|r| of(r, place).capability_token_id = Some(issue(&mut r[6]).token),
-                    &[(place, Fault::NotBound)],
-                ),
-            ],
-        );
-    }
-    // A token that is bound to the first policy, and a second one in force.
-    let store = small_with(
-        |body| body.policy = Some(hash(0)),
-        |driver, session| {
-            driver.call(session, &call("post", 13));
-            driver.set_policy(1);
-        },
-    );
-    let after = DENIED + 1;
-    check(
-        &Log::of(&store),
-        &[
-            ("the one before", &|r| shift(r, after, DENIED), &[(after, Fault::Policy)]),
-            (
-                "not the token's",
-                &|r| {
-                    shift(r, after, DENIED);
-                    of(r, after).policy_hash = Some(hash(1));
-                },
-                &[(after, Fault::Policy)],
-            ),
-        ],
-    );
 }
 
 fn freezes(records: &mut Vec<Record>, target: FreezeTarget, name: &str) {
@@ -277,24 +176,6 @@ fn its_token_granted_the_tool() {
         };
         check(&log, &[("decided", &denied, &[(place, fault)])]);
     }
-}
-
-#[test]
-fn no_policy_is_asked_where_no_call_is_left() {
-    let log = Log::of(&small(|driver, session| {
-        for _ in 0..38 {
-            driver.call(session, ECHO);
-        }
-    }));
-    let place = log.places(Kind::Refusal)[0];
-    let denied = |r: &mut Vec<Record>| {
-        refusal(&mut r[place]).reason = Reason::Denied;
-        let args_hash = super::tools::intent(&mut r[8]).call.args_hash;
-        let call = of(r, place);
-        assert_eq!(call.used, Amounts::ZERO);
-        (call.args_hash, call.decision) = (args_hash, Some(Decision::plain(Verdict::Deny)));
-    };
-    check(&log, &[("decided", &denied, &[(place, Fault::OverBudget)])]);
 }
 
 #[test]

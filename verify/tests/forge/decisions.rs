@@ -2,20 +2,19 @@
 
 use syscap_format::{
     budget::Dimension,
-    control::PolicyChange,
-    decision::{Decision, Shadow, Verdict},
-    id::{ConstraintId, PolicyHash, SnapshotId},
+    decision::{Decision, Verdict},
+    id::SnapshotId,
     obligation::{Obligation, ObligationKind},
     provenance::Source,
     reason::Reason,
-    record::{Body, Kind, Record},
+    record::{Kind, Record},
     snapshot::Snapshot,
 };
 use syscap_verify::Fault;
 
 use super::{
     check,
-    tools::{both, boxed, event, home, insert, outcome, refusal},
+    tools::{both, refusal},
 };
 use kernel_support::driver::{
     agent,
@@ -58,244 +57,12 @@ fn base() -> Log {
     log
 }
 
-fn head(records: &mut [Record]) -> SnapshotId {
-    super::tools::state(&mut records[14]).snapshot
-}
-
 fn says(records: &mut [Record], place: usize, change: impl Fn(&mut Decision)) {
     both(records, place, |call| change(call.decision.as_mut().unwrap()));
 }
 
 fn refused(records: &mut [Record], place: usize) -> &mut Decision {
     refusal(&mut records[place]).call.decision.as_mut().unwrap()
-}
-
-#[test]
-fn a_decision_is_made_on_the_head() {
-    let wrong = |place| [(place, Fault::Head)];
-    let unknown = |place| [(place, Fault::Snapshot)];
-    let bobs = Snapshot::genesis(agent("bob")).id();
-    check(
-        &base(),
-        &[
-            (
-                "the named one said again",
-                &|r| {
-                    let head = head(r);
-                    both(r, HEAD, |c| c.head = Some(head));
-                },
-                &wrong(HEAD),
-            ),
-            ("left out", &|r| both(r, BEFORE, |c| c.head = None), &wrong(BEFORE)),
-            ("one before", &|r| both(r, BEFORE, |c| c.head = Some(genesis())), &wrong(BEFORE)),
-            ("another's", &|r| both(r, BEFORE, |c| c.head = Some(bobs)), &wrong(BEFORE)),
-            (
-                "named before it is there",
-                &|r| {
-                    let head = head(r);
-                    both(r, PLAIN, |c| c.state_snapshot_id = Some(head));
-                },
-                &unknown(PLAIN),
-            ),
-            (
-                "another's named",
-                &|r| both(r, BEFORE, |c| c.state_snapshot_id = Some(bobs)),
-                &unknown(BEFORE),
-            ),
-            (
-                "an outcome on another head",
-                &|r| outcome(&mut r[BEFORE + 1]).call.head = None,
-                &[(BEFORE + 1, Fault::OutcomeCall)],
-            ),
-            (
-                "a refusal on another head",
-                &|r| refusal(&mut r[DENIED]).call.head = Some(genesis()),
-                &wrong(DENIED),
-            ),
-            (
-                "another's named in a refusal",
-                &|r| refusal(&mut r[DENIED]).call.state_snapshot_id = Some(bobs),
-                &unknown(DENIED),
-            ),
-            (
-                "a head, and nothing decided",
-                &|r| {
-                    let call = &mut refusal(&mut r[REDUCED]).call;
-                    (call.decision, call.shadow, call.head) = (None, None, Some(genesis()));
-                    refusal(&mut r[REDUCED]).reason = Reason::OutOfScope;
-                },
-                &wrong(REDUCED),
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_shadow_is_asked_where_one_is_in_force() {
-    let wrong = |place| [(place, Fault::Shadow)];
-    let other = PolicyHash::from_bytes([1; 32]);
-    let degrade = Decision::plain(Verdict::Degrade);
-    let shadow = |r: &mut Vec<Record>, change: &dyn Fn(&mut Shadow)| {
-        both(r, HEAD, |c| change(c.shadow.as_mut().unwrap()));
-    };
-    check(
-        &base(),
-        &[
-            ("left out", &|r| both(r, HEAD, |c| c.shadow = None), &wrong(HEAD)),
-            ("another's", &|r| shadow(r, &|s| s.policy = other), &wrong(HEAD)),
-            ("unsound", &|r| shadow(r, &|s| s.decision = degrade.clone()), &wrong(HEAD)),
-            (
-                "it would have said no",
-                &|r| shadow(r, &|s| s.decision = Decision::plain(Verdict::Deny)),
-                &[],
-            ),
-            (
-                "in a refusal left out",
-                &|r| refusal(&mut r[DENIED]).call.shadow = None,
-                &wrong(DENIED),
-            ),
-            (
-                "after it has gone",
-                &|r| {
-                    let decision = Decision::plain(Verdict::Deny);
-                    both(r, ALONE, |c| {
-                        c.shadow = Some(Shadow { policy: other, decision: decision.clone() });
-                    });
-                },
-                &wrong(ALONE),
-            ),
-            (
-                "and nothing decided",
-                &|r| {
-                    refusal(&mut r[REDUCED]).call.decision = None;
-                    refusal(&mut r[REDUCED]).reason = Reason::OutOfScope;
-                },
-                &wrong(REDUCED),
-            ),
-            (
-                "an outcome's is another",
-                &|r| outcome(&mut r[HEAD + 1]).call.shadow = None,
-                &[(HEAD + 1, Fault::OutcomeCall)],
-            ),
-            (
-                "without an object",
-                &|r| {
-                    let policy = refusal(&mut r[DENIED]).call.policy_hash.unwrap();
-                    let change = PolicyChange { policy, shadow: Some(other) };
-                    insert(r, ALONE + 2, Body::Policy(boxed(event(&home(r), 9, &change))));
-                },
-                &[(ALONE + 2, Fault::ObjectMissing)],
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_decisions_parts_agree() {
-    let wrong: &[(usize, Fault)] = &[(ALONE, Fault::Decision)];
-    let many = |n: usize| (0..n).map(|n| ConstraintId::new(&format!("{n:02}")).unwrap()).collect();
-    check(
-        &base(),
-        &[
-            ("not in order", &|r| says(r, ALONE, |d| d.matches.swap(0, 1)), wrong),
-            ("twice", &|r| says(r, ALONE, |d| d.matches[1] = d.matches[0].clone()), wrong),
-            ("fewer than listed", &|r| says(r, ALONE, |d| d.match_count = 1), wrong),
-            ("no digest", &|r| says(r, ALONE, |d| d.matches_digest = None), wrong),
-            ("all listed, and a digest", &|r| says(r, ALONE, |d| d.match_count = 2), wrong),
-            (
-                "all listed",
-                &|r| says(r, ALONE, |d| (d.match_count, d.matches_digest) = (2, None)),
-                &[],
-            ),
-            (
-                "sixteen",
-                &|r| {
-                    says(r, ALONE, |d| {
-                        d.matches = many(16);
-                        d.match_count = 17;
-                    });
-                },
-                &[],
-            ),
-            (
-                "too many listed",
-                &|r| {
-                    says(r, ALONE, |d| {
-                        d.matches = many(17);
-                        d.match_count = 18;
-                    });
-                },
-                wrong,
-            ),
-            ("in a refusal", &|r| refused(r, DENIED).match_count = 1, &[(DENIED, Fault::Decision)]),
-        ],
-    );
-}
-
-#[test]
-fn what_is_asked_is_sorted_and_agrees_with_the_verdict() {
-    let wrong: &[(usize, Fault)] = &[(ALONE, Fault::Decision)];
-    let notify = |n: usize| Obligation::notify(&format!("{n:02}"));
-    let many = |n: usize| (0..n).map(notify).collect();
-    let long = |bytes: usize| vec![Obligation::notify(&"x".repeat(bytes))];
-    check(
-        &base(),
-        &[
-            ("32 obligations", &|r| says(r, ALONE, |d| d.obligations = many(32)), &[]),
-            ("33 obligations", &|r| says(r, ALONE, |d| d.obligations = many(33)), wrong),
-            ("a name of 64", &|r| says(r, ALONE, |d| d.obligations = long(64)), &[]),
-            ("a name of 65", &|r| says(r, ALONE, |d| d.obligations = long(65)), wrong),
-            ("degraded by nothing", &|r| says(r, ALONE, |d| d.verdict = Verdict::Degrade), wrong),
-            (
-                "degraded by a notice",
-                &|r| {
-                    says(r, ALONE, |d| {
-                        (d.verdict, d.obligations) = (Verdict::Degrade, many(1));
-                    });
-                },
-                wrong,
-            ),
-            (
-                "allowed, with less",
-                &|r| says(r, HEAD, |d| d.verdict = Verdict::Allow),
-                &[(HEAD, Fault::Decision)],
-            ),
-            ("asked twice", &|r| says(r, ALONE, |d| d.obligations = vec![notify(1); 2]), wrong),
-            (
-                "asked out of order",
-                &|r| says(r, HEAD, |d| d.obligations.swap(0, 1)),
-                &[(HEAD, Fault::Decision)],
-            ),
-            (
-                "names out of order",
-                &|r| says(r, ALONE, |d| d.obligations = vec![notify(2), notify(1)]),
-                wrong,
-            ),
-            (
-                "a name before none",
-                &|r| {
-                    let none = Obligation { name: None, ..notify(1) };
-                    says(r, ALONE, |d| d.obligations = vec![notify(1), none.clone()]);
-                },
-                wrong,
-            ),
-            (
-                "a refusal asks twice",
-                &|r| refused(r, ASKED).obligations.push(Obligation::elevated()),
-                &[(ASKED, Fault::Decision)],
-            ),
-            (
-                "a shadow asks twice",
-                &|r| {
-                    both(r, HEAD, |c| {
-                        let said = &mut c.shadow.as_mut().unwrap().decision;
-                        said.obligations = vec![notify(1); 2];
-                    });
-                },
-                &[(HEAD, Fault::Shadow)],
-            ),
-        ],
-    );
 }
 
 /// Asks something of the plain call.
@@ -438,47 +205,6 @@ fn a_refused_run_could_not_keep_to_what_was_asked() {
                     refused(r, REDUCED).obligations = Vec::new();
                 },
                 &unkept,
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_refusals_reason_is_what_the_policy_said() {
-    let form = |place| [(place, Fault::RefusalForm)];
-    let verdict = |r: &mut Vec<Record>, place, verdict| refused(r, place).verdict = verdict;
-    let reason = |r: &mut Vec<Record>, place: usize, reason| refusal(&mut r[place]).reason = reason;
-    check(
-        &base(),
-        &[
-            (
-                "over budget, and not kept",
-                &|r| {
-                    reason(r, REDUCED, Reason::OverBudget);
-                    refused(r, REDUCED).obligations.push(Obligation::elevated());
-                },
-                &[(REDUCED, Fault::Obligation)],
-            ),
-            ("over budget", &|r| reason(r, REDUCED, Reason::OverBudget), &[]),
-            (
-                "exhausted, and it is not",
-                &|r| reason(r, REDUCED, Reason::Exhausted),
-                &[(REDUCED, Fault::Exhausted)],
-            ),
-            ("before the policy", &|r| reason(r, REDUCED, Reason::OutOfScope), &form(REDUCED)),
-            ("denied for an argument", &|r| reason(r, DENIED, Reason::Constraint), &[]),
-            ("denied by its budget", &|r| reason(r, DENIED, Reason::Exhausted), &form(DENIED)),
-            ("denied by obligation", &|r| reason(r, DENIED, Reason::Obligation), &form(DENIED)),
-            ("denied, allowed", &|r| verdict(r, DENIED, Verdict::Allow), &form(DENIED)),
-            ("asked, deferred", &|r| verdict(r, ASKED, Verdict::Defer), &form(ASKED)),
-            ("deferred, denied", &|r| verdict(r, DEFERRED, Verdict::Deny), &form(DEFERRED)),
-            (
-                "denied without a decision",
-                &|r| {
-                    let call = &mut refusal(&mut r[DENIED]).call;
-                    (call.decision, call.shadow) = (None, None);
-                },
-                &form(DENIED),
             ),
         ],
     );

@@ -1,18 +1,11 @@
 //! Calls that were not to run.
 
 use syscap_format::{
-    budget::{Amounts, Dimension},
     control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
-    decision::{Decision, Verdict},
-    envelope::Filled,
-    id::{ArgsHash, IdempotencyKey, ObjectId, PolicyHash, ResultHash, SentHash, Seq, SnapshotId},
-    label::Label,
-    manifest::{EffectClass, Enforcement},
-    obligation::Obligation,
-    provenance::{Provenance, Source},
+    id::{ObjectId, PolicyHash},
+    manifest::EffectClass,
     record::{Body, Kind, OutcomeFlags, Record, RunMode, Shutdown},
     time::UnixMillis,
-    token::{Grant, Grants, TokenFlags},
 };
 use syscap_kernel::policy::object_of;
 use syscap_verify::Fault;
@@ -37,49 +30,6 @@ fn base() -> Log {
 
 /// Intents have even places; each case changes the last of them, with its outcome.
 const LAST: usize = 12;
-
-#[test]
-fn an_intent_is_its_sessions() {
-    check(
-        &base(),
-        &[
-            (
-                "another label",
-                &|r| intent(&mut r[LAST]).label = Label::UNTRUSTED,
-                &[(LAST, Fault::Label)],
-            ),
-            (
-                "another agent",
-                &|r| both(r, LAST, |c| c.agent_id = Some(agent("eve"))),
-                &[(LAST, Fault::NotBound)],
-            ),
-            (
-                "another's token",
-                &|r| {
-                    let token = issue(&mut r[6]).token;
-                    both(r, LAST, |c| c.capability_token_id = Some(token));
-                },
-                &[(LAST, Fault::NotBound)],
-            ),
-            (
-                "another's session",
-                &|r| both(r, LAST, |c| c.session = Some(Seq::new(7))),
-                &[(LAST, Fault::NotBound), (LAST, Fault::Snapshot)],
-            ),
-            (
-                "no session",
-                &|r| both(r, LAST, |c| c.session = Some(Seq::new(3))),
-                &[(LAST, Fault::UnknownSession)],
-            ),
-            ("a closed session", &|r| shift(r, 14, LAST), &[(LAST + 1, Fault::UnknownSession)]),
-            (
-                "another snapshot",
-                &|r| both(r, LAST, |c| c.state_snapshot_id = Some(SnapshotId::from_bytes([1; 32]))),
-                &[(LAST, Fault::Snapshot)],
-            ),
-        ],
-    );
-}
 
 /// Puts an event before the last intent, and gives its outcome the flags that follow.
 fn stopped(records: &mut Vec<Record>, body: Body, flags: OutcomeFlags) {
@@ -205,37 +155,6 @@ fn after_a_gap_the_time_is_confirmed_first() {
     );
 }
 
-/// Makes the last call one of `echo` into one of `post`.
-fn as_post(records: &mut [Record], place: usize, manifest: ObjectId) {
-    both(records, place, |c| {
-        c.tool_id = Some(tool("post"));
-        c.manifest = Some(manifest);
-    });
-    let intent = intent(&mut records[place]);
-    intent.effect = EffectClass::ExternalWrite;
-    intent.call_effect = intent.effect;
-    intent.mode = RunMode::IntentFirst;
-}
-
-#[test]
-fn an_intent_is_for_a_tool_that_the_token_grants() {
-    let manifest = kernel_support::driver::tools::Post::new();
-    let id = syscap_kernel::tool::Tool::manifest(&manifest).id();
-    let grants = |names: &[&str]| {
-        names.iter().fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()))
-    };
-    let store = small_with(|body| body.grants = grants(&["echo"]), |_, _| {});
-    let place = 8;
-    let log = Log::of(&store);
-    assert_eq!(log.places(Kind::Intent), [place]);
-    check(&log, &[("not granted", &|r| as_post(r, place, id), &[(place, Fault::NotGranted)])]);
-    let store = small_with(|body| body.flags = TokenFlags::READ_ONLY, |_, _| {});
-    let log = Log::of(&store);
-    check(&log, &[("read only", &|r| as_post(r, place, id), &[(place, Fault::ReadOnlyToken)])]);
-    let log = base();
-    check(&log, &[("both", &|r| as_post(r, place, id), &[])]);
-}
-
 #[test]
 fn an_intent_is_for_a_tool_in_force() {
     let wrong: &[(usize, Fault)] = &[(LAST, Fault::Tool)];
@@ -328,157 +247,6 @@ fn an_intent_is_under_the_policy_in_force() {
                     insert(r, swap + 1, body);
                 },
                 &[(swap + 1, Fault::ObjectMissing)],
-            ),
-        ],
-    );
-}
-
-#[test]
-fn an_intent_was_allowed() {
-    let wrong: &[(usize, Fault)] = &[(LAST, Fault::Decision)];
-    let said = |r: &mut Vec<Record>, decision: Decision| {
-        both(r, LAST, |c| c.decision = Some(decision.clone()));
-    };
-    check(
-        &base(),
-        &[
-            ("denied", &|r| said(r, Decision::plain(Verdict::Deny)), wrong),
-            ("asked", &|r| said(r, Decision::plain(Verdict::Ask)), wrong),
-            ("degraded", &|r| said(r, Decision::plain(Verdict::Degrade)), wrong),
-            (
-                "on a condition",
-                &|r| {
-                    let obligations = [Obligation::read_only()].into();
-                    said(r, Decision { obligations, ..Decision::plain(Verdict::Degrade) });
-                },
-                &[(LAST, Fault::Obligation)],
-            ),
-            (
-                "no decision",
-                &|r| both(r, LAST, |c| c.decision = None),
-                &[(LAST, Fault::IntentForm), (LAST, Fault::Decision)],
-            ),
-        ],
-    );
-}
-
-/// Changes where the last call came from, in intent and outcome.
-fn from(records: &mut [Record], change: impl Fn(&mut Provenance)) {
-    both(records, LAST, |call| change(call.provenance.as_mut().unwrap()));
-}
-
-/// Of a provenance that was filled in the caller said nothing.
-#[test]
-fn what_was_filled_in_says_nothing_for_the_caller() {
-    let form = |place| (place, Fault::IntentForm);
-    let untrue = |place| (place, Fault::Provenance);
-    check(
-        &base(),
-        &[
-            ("a claim", &|r| from(r, |f| f.claimed = Some(Source::User)), &[form(LAST)]),
-            ("a trace", &|r| from(r, |f| f.trace = Some("t".into())), &[untrue(LAST)]),
-            ("an input", &|r| from(r, |f| f.inputs.push(Seq::new(9))), &[untrue(LAST)]),
-            (
-                "another time",
-                &|r| from(r, |f| f.time = f.time.map(|at| at.plus(1))),
-                &[untrue(LAST)],
-            ),
-            ("no time", &|r| from(r, |f| f.time = None), &[untrue(LAST)]),
-            (
-                "nothing filled in",
-                &|r| intent(&mut r[LAST]).filled = Filled::default(),
-                &[form(LAST)],
-            ),
-            (
-                "an input that is no record",
-                &|r| {
-                    from(r, |f| (f.claimed, f.inputs) = (Some(Source::User), vec![Seq::new(99)]));
-                    intent(&mut r[LAST]).filled = Filled::default();
-                },
-                &[untrue(LAST)],
-            ),
-            ("another source", &|r| from(r, |f| f.source = Source::User), &[]),
-            (
-                "a claim of its own",
-                &|r| {
-                    from(r, |f| f.claimed = Some(Source::User));
-                    intent(&mut r[LAST]).filled = Filled::default();
-                },
-                &[],
-            ),
-        ],
-    );
-}
-
-#[test]
-fn an_intent_holds_all_that_it_must() {
-    let form = |place| (place, Fault::IntentForm);
-    check(
-        &base(),
-        &[
-            (
-                "a result",
-                &|r| intent(&mut r[LAST]).call.result_hash = Some(ResultHash::from_bytes([1; 32])),
-                &[form(LAST)],
-            ),
-            (
-                "an enforcement",
-                &|r| intent(&mut r[LAST]).call.enforcement = Some(Enforcement::Canonical),
-                &[form(LAST)],
-            ),
-            (
-                "something used",
-                &|r| intent(&mut r[LAST]).call.used = Amounts::ZERO.with(Dimension::Calls, 1),
-                &[form(LAST)],
-            ),
-            (
-                "a key alone",
-                &|r| intent(&mut r[LAST]).key = IdempotencyKey::new("k"),
-                &[form(LAST)],
-            ),
-            (
-                "a sent hash alone",
-                &|r| intent(&mut r[LAST]).sent_hash = Some(SentHash::from_bytes([1; 32])),
-                &[form(LAST)],
-            ),
-            ("no arguments", &|r| both(r, LAST, |c| c.args_hash = None), &[form(LAST)]),
-            (
-                "other arguments",
-                &|r| both(r, LAST, |c| c.args_hash = Some(ArgsHash::from_bytes([1; 32]))),
-                &[],
-            ),
-            ("no provenance", &|r| both(r, LAST, |c| c.provenance = None), &[form(LAST)]),
-            ("no envelope", &|r| both(r, LAST, |c| c.call_hash = None), &[form(LAST)]),
-            (
-                "no agent",
-                &|r| both(r, LAST, |c| c.agent_id = None),
-                &[form(LAST), (LAST, Fault::NotBound)],
-            ),
-            (
-                "no token",
-                &|r| both(r, LAST, |c| c.capability_token_id = None),
-                &[form(LAST), (LAST, Fault::NotBound)],
-            ),
-            ("no tool", &|r| both(r, LAST, |c| c.tool_id = None), &[form(LAST)]),
-            (
-                "no policy",
-                &|r| both(r, LAST, |c| c.policy_hash = None),
-                &[form(LAST), (LAST, Fault::Policy)],
-            ),
-            (
-                "no snapshot",
-                &|r| both(r, LAST, |c| c.state_snapshot_id = None),
-                &[form(LAST), (LAST, Fault::Snapshot)],
-            ),
-            (
-                "no session",
-                &|r| both(r, LAST, |c| c.session = None),
-                &[form(LAST), (LAST, Fault::UnknownSession)],
-            ),
-            (
-                "no manifest",
-                &|r| both(r, LAST, |c| c.manifest = None),
-                &[form(LAST), (LAST, Fault::Tool)],
             ),
         ],
     );

@@ -13,9 +13,7 @@ use syscap_verify::Fault;
 
 use super::{
     check,
-    tools::{
-        boot, date, event, gap_from, home, insert, like, recovery, remove, session, shift, shutdown,
-    },
+    tools::{boot, date, gap_from, insert, like, recovery, remove, session, shift, shutdown},
 };
 use kernel_support::driver::{
     Driver, HOUR_MS, Run, START_MS,
@@ -153,43 +151,6 @@ fn insert_copy(records: &mut Vec<Record>, place: usize) {
     insert(records, place + 1, copy);
 }
 
-#[test]
-fn an_operators_word_is_what_was_signed() {
-    let bad: &[(usize, Fault)] = &[(13, Fault::BadControl)];
-    let log = crashed();
-    assert_eq!(log.verify(log.trust()).unknown_intents, [Seq::new(8)]);
-    check(
-        &log,
-        &[
-            ("another verdict", &|r| recovery(&mut r[13]).verdict = Recovered::NotDone, bad),
-            ("another intent", &|r| recovery(&mut r[13]).intent = Seq::new(8), bad),
-            (
-                "another charge",
-                &|r| recovery(&mut r[13]).used = Amounts::ZERO.with(Dimension::Calls, 1),
-                bad,
-            ),
-            (
-                "a later intent",
-                &|r| {
-                    let body = Resolution { intent: Seq::new(15), verdict: Recovered::Done };
-                    let control = event(&home(r), 2, &body);
-                    let recovery = recovery(&mut r[13]);
-                    (recovery.control, recovery.intent) = (Some(control), Seq::new(15));
-                },
-                bad,
-            ),
-            (
-                "an old counter",
-                &|r| {
-                    let body = Resolution { intent: Seq::new(7), verdict: Recovered::Done };
-                    recovery(&mut r[13]).control = Some(event(&home(r), 1, &body));
-                },
-                &[(13, Fault::StaleCounter)],
-            ),
-        ],
-    );
-}
-
 /// A boot cut off by another crash is no fault: the next one recovers the rest.
 #[test]
 fn recoveries_go_on_at_the_next_boot() {
@@ -208,52 +169,6 @@ fn recoveries_go_on_at_the_next_boot() {
             },
             &[],
         )],
-    );
-}
-
-#[test]
-fn a_boot_says_how_the_log_stood() {
-    let form: &[(usize, Fault)] = &[(9, Fault::BootForm)];
-    check(
-        &crashed(),
-        &[
-            ("first", &|r| boot(&mut r[9]).before = Ended::First, form),
-            ("clean", &|r| boot(&mut r[9]).before = Ended::Clean, form),
-            ("nothing open", &|r| boot(&mut r[9]).open = 0, form),
-            (
-                "not the first",
-                &|r| boot(&mut r[1]).before = Ended::Unclean,
-                &[(1, Fault::BootForm), (4, Fault::NamedHead)],
-            ),
-            (
-                "another number",
-                &|r| r[9].boot = 3,
-                &[(9, Fault::BootNumber), (10, Fault::BootNumber)],
-            ),
-            (
-                "a number of another boot",
-                &|r| r[12].boot = 1,
-                &[(12, Fault::BootNumber), (13, Fault::BootNumber)],
-            ),
-            (
-                "no boot at all",
-                &|r| {
-                    remove(r, 1);
-                    r.iter_mut().for_each(|record| record.boot = record.boot.saturating_sub(1));
-                },
-                &[
-                    (3, Fault::Closed),
-                    (3, Fault::NamedHead),
-                    (4, Fault::Closed),
-                    (5, Fault::Closed),
-                    (6, Fault::Closed),
-                    (7, Fault::Closed),
-                    (8, Fault::BootForm),
-                    // The operator's word is about the intent that stood at 7.
-                    (12, Fault::BadControl),
-                ],
-            ),
-        ],
     );
 }
 
@@ -310,29 +225,6 @@ fn ahead(records: &mut [Record]) {
     records[5..].iter_mut().for_each(|record| date(record, record.time.plus(1)));
     let time = records[9].time;
     boot(&mut records[9]).wall = time;
-}
-
-#[test]
-fn a_shutdown_says_how_the_log_stood() {
-    let log = base();
-    let place = log.records.len() - 1;
-    let form: &[(usize, Fault)] = &[(place, Fault::ShutdownForm)];
-    check(
-        &log,
-        &[
-            ("one open", &|r| shutdown(&mut r[place]).open = 1, form),
-            (
-                "an open session",
-                &|r| drop(remove(r, place - 1)),
-                &[(place - 1, Fault::ShutdownForm)],
-            ),
-            (
-                "a second genesis",
-                &|r| r[place] = like(&r[place], r[0].body.clone()),
-                &[(place, Fault::SecondGenesis)],
-            ),
-        ],
-    );
 }
 
 #[test]
@@ -418,5 +310,28 @@ fn a_second_session_has_the_same_head() {
             },
             &[(again, Fault::Snapshot)],
         )],
+    );
+}
+
+#[test]
+fn a_shutdown_says_how_the_log_stood() {
+    let log = base();
+    let place = log.records.len() - 1;
+    let form: &[(usize, Fault)] = &[(place, Fault::ShutdownForm)];
+    check(
+        &log,
+        &[
+            ("one open", &|r| shutdown(&mut r[place]).open = 1, form),
+            (
+                "an open session",
+                &|r| drop(remove(r, place - 1)),
+                &[(place - 1, Fault::ShutdownForm)],
+            ),
+            (
+                "a second genesis",
+                &|r| r[place] = like(&r[place], r[0].body.clone()),
+                &[(place, Fault::SecondGenesis)],
+            ),
+        ],
     );
 }

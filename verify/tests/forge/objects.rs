@@ -1,19 +1,9 @@
 //! Control documents that are missing, changed or of another kind.
 
-use syscap_format::{
-    control::ToolsChange,
-    id::ObjectId,
-    object::{Object, ObjectKind, ToolEntry, ToolsObject},
-    record::{Body, Kind},
-};
+use syscap_format::object::{Object, ObjectKind};
 use syscap_verify::Fault;
 
-use super::tools::{boxed, event, home};
-use kernel_support::driver::{
-    log::Log,
-    scenario::{everything, small},
-    tool,
-};
+use kernel_support::driver::{log::Log, scenario::everything};
 
 /// Every object of a log with all kinds of records is named by one.
 #[test]
@@ -48,23 +38,4 @@ fn every_object_is_needed_as_it_is() {
             if kind == ObjectKind::Token { ObjectKind::Policy } else { ObjectKind::Token };
         assert_eq!(first(&log), Some(Fault::ObjectUnsound));
     }
-}
-
-/// A list of tools may not call one by another's manifest.
-#[test]
-fn a_listed_manifest_is_that_of_its_tool() {
-    let mut log = Log::of(&small(|_, _| {}));
-    let found = log.objects.iter().find(|object| object.kind == ObjectKind::Tools).unwrap();
-    let manifest = ToolsObject::from_bytes(&found.bytes).unwrap().tools[0].manifest;
-    let entry = ToolEntry { tool: tool("other"), manifest };
-    let list = ToolsObject { tools: [entry].into() };
-    let id = ObjectId::from_bytes(*list.hash().as_bytes());
-    log.objects.push(Object { kind: ObjectKind::Tools, id, bytes: list.to_bytes() });
-    let place = log.places(Kind::Outcome)[2] + 1;
-    log.forge(|r| {
-        let change = ToolsChange { tools: list.hash() };
-        let body = Body::Tools(boxed(event(&home(r), 2, &change)));
-        super::tools::insert(r, place, body);
-    });
-    assert_eq!(log.faults(), [(place, Fault::ObjectUnsound)]);
 }

@@ -1,16 +1,13 @@
 //! Outcomes that are not what came of their calls.
 
 use syscap_format::{
-    budget::{Amounts, Dimension},
+    budget::Dimension,
     control::Revocation,
-    decision::{Decision, Verdict},
     envelope::{Status, TxOutcome},
-    id::{ArgsHash, CallHash, ObjectId, PolicyHash, Seq, SnapshotId, TokenId},
+    id::Seq,
     manifest::Enforcement,
-    provenance::{Provenance, Source},
     reason::Reason,
-    record::{Body, CallFields, Kind, OutcomeFlags, Record},
-    time::UnixMillis,
+    record::{Body, Kind, OutcomeFlags, Record},
 };
 use syscap_kernel::kernel::Lost;
 use syscap_verify::Fault;
@@ -20,10 +17,9 @@ use super::{
     tools::{as_outcome, boxed, event, home, insert, issue, late, like, outcome, remove},
 };
 use kernel_support::driver::{
-    Run, agent,
+    Run,
     log::Log,
     scenario::{ECHO, call, everything, keyed, small},
-    tool,
 };
 
 /// The outcome of `post`: 99 of 100 bytes used.
@@ -59,70 +55,6 @@ fn an_outcome_has_an_open_intent() {
     log.forge(|r| drop(remove(r, POST)));
     let report = log.verify(log.trust());
     assert_eq!(report.open_intents, [Seq::new(10)]);
-}
-
-#[test]
-fn an_outcome_is_of_its_call() {
-    let log = base();
-    let changes: [&dyn Fn(&mut CallFields); 12] = [
-        &|c| c.agent_id = Some(agent("eve")),
-        &|c| c.policy_hash = Some(PolicyHash::from_bytes([1; 32])),
-        &|c| c.state_snapshot_id = Some(SnapshotId::from_bytes([1; 32])),
-        &|c| c.capability_token_id = Some(TokenId::from_bytes([1; 32])),
-        &|c| c.tool_id = Some(tool("echo")),
-        &|c| c.args_hash = Some(ArgsHash::from_bytes([1; 32])),
-        &|c| c.provenance = Some(Provenance::new(Source::Agent, UnixMillis::new(1))),
-        &|c| c.call_hash = Some(CallHash::from_bytes([1; 32])),
-        &|c| c.session = Some(Seq::new(7)),
-        &|c| c.decision = Some(Decision::plain(Verdict::Degrade)),
-        &|c| c.manifest = Some(ObjectId::from_bytes([1; 32])),
-        &|c| c.held = c.held.with(Dimension::EgressBytes, 500),
-    ];
-    for change in changes {
-        let changed = |r: &mut Vec<Record>| change(&mut outcome(&mut r[POST]).call);
-        check(&log, &[("another", &changed, &[(POST, Fault::OutcomeCall)])]);
-    }
-}
-
-/// A tool that only reads has made no effect.
-#[test]
-fn a_read_makes_no_effect() {
-    let log = base();
-    let intents = log.places(Kind::Intent);
-    let reads = |place: &&usize| match log.record(**place).body {
-        Body::Intent(intent) => intent.effect.is_read_only(),
-        _ => false,
-    };
-    let place = intents.iter().find(reads).unwrap() + 1;
-    for tx in [TxOutcome::Committed, TxOutcome::RolledBack] {
-        let changed = |r: &mut Vec<Record>| outcome(&mut r[place]).tx = tx;
-        check(&log, &[("an effect", &changed, &[(place, Fault::OutcomeForm)])]);
-    }
-}
-
-#[test]
-fn an_outcomes_parts_agree() {
-    let form: &[(usize, Fault)] = &[(POST, Fault::OutcomeForm)];
-    check(
-        &base(),
-        &[
-            ("ok with a reason", &|r| outcome(&mut r[POST]).reason = Some(Reason::Failed), form),
-            ("an error without", &|r| outcome(&mut r[POST]).status = Status::Error, form),
-            ("no result", &|r| outcome(&mut r[POST]).call.result_hash = None, form),
-            ("no enforcement", &|r| outcome(&mut r[POST]).call.enforcement = None, form),
-            (
-                "not run, and nothing stopped it",
-                &|r| {
-                    let outcome = outcome(&mut r[POST]);
-                    outcome.status = Status::Error;
-                    outcome.reason = Some(Reason::NotRun);
-                    outcome.tx = TxOutcome::NoOp;
-                    outcome.call.used = Amounts::ZERO;
-                },
-                form,
-            ),
-        ],
-    );
 }
 
 fn use_up(records: &mut [Record], dimension: Dimension, amount: u64) {

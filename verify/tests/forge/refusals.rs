@@ -2,22 +2,21 @@
 
 use syscap_format::{
     budget::{Amounts, Dimension},
-    decision::{Decision, Verdict},
-    id::{RefusalsDigest, Seq, SnapshotId, TokenId},
+    id::Seq,
     reason::Reason,
-    record::{AggregatePhase, Body, CallFields, Kind, Record, RefusalKind, Refusals},
+    record::{CallFields, Kind, Record},
     token::TokenBody,
 };
 use syscap_verify::Fault;
 
 use super::{
     check,
-    tools::{insert, refusal, refusals, remove, repeat, shift},
+    tools::{refusal, refusals, remove, repeat, shift},
 };
 use kernel_support::driver::{
     agent,
     log::Log,
-    scenario::{ECHO, call, everything, keyed, small, small_with},
+    scenario::{ECHO, call, keyed, small, small_with},
 };
 
 const PLACE: usize = 14;
@@ -35,102 +34,6 @@ fn base() -> Log {
 
 fn calls(n: u64) -> Amounts {
     Amounts::ZERO.with(Dimension::Calls, n)
-}
-
-#[test]
-fn a_refusals_parts_agree() {
-    let form: &[(usize, Fault)] = &[(PLACE, Fault::RefusalForm)];
-    let held = calls(1);
-    check(
-        &base(),
-        &[
-            ("something held", &|r| refusal(&mut r[PLACE]).call.held = held, form),
-            ("no answer", &|r| refusal(&mut r[PLACE]).call.result_hash = None, form),
-            (
-                "denied, but allowed",
-                &|r| {
-                    let allow = Some(Decision::plain(Verdict::Allow));
-                    refusal(&mut r[PLACE]).call.decision = allow;
-                },
-                form,
-            ),
-            (
-                "asked, but denied",
-                &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Asked,
-                form,
-            ),
-            ("a reason to ask", &|r| refusal(&mut r[PLACE]).reason = Reason::Asked, form),
-            ("deferred", &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Deferred, form),
-            (
-                "a control event",
-                &|r| refusal(&mut r[PLACE]).refusal_kind = RefusalKind::Control,
-                form,
-            ),
-            (
-                "a control event that says more",
-                &|r| refusal(&mut r[15]).call.agent_id = Some(agent("ada")),
-                &[(15, Fault::RefusalForm)],
-            ),
-            (
-                "another agent",
-                &|r| refusal(&mut r[PLACE]).call.agent_id = Some(agent("eve")),
-                &[(PLACE, Fault::NotBound)],
-            ),
-            (
-                "no such session",
-                &|r| refusal(&mut r[PLACE]).call.session = Some(Seq::new(3)),
-                &[(PLACE, Fault::UnknownSession)],
-            ),
-        ],
-    );
-}
-
-/// Of a call that got nowhere a refusal may name what the home knew, and nothing else.
-#[test]
-fn what_a_refusal_names_the_home_knew() {
-    let log = Log::of(&small(|driver, session| {
-        driver.call(session, r#"{"tool_id":"post"}"#);
-    }));
-    assert_eq!(log.places(Kind::Refusal), [PLACE]);
-    let form: &[(usize, Fault)] = &[(PLACE, Fault::RefusalForm)];
-    let named = |r: &mut [Record]| {
-        let call = &refusal(&mut r[PLACE]).call;
-        call.tool_id.is_some() && call.capability_token_id.is_some() && call.provenance.is_some()
-    };
-    check(
-        &log,
-        &[
-            ("as it is", &|r| assert!(named(r)), &[]),
-            ("a tool alone", &|r| refusal(&mut r[PLACE]).call.manifest = None, form),
-            ("a manifest alone", &|r| refusal(&mut r[PLACE]).call.tool_id = None, form),
-            (
-                "no tool",
-                &|r| {
-                    let call = &mut refusal(&mut r[PLACE]).call;
-                    (call.tool_id, call.manifest) = (None, None);
-                },
-                &[],
-            ),
-            (
-                "a token that was never issued",
-                &|r| {
-                    let token = TokenId::from_bytes([1; 32]);
-                    refusal(&mut r[PLACE]).call.capability_token_id = Some(token);
-                },
-                &[(PLACE, Fault::UnknownToken)],
-            ),
-            ("no token", &|r| refusal(&mut r[PLACE]).call.capability_token_id = None, &[]),
-            (
-                "a snapshot that there was not",
-                &|r| {
-                    let snapshot = SnapshotId::from_bytes([1; 32]);
-                    refusal(&mut r[PLACE]).call.state_snapshot_id = Some(snapshot);
-                },
-                &[(PLACE, Fault::Snapshot)],
-            ),
-            ("no provenance", &|r| refusal(&mut r[PLACE]).call.provenance = None, &[]),
-        ],
-    );
 }
 
 #[test]
@@ -216,50 +119,6 @@ fn flood() -> (Log, usize, usize) {
 }
 
 #[test]
-fn an_aggregate_is_opened_as_it_must_be() {
-    let (log, open, close) = flood();
-    let wrong: &[(usize, Fault)] = &[(open, Fault::Aggregate)];
-    let also_close: &[(usize, Fault)] = &[(open, Fault::Aggregate), (close, Fault::Aggregate)];
-    check(
-        &log,
-        &[
-            ("too early", &|r| drop(remove(r, open - 1)), &[(open - 1, Fault::Aggregate)]),
-            ("answers more", &|r| refusals(&mut r[open]).answers_max = 65, also_close),
-            ("sets less aside", &|r| refusals(&mut r[open]).reserved = 1, also_close),
-            ("with a count", &|r| refusals(&mut r[open]).count = Some(0), wrong),
-            (
-                "with a digest",
-                &|r| refusals(&mut r[open]).digest = Some(RefusalsDigest::from_bytes([1; 32])),
-                wrong,
-            ),
-            ("of another", &|r| refusals(&mut r[open]).opened = Some(Seq::new(5)), wrong),
-            ("another's token", &|r| refusals(&mut r[open]).token = None, wrong),
-            (
-                "twice",
-                &|r| {
-                    let again = Body::Refusals(Box::new(refusals(&mut r[open]).clone()));
-                    insert(r, open + 1, again);
-                },
-                &[(open + 1, Fault::Aggregate), (close + 1, Fault::Aggregate)],
-            ),
-            (
-                "no such session",
-                &|r| refusals(&mut r[open]).session = Some(Seq::new(3)),
-                &[(open, Fault::UnknownSession), (close, Fault::Aggregate)],
-            ),
-            (
-                "one more refusal by itself",
-                &|r| {
-                    let again = r[open - 1].body.clone();
-                    insert(r, open, again);
-                },
-                &[(open, Fault::Aggregate)],
-            ),
-        ],
-    );
-}
-
-#[test]
 fn an_aggregate_is_closed_as_it_must_be() {
     let (log, open, close) = flood();
     let wrong: &[(usize, Fault)] = &[(close, Fault::Aggregate)];
@@ -308,29 +167,6 @@ fn an_aggregate_costs_what_it_answered() {
             &[(last, Fault::OverBudget)],
         )],
     );
-}
-
-#[test]
-fn a_count_of_overload_stands_alone() {
-    let log = Log::of(&everything());
-    let overload = |place: &usize| match log.record(*place).body {
-        Body::Refusals(refusals) => refusals.phase == AggregatePhase::Overload,
-        _ => false,
-    };
-    let place = log.places(Kind::Refusals).into_iter().find(overload).unwrap();
-    // A later token names a head after it.
-    let after = *log.places(Kind::Issue).last().unwrap();
-    let wrong: &[(usize, Fault)] = &[(place, Fault::Aggregate), (after, Fault::NamedHead)];
-    let with = |change: &dyn Fn(&mut Refusals)| {
-        let changed = |r: &mut Vec<Record>| change(refusals(&mut r[place]));
-        check(&log, &[("overload", &changed, wrong)]);
-    };
-    with(&|refusals| refusals.reserved = 1);
-    with(&|refusals| refusals.count = None);
-    with(&|refusals| refusals.answers_max = 7);
-    with(&|refusals| refusals.digest = None);
-    with(&|refusals| refusals.opened = Some(Seq::new(1)));
-    with(&|refusals| refusals.token = Some(TokenId::from_bytes([1; 32])));
 }
 
 #[test]

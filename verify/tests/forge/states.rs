@@ -6,12 +6,10 @@ use syscap_format::{
     budget::{Amounts, Dimension},
     cbor::MapBuilder,
     control::{Freeze, FreezeChange, FreezeTarget, Revocation},
-    decision::{Decision, Verdict},
-    id::{CallHash, FactId, FactKey, ObjectId, PolicyHash, ResultHash, Seq, SnapshotId},
-    manifest::Enforcement,
+    id::{FactId, FactKey, ObjectId, Seq, SnapshotId},
     object::{Object, ObjectKind},
     provenance::{Provenance, Source},
-    record::{Body, Charge, Kind, Record, Shutdown, StateChange},
+    record::{Body, Charge, Kind, Record, StateChange},
     snapshot::Snapshot,
     time::UnixMillis,
     token::{TokenBody, TokenFlags},
@@ -20,13 +18,12 @@ use syscap_verify::Fault;
 
 use super::{
     check,
-    tools::{boxed, event, home, insert, issue, remove, session, shift, state},
+    tools::{boxed, event, home, insert, issue, remove, session, state},
 };
 use kernel_support::driver::{
     HOUR_MS, START_MS, agent,
     log::Log,
     scenario::{ECHO, call, small, small_with},
-    tool,
 };
 
 /// The first change, and one of a tool, of what came of the call before.
@@ -80,123 +77,6 @@ fn a_token_that_only_reads_changes_nothing() {
         (call.capability_token_id, call.session) = (Some(token), Some(session));
     };
     check(&log, &[("a reader", &by_reader, &[(place, Fault::ReadOnlyToken)])]);
-}
-
-#[test]
-fn a_change_holds_what_it_must_and_no_more() {
-    let form = &one(Fault::StateForm);
-    check(
-        &base(),
-        &[
-            ("a tool", &|r| last(r).call.tool_id = Some(tool("echo")), form),
-            (
-                "a result",
-                &|r| last(r).call.result_hash = Some(ResultHash::from_bytes([1; 32])),
-                form,
-            ),
-            (
-                "an envelope",
-                &|r| last(r).call.call_hash = Some(CallHash::from_bytes([1; 32])),
-                form,
-            ),
-            (
-                "a decision",
-                &|r| last(r).call.decision = Some(Decision::plain(Verdict::Allow)),
-                form,
-            ),
-            ("a manifest", &|r| last(r).call.manifest = Some(ObjectId::from_bytes([1; 32])), form),
-            (
-                "something held",
-                &|r| last(r).call.held = Amounts::ZERO.with(Dimension::Calls, 1),
-                form,
-            ),
-            ("an enforcement", &|r| last(r).call.enforcement = Some(Enforcement::Canonical), form),
-            ("a head", &|r| last(r).call.head = Some(SnapshotId::from_bytes([1; 32])), form),
-            ("no commitment", &|r| last(r).call.args_hash = None, form),
-            ("no source", &|r| last(r).call.provenance = None, form),
-            ("another source", &|r| from(r).source = Source::Agent, form),
-            ("another time", &|r| from(r).time = Some(UnixMillis::new(START_MS + 1)), form),
-            ("no time", &|r| from(r).time = None, form),
-            ("a trace", &|r| from(r).trace = Some("t".into()), form),
-            ("a claim", &|r| from(r).claimed = Some(Source::User), form),
-            ("what it was not given", &|r| from(r).inputs = vec![Seq::new(12)], form),
-            ("what it was given", &|r| from(r).inputs = vec![Seq::new(9)], &[]),
-            (
-                "a key set and taken away",
-                &|r| last(r).set.insert(0, fact("goal.a")),
-                &[(LAST, Fault::StateForm), (LAST, Fault::Facts)],
-            ),
-            ("a key twice", &|r| last(r).removed.push(fact("goal.a")), form),
-            ("out of order", &|r| state(&mut r[FIRST]).set.reverse(), &[(FIRST, Fault::StateForm)]),
-            (
-                "no agent",
-                &|r| last(r).call.agent_id = None,
-                &[(LAST, Fault::StateForm), (LAST, Fault::NotBound)],
-            ),
-            (
-                "no session",
-                &|r| last(r).call.session = None,
-                &[(LAST, Fault::StateForm), (LAST, Fault::UnknownSession)],
-            ),
-            (
-                "no snapshot",
-                &|r| last(r).call.state_snapshot_id = None,
-                &[(LAST, Fault::StateForm), (LAST, Fault::Snapshot)],
-            ),
-        ],
-    );
-}
-
-#[test]
-fn a_change_is_its_sessions() {
-    check(
-        &base(),
-        &[
-            (
-                "another's token",
-                &|r| last(r).call.capability_token_id = Some(issue(&mut r[6]).token),
-                &one(Fault::NotBound),
-            ),
-            (
-                "another's session",
-                &|r| last(r).call.session = Some(Seq::new(7)),
-                &one(Fault::NotBound),
-            ),
-            (
-                "another agent",
-                &|r| last(r).call.agent_id = Some(agent("bob")),
-                &[(LAST, Fault::NotBound), (LAST, Fault::Snapshot), (LAST, Fault::Facts)],
-            ),
-            (
-                "another policy",
-                &|r| last(r).call.policy_hash = Some(PolicyHash::from_bytes([1; 32])),
-                &one(Fault::Policy),
-            ),
-            ("no policy", &|r| last(r).call.policy_hash = None, &one(Fault::Policy)),
-            (
-                "a closed session",
-                &|r| shift(r, LAST + 1, LAST),
-                &[(LAST + 1, Fault::UnknownSession)],
-            ),
-            (
-                "after the shutdown",
-                &|r| insert(r, LAST, Body::Shutdown(Box::new(Shutdown { open: 0 }))),
-                &[
-                    (LAST, Fault::ShutdownForm),
-                    (LAST + 1, Fault::Closed),
-                    (LAST + 4, Fault::ShutdownForm),
-                ],
-            ),
-            (
-                "not on the head",
-                &|r| {
-                    let before = state(&mut r[FIRST]).snapshot;
-                    last(r).call.state_snapshot_id = Some(before);
-                },
-                &one(Fault::Snapshot),
-            ),
-        ],
-    );
 }
 
 fn freeze(records: &mut Vec<Record>, target: FreezeTarget, name: &str) {
@@ -360,37 +240,6 @@ fn leads_to(change: impl FnOnce(&mut Snapshot)) -> Vec<(usize, Fault)> {
     let (mut log, id) = led_to(&base(), change);
     log.forge(|r| last(r).snapshot = id);
     log.faults()
-}
-
-#[test]
-fn a_snapshot_follows_from_the_one_before() {
-    let wrong = one(Fault::Snapshot);
-    assert_eq!(leads_to(|_| {}), []);
-    assert_eq!(leads_to(|next| next.version = 2), wrong);
-    assert_eq!(leads_to(|next| next.agent = agent("bob")), wrong);
-    assert_eq!(leads_to(|next| next.parent = None), wrong);
-    assert_eq!(leads_to(|next| next.parent = Some(SnapshotId::from_bytes([1; 32]))), wrong);
-    assert_eq!(leads_to(|next| next.number = 4), wrong);
-    assert_eq!(leads_to(|next| next.label = Some(0)), wrong);
-    check(
-        &base(),
-        &[
-            ("another number", &|r| last(r).number = 4, &wrong),
-            (
-                "without an object",
-                &|r| last(r).snapshot = SnapshotId::from_bytes([1; 32]),
-                &one(Fault::ObjectMissing),
-            ),
-            (
-                "a policy as a snapshot",
-                &|r| {
-                    let policy = last(r).call.policy_hash.unwrap();
-                    last(r).snapshot = SnapshotId::from_bytes(*policy.as_bytes());
-                },
-                &one(Fault::ObjectUnsound),
-            ),
-        ],
-    );
 }
 
 #[test]

@@ -262,27 +262,6 @@ fn renewal_after_the_lapse_revives_nothing() {
 }
 
 #[test]
-fn an_issue_says_what_its_token_says() {
-    let form: &[(usize, Fault)] = &[(6, Fault::IssueForm)];
-    check(
-        &base(),
-        &[
-            ("another agent", &|r| issue(&mut r[6]).agent = agent("eve"), form),
-            ("another issuer", &|r| issue(&mut r[6]).issuer = public(&key(Role::Policy)), form),
-            ("a parent", &|r| issue(&mut r[6]).parent = Some(issue(&mut r[4]).token), form),
-            (
-                "a second time",
-                &|r| {
-                    let again = issue(&mut r[4]).clone();
-                    insert(r, 8, Body::Issue(Box::new(again)));
-                },
-                &[(8, Fault::IssuedTwice)],
-            ),
-        ],
-    );
-}
-
-#[test]
 fn a_token_issued_before_a_key_change_stays_good() {
     let log = Log::of(&small(|driver, session| {
         let other = SigningKey::from_bytes(&[77; 32]);
@@ -460,4 +439,25 @@ fn a_derived_token_is_paid_for_and_revoked_with_its_parent() {
     let mut body = child;
     terminal(&mut body);
     assert_eq!(with_token(&family().0, &holder, &body).faults(), []);
+}
+
+#[test]
+fn an_issue_says_what_its_token_says() {
+    let form: &[(usize, Fault)] = &[(6, Fault::IssueForm)];
+    check(
+        &base(),
+        &[
+            ("another agent", &|r| issue(&mut r[6]).agent = agent("eve"), form),
+            ("another issuer", &|r| issue(&mut r[6]).issuer = public(&key(Role::Policy)), form),
+            ("a parent", &|r| issue(&mut r[6]).parent = Some(issue(&mut r[4]).token), form),
+            (
+                "a second time",
+                &|r| {
+                    let again = issue(&mut r[4]).clone();
+                    insert(r, 8, Body::Issue(Box::new(again)));
+                },
+                &[(8, Fault::IssuedTwice)],
+            ),
+        ],
+    );
 }

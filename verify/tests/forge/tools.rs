@@ -24,13 +24,11 @@ macro_rules! part {
 }
 part! {
     intent Intent Intent
-    ask Ask Ask
     outcome Outcome Outcome
     boot Boot Boot
     shutdown Shutdown Shutdown
     issue Issue Issue
     session Session SessionChange
-    charge Charge Charge
     refusal Refusal Refusal
     refusals Refusals Refusals
     repeat Repeat Repeat
