@@ -104,6 +104,8 @@ impl Workshop {
         Command::new(env!("CARGO"))
             .current_dir(&self.folder)
             .args(["build", "--quiet", "--offline", "--target-dir", "target"])
+            // Lints of the workspace are not the probe's.
+            .env_remove("RUSTC_WORKSPACE_WRAPPER")
             .args(args)
             .output()
             .expect("cargo runs")

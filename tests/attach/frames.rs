@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use host_support::alone;
 use syscap::{
     Runtime, Session,
     format::{
@@ -230,6 +231,10 @@ fn connections_are_bounded() {
 /// busy: its own. Who calls through what it has not takes nobody's place.
 #[test]
 fn a_flood_costs_a_thread() {
+    alone("attach::frames::a_flood_costs_a_thread", flood);
+}
+
+fn flood() {
     let world = world();
     let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     let before = threads();
@@ -250,7 +255,6 @@ fn a_flood_costs_a_thread() {
             stream
         })
         .collect();
-    // Other tests of this process have threads too, and these come to an end: a flood goes on.
     let more = || threads().saturating_sub(before);
     let comes_to = |most: usize, looks: usize| {
         (0..looks).any(|_| {
