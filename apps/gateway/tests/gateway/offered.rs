@@ -337,5 +337,9 @@ fn commands_name_the_home_as_one_word() {
     assert_eq!(all[..3], ["syscap", "approvals", "approve"]);
     assert_eq!(all[3], home.display().to_string());
     assert_eq!(all.len(), 5);
+    // So it is in a command that is the gateway's own.
+    let review = gateway.command("syscap mcp '");
+    assert_eq!(review[..2], ["syscap", "mcp"]);
+    assert_eq!(review[2], home.display().to_string());
     assert!(gateway.end().success());
 }
