@@ -112,6 +112,7 @@ mod tests {
         for (from, to) in [
             ("Subject: hello", "Subject: hello\r\nBcc: eve@evil.test"),
             ("Subject: hello", "Subject: hello\nX: y"),
+            ("Subject: hello", "Subject: hello\r\nX-Other: y"),
             ("Subject: hello", "Subject: other"),
             ("ann@example.com", "ann@example.com>, <eve@evil.test"),
             ("<ann@example.com>", "Ann <ann@example.com>"),
