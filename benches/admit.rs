@@ -11,9 +11,10 @@ mod intents;
 use document::policy;
 use harness::{row, time};
 use intents::{drain, to_intent};
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::Sim;
+use kernel_support::{
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Sim},
+};
 use syscap::{
     audit::memory::MemoryStore,
     format::{

@@ -10,12 +10,13 @@ use std::time::Instant;
 
 use harness::{Figure, figure, row, time};
 use intents::{drain, to_intent};
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{
-    Policed, Sim,
-    keys::{holder, public_of},
-    tokens::budget,
+use kernel_support::{
+    fault::{FaultPoint, FaultStore},
+    sim::{
+        self, Policed, Sim,
+        keys::{holder, public_of},
+        tokens::budget,
+    },
 };
 use syscap::{
     audit::memory::MemoryStore,

@@ -9,11 +9,11 @@ use std::{
 };
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use host_support::records;
-use host_support::verdict;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Policed, Sim, keys::public_of};
+use host_support::{records, verdict};
+use kernel_support::{
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Ending, Policed, Sim, keys::public_of},
+};
 use syscap::{
     audit::memory::MemoryStore,
     format::{

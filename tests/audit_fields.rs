@@ -3,8 +3,7 @@
 
 use std::fs;
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     format::{
         control::{ControlBody as _, Revocation},

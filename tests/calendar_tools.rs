@@ -1,7 +1,6 @@
 //! `calendar.find`: what is in a range, what recurs, and what hostile files can't do.
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 mod hostile;
 mod oracle;
 mod scope;

@@ -9,8 +9,7 @@ use std::{
     },
 };
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     Beside,
     approvals::{CarriedAnswer, CarriedAsk, Unsound, reason_given},

@@ -10,8 +10,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::by_cap_std;
-use host_support::verdict;
+use host_support::{by_cap_std, verdict};
 use serde_json::{Value, json};
 use syscap::{
     format::{cbor::Item, id::TokenId, scope::Scope},

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Sim, home, refused_with, seated};
+use kernel_support::sim::{self, Ending, Sim, home, refused_with, seated};
 use syscap::{
     format::{
         budget::Dimension,

@@ -3,11 +3,9 @@
 
 use std::{fs, sync::atomic::AtomicU64, sync::atomic::Ordering};
 
-use host_support::records;
-use host_support::verdict;
-use kernel_support::sim;
+use host_support::{records, verdict};
 use kernel_support::sim::{
-    Sim,
+    self, Sim,
     keys::{holder, public_of},
     tokens::budget,
 };

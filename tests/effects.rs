@@ -1,7 +1,6 @@
 //! What a very call does to the world: less than its tool can, and never more.
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     format::{
         cbor::{Canonical, Item},

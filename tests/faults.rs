@@ -1,8 +1,7 @@
 //! Hosts whose parts panic, and runs that outlive their home: nobody waits for ever, nothing runs
 //! unrecorded, and nothing is recovered while it runs.
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use std::{
     path::Path,
     sync::{

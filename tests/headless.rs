@@ -8,11 +8,11 @@ use std::{
     },
 };
 
-use host_support::records;
-use host_support::verdict;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Policed, Sim};
+use host_support::{records, verdict};
+use kernel_support::{
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Policed, Sim},
+};
 use syscap::{
     audit::memory::MemoryStore,
     format::{

@@ -8,8 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     approvals::SetTerms,
     format::{

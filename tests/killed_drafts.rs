@@ -9,8 +9,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     format::{
         envelope::TxOutcome,

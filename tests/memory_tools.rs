@@ -2,9 +2,7 @@
 
 use std::{fs, path::PathBuf, sync::Barrier, thread};
 
-use host_support::by_cap_std;
-use host_support::records;
-use host_support::verdict;
+use host_support::{by_cap_std, records, verdict};
 use syscap::{
     Args,
     format::{

@@ -10,8 +10,7 @@ use std::{
 };
 
 use crate::stranger::{World, world};
-use host_support::last_label;
-use host_support::verdict;
+use host_support::{last_label, verdict};
 use syscap::{
     format::{
         cbor::{Canonical, Item, Profile},

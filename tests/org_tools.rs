@@ -8,8 +8,7 @@ use std::{
 };
 
 use crate::stranger::{World, options, world};
-use host_support::last_label;
-use host_support::verdict;
+use host_support::{last_label, verdict};
 use syscap::{
     format::{
         cbor::Item,

@@ -6,9 +6,10 @@ use std::{
 };
 
 use crate::rules::world::{World, allow_all, constraint, document};
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Policed, Shared, Sim};
+use kernel_support::{
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Ending, Policed, Shared, Sim},
+};
 use proptest::prelude::*;
 use syscap::{
     audit::memory::MemoryStore,

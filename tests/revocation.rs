@@ -4,11 +4,9 @@
 mod cancel;
 mod cause;
 
-use host_support::records;
-use host_support::verdict;
-use kernel_support::sim;
+use host_support::{records, verdict};
 use kernel_support::sim::{
-    Ending, Sim, key,
+    self, Ending, Sim, key,
     keys::{holder, public_of},
     ok, records as logged, seated,
     tokens::budget,

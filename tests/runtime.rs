@@ -10,8 +10,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
     audit::{

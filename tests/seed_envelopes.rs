@@ -5,8 +5,7 @@ use crate::web::server;
 
 use std::{fs, path::PathBuf};
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use serde_json::{Value, json};
 use server::{Server, answer};
 use syscap::{

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     Inspection,
     approvals::{SetTerms, WaitingCall},

@@ -10,8 +10,7 @@ use std::{
     thread,
 };
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     CallWith,
     format::{

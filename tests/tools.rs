@@ -10,8 +10,7 @@ use std::{
     },
 };
 
-use host_support::records;
-use host_support::verdict;
+use host_support::{records, verdict};
 use syscap::{
     format::{
         budget::Amounts,

@@ -3,8 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use host_support::by_cap_std;
-use host_support::records;
+use host_support::{by_cap_std, records};
 use serde_json::{Value, json};
 use syscap::{
     format::{

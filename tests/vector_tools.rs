@@ -8,9 +8,7 @@ use std::{
 };
 
 use crate::stranger::{World, options, world};
-use host_support::by_cap_std;
-use host_support::records;
-use host_support::verdict;
+use host_support::{by_cap_std, records, verdict};
 use serde_json::{Value, json};
 use syscap::{
     format::{envelope::TxOutcome, label::Label, record::Body, scope::Scope},

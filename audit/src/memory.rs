@@ -10,7 +10,7 @@ use syscap_format::{
     object::Object,
     record::Head,
 };
-use syscap_kernel::store::{Batch, Link, Next, Room, Store, StoreError};
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 /// A log in memory. Handles made by [`MemoryStore::share`] write to the same log.
 #[derive(Debug, Default)]
@@ -97,23 +97,12 @@ impl MemoryStore {
         self.room = RoomSet(room);
     }
 
-    /// Makes only the first records of a batch durable, as a store would that is not atomic.
-    /// It is for tests of what finds such a log.
-    ///
-    /// # Errors
-    /// [`StoreError::HeadMoved`].
-    pub fn commit_torn(&mut self, batch: &Batch, records: usize) -> Result<(), StoreError> {
-        self.poisoned = true;
-        let links = batch.links().get(..records).unwrap_or(batch.links());
-        self.write(batch, links)
-    }
-
-    fn write(&self, batch: &Batch, links: &[Link]) -> Result<(), StoreError> {
+    fn write(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut log = self.log();
         if log.head != batch.after() {
             return Err(StoreError::HeadMoved);
         }
-        for link in links {
+        for link in batch.links() {
             log.records.push(Arc::from(link.bytes.as_slice()));
             log.head = Some(Head { seq: link.seq, leaf: link.leaf });
         }
@@ -140,7 +129,7 @@ impl Store for MemoryStore {
         if self.poisoned {
             return Err(StoreError::Poisoned);
         }
-        let written = self.write(batch, batch.links());
+        let written = self.write(batch);
         match written {
             Ok(()) => self.commits = self.commits.saturating_add(1),
             Err(_) => self.poisoned = true,

@@ -11,8 +11,10 @@ use syscap_kernel::{
     store::{Batch, Next, Room, Store, StoreError, vault_entry},
 };
 
-use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll};
-use kernel_support::fault::{FAULT, FaultPoint, FaultStore};
+use kernel_support::{
+    driver::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll},
+    fault::{FAULT, FaultPoint, FaultStore},
+};
 use rusqlite::Connection;
 use syscap_audit::{
     lock::LockState,
@@ -470,9 +472,7 @@ fn the_wal_is_checkpointed_and_used_again() {
 
 #[test]
 fn a_fault_stops_a_store_where_it_was_told_to() {
-    for (point, kept) in
-        [(FaultPoint::Before(3), 2), (FaultPoint::After(3), 3), (FaultPoint::Torn(3, 1), 2)]
-    {
+    for (point, kept) in [(FaultPoint::Before(3), 2), (FaultPoint::After(3), 3)] {
         let memory = MemoryStore::new();
         let mut driver = Driver::create(FaultStore::new(memory.share(), point), 1);
         driver.flush();
@@ -489,15 +489,4 @@ fn a_fault_stops_a_store_where_it_was_told_to() {
         assert_eq!(store.commits(), 3);
         assert_eq!(store.room(), Err(StoreError::Poisoned));
     }
-}
-
-#[test]
-fn a_torn_commit_keeps_a_part() {
-    let memory = MemoryStore::new();
-    let mut driver = Driver::create(FaultStore::torn(memory.share(), 1, 1), 1);
-    driver.kernel.handle(boot_event(), start());
-    driver.flush();
-    assert_eq!(driver.error, Some(Halt::Store(FAULT)));
-    assert_eq!(memory.all_records().len(), 1);
-    assert_eq!(driver.kernel.head().seq.get(), 1);
 }

@@ -1,7 +1,6 @@
 //! What becomes of a call: run once for a key, with earlier results, cut off, lost, late.
 
-use kernel_support::sim;
-use kernel_support::sim::{Ending, flights::Flight, records, refused_with, seated};
+use kernel_support::sim::{self, Ending, flights::Flight, records, refused_with, seated};
 use syscap_format::{
     budget::{Amounts, Dimension},
     envelope::Status,

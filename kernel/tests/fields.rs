@@ -1,7 +1,9 @@
 //! A fault in one field of an envelope takes no other field out of the answer or the record.
 
-use kernel_support::FromStore;
-use kernel_support::sim::{Sim, ok, records, seated};
+use kernel_support::{
+    FromStore,
+    sim::{Sim, ok, records, seated},
+};
 use serde_json::{Map, Value, json};
 use syscap_format::{
     cbor::Item,

@@ -2,10 +2,11 @@
 //! answered, and what is still wanted is asked anew.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use kernel_support::FromStore;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Policed, Sim, keys::public_of};
+use kernel_support::{
+    FromStore,
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Ending, Policed, Sim, keys::public_of},
+};
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     control::{KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession},

@@ -1,8 +1,9 @@
 //! One small check each, without which something that the kernel promises would be gone.
 
-use kernel_support::FromStore;
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Policed, Sim, home, ok, records, refused_with, seated};
+use kernel_support::{
+    FromStore,
+    sim::{self, Ending, Policed, Sim, home, ok, records, refused_with, seated},
+};
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},

@@ -1,8 +1,7 @@
 //! Lists of revocations: versions that only grow, tokens that are not here yet, and tokens that are
 //! valid only while a list is new.
 
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Sim};
+use kernel_support::sim::{self, Ending, Sim};
 use syscap_format::{
     budget::Budget,
     control::RevocationList,

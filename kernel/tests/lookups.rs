@@ -1,8 +1,10 @@
 //! Links are followed by an effect of its own, between the arguments and the plan; then everything
 //! is checked again with what was found in the argument's place.
 
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim::{Ending, Sim, links, records};
+use kernel_support::{
+    fault::{FaultPoint, FaultStore},
+    sim::{Ending, Sim, links, records},
+};
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     cbor::{Canonical, Item, Profile},

@@ -1,11 +1,12 @@
 //! What a policy asks of a run that it lets through: kept, or the call is refused.
 
-use kernel_support::FromStore;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{
-    Ending, Policed, Sim, records,
-    rule::{Rule, Trim},
+use kernel_support::{
+    FromStore,
+    fault::{FaultPoint, FaultStore},
+    sim::{
+        self, Ending, Policed, Sim, records,
+        rule::{Rule, Trim},
+    },
 };
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{

@@ -3,10 +3,11 @@
 
 mod oddities;
 
-use kernel_support::FromStore;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Policed, Sim, links::PLACES, rule::Rule, tokens::rows};
+use kernel_support::{
+    FromStore,
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Ending, Policed, Sim, links::PLACES, rule::Rule, tokens::rows},
+};
 use std::collections::BTreeMap;
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{

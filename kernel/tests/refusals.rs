@@ -1,9 +1,10 @@
 //! Every malformed, oversized, unknown or mismatched thing: a stable reason, a record, no effect.
 
 use ed25519_dalek::Signer as _;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Sim, home, ok, records, refused_with, seated};
+use kernel_support::{
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Ending, Sim, home, ok, records, refused_with, seated},
+};
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Budget, Dimension},

@@ -1,8 +1,9 @@
 //! Tokens that must be renewed: from a time on they are as revoked, unless they were.
 
-use kernel_support::FromStore;
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Sim, home, refused_with, tokens::budget};
+use kernel_support::{
+    FromStore,
+    sim::{self, Ending, Sim, home, refused_with, tokens::budget},
+};
 use syscap_format::{
     cbor::{Canonical, Encoder, Profile},
     control::Role,

@@ -1,10 +1,11 @@
 //! The keys of the roles: how many must sign, who gives them, what a recovery key can do.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use kernel_support::FromStore;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Sim, home, key, ok, records};
+use kernel_support::{
+    FromStore,
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Sim, home, key, ok, records},
+};
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     control::{

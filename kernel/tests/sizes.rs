@@ -4,8 +4,7 @@
 //! `RecordTooLarge`, for every agent, and then took no freeze either.
 
 use ed25519_dalek::Signer as _;
-use kernel_support::sim;
-use kernel_support::sim::{Sim, home, key, keys::public, records, seated};
+use kernel_support::sim::{self, Sim, home, key, keys::public, records, seated};
 use syscap_format::{
     budget::{Amounts, Dimension},
     control::{CONTROL_CONTEXT, Control, ControlBody, FreezeChange, RevocationList, Role, Signed},

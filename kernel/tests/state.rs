@@ -2,10 +2,11 @@
 
 mod durable;
 
-use kernel_support::FromStore;
-use kernel_support::fault::{FaultPoint, FaultStore};
-use kernel_support::sim;
-use kernel_support::sim::{Ending, Policed, Sim, ok, records, refused_with, seated};
+use kernel_support::{
+    FromStore,
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Ending, Policed, Sim, ok, records, refused_with, seated},
+};
 use std::collections::BTreeSet;
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{

@@ -1,7 +1,6 @@
 //! What the engine decides, explains and advises.
 
-use kernel_support::asking;
-use kernel_support::asking::{Asked, NOW};
+use kernel_support::asking::{self, Asked, NOW};
 use syscap_format::{
     budget::Dimension,
     decision::Verdict,

@@ -1,7 +1,10 @@
 //! The kernel's side: probes, charges, keys.
 
-use kernel_support::FromStore;
-use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::{
+    FromStore,
+    fault::{FaultPoint, FaultStore},
+    sim::{self, Ending, Sim, records, refused_with, seated, tools::Spend},
+};
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},
@@ -16,8 +19,6 @@ use syscap_kernel::{
     store::{Store, StoreError},
 };
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
-
-use kernel_support::sim::{self, Ending, Sim, records, refused_with, seated, tools::Spend};
 
 /// A call of ten units with a key.
 fn spend(key: &str, tries: u64) -> String {

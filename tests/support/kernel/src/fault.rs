@@ -1,6 +1,5 @@
 //! A store that fails where a test wants it to, as a crash or a bad disk would.
 
-use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     id::{ObjectId, Seq},
     object::Object,
@@ -19,9 +18,6 @@ pub enum FaultPoint {
     Before(u64),
     /// After a commit: all of it is durable, but it is not acknowledged.
     After(u64),
-    /// In the middle of a commit: only so many of its records are durable. No sound store does
-    /// that; see [`FaultStore::torn`].
-    Torn(u64, usize),
 }
 
 /// A store that fails at one commit and from then on answers nothing.
@@ -29,16 +25,15 @@ pub enum FaultPoint {
 pub struct FaultStore<S> {
     inner: S,
     point: FaultPoint,
-    tear: fn(&mut S, &Batch, usize) -> Result<(), StoreError>,
     commits: u64,
     down: bool,
 }
 
 impl<S: Store> FaultStore<S> {
-    /// Wraps a store. At [`FaultPoint::Torn`] it stores nothing.
+    /// Wraps a store.
     #[must_use]
     pub const fn new(inner: S, point: FaultPoint) -> Self {
-        Self { inner, point, tear: |_, _, _| Ok(()), commits: 0, down: false }
+        Self { inner, point, commits: 0, down: false }
     }
 
     /// How many commits were tried, that which failed included.
@@ -64,15 +59,6 @@ impl<S: Store> FaultStore<S> {
     }
 }
 
-impl FaultStore<MemoryStore> {
-    /// Fails in the middle of commit `commit`, when `records` of its records are stored.
-    #[must_use]
-    pub const fn torn(inner: MemoryStore, commit: u64, records: usize) -> Self {
-        let point = FaultPoint::Torn(commit, records);
-        Self { inner, point, tear: MemoryStore::commit_torn, commits: 0, down: false }
-    }
-}
-
 impl<S: Store> Store for FaultStore<S> {
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
         self.up()?;
@@ -80,9 +66,6 @@ impl<S: Store> Store for FaultStore<S> {
         match self.point {
             FaultPoint::Before(commit) if commit == self.commits => {}
             FaultPoint::After(commit) if commit == self.commits => self.inner.commit(batch)?,
-            FaultPoint::Torn(commit, records) if commit == self.commits => {
-                (self.tear)(&mut self.inner, batch, records)?;
-            }
             _ => return self.inner.commit(batch),
         }
         self.down = true;
