@@ -13,7 +13,7 @@ use syscap::{
 };
 
 use crate::web::{
-    server::{Sent, Server, answer},
+    server::{Deaf, Sent, Server, answer},
     world::{call, flag, get, local, text, world},
 };
 
@@ -201,11 +201,8 @@ fn a_write_without_an_answer_is_unknown() {
     );
     assert_eq!(result.retry(), Some(Retry::Ask));
     // Where nobody answers at all nothing was sent.
-    let gone = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port())
-    };
-    let result = approved(&gone);
+    let deaf = Deaf::new();
+    let result = approved(&deaf.url());
     assert_eq!(
         (result.reason(), result.tx_outcome()),
         (Some(Reason::Unreachable), TxOutcome::NoOp)

@@ -2,11 +2,14 @@
 
 use std::{
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::OwnedFd,
     sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
+
+use rustix::net;
 
 /// What it was sent on one connection: the head as it stands, and the body.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +79,23 @@ impl Server {
     /// All that it was sent so far.
     pub(crate) fn seen(&self) -> Vec<Sent> {
         self.seen.lock().unwrap().clone()
+    }
+}
+
+/// A port at which nobody answers, as long as it is held: bound, so that no other test's server gets
+/// it, and never listened on.
+pub(crate) struct Deaf(OwnedFd);
+
+impl Deaf {
+    pub(crate) fn new() -> Self {
+        let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).unwrap();
+        net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        Self(socket)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let name = SocketAddr::try_from(net::getsockname(&self.0).unwrap()).unwrap();
+        format!("http://{name}/")
     }
 }
 
