@@ -9,7 +9,7 @@ use std::{
 };
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use kernel_support::{
     fault::{FaultPoint, FaultStore},
     sim::{self, Ending, Policed, Sim, keys::public_of},
@@ -27,7 +27,6 @@ use syscap::{
     host::HostTool,
     kernel::kernel::{Ack, Event},
     prelude::*,
-    verify::Verdict,
 };
 
 struct World {
@@ -118,8 +117,7 @@ fn an_approved_call_goes_on_once() {
     // Once: another time a person is asked anew.
     assert!(send(&agent, "ada").ask().is_some_and(|anew| anew > ask));
     assert_eq!(world.sent(), 1);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 #[test]
@@ -138,8 +136,7 @@ fn what_waits_outlives_its_session_and_its_holder() {
     let again = rt.session("a", token).unwrap();
     assert_eq!(send(&again, "ada").reason(), None);
     assert_eq!(world.sent(), 1);
-    rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&rt, &world.home);
 }
 
 #[test]
@@ -161,8 +158,7 @@ fn a_no_is_told_with_its_reason() {
     assert!(!log.iter().any(|record| record.encode().windows(6).any(|bytes| bytes == said)));
     assert!(matches!(world.rt.answer(ask, Answer::Once, None), Err(Error::Refused(_))));
     assert_eq!(world.sent(), 0);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// 64 threads make the call that was approved: one of them runs.
@@ -185,8 +181,7 @@ fn an_approval_is_used_once() {
         }
     });
     assert_eq!((ran.load(Ordering::SeqCst), world.sent()), (1, 1));
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// Whoever asks too often is refused, others are not, and what waits stays bounded.
@@ -202,8 +197,7 @@ fn a_flood_of_asks_is_bounded() {
     assert!(records(&world.home).len() < 200);
     assert!(send(&world.agent("b"), "ada").ask().is_some());
     assert_eq!(world.rt.look(|kernel| kernel.asks().count()).unwrap(), 33);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 fn asked() -> (Sim, Seq, Seq) {
@@ -360,8 +354,7 @@ fn nobody_approves_their_own() {
     assert_eq!((asked.reason(), asked.ask()), (Some(Reason::Asked), None));
     assert!(matches!(world.last().body, Body::Refusal(_)));
     assert_eq!(world.rt.look(|kernel| kernel.asks().count()).unwrap(), 0);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// Two of three must approve; one key is not two, and one no ends it.
@@ -454,8 +447,7 @@ fn an_approval_is_not_carried_to_an_own_token() {
     assert_eq!(world.sent(), 0);
     assert_eq!(send(&agent, "ada").reason(), None);
     assert_eq!(world.sent(), 1);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// Being refused often is no reason not to be asked about something else.
@@ -469,15 +461,13 @@ fn what_was_refused_takes_no_room() {
     }
     assert_eq!(send(&agent, "to 0").reason(), Some(Reason::ApprovalDenied));
     assert!(send(&agent, "ada").ask().is_some());
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// What would be refused anyway is refused at once: nobody is asked in vain.
 #[test]
 fn nobody_is_asked_in_vain() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let tool = HostTool::new("mail.send", EffectClass::ExternalWrite).unwrap();
     let tool = tool.text("to", "To whom.").hold(Dimension::EgressBytes, 64).run(|_| Ok("sent"));
     let rt = Options::new().tool(tool).unwrap().create(&home).unwrap();
@@ -491,6 +481,5 @@ fn nobody_is_asked_in_vain() {
     assert_eq!(rt.look(|kernel| kernel.asks().count()).unwrap(), 0);
     let rich = rt.session("a", rt.issue(grant(64)).unwrap()).unwrap();
     assert!(send(&rich, "ada").ask().is_some());
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use host_support::new_home;
 use rusqlite::Connection;
 use syscap::{
     artifact::{Artifact, BLOCK_BYTES_MIN, Block, Cut, Excerpt, Kept, Short, Which},
@@ -40,8 +41,7 @@ fn options() -> Options {
 }
 
 fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let rt = options().create(&home).unwrap();
     World { _dir: dir, home, rt }
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use syscap::{
     format::{
         control::{ControlBody as _, Revocation},
@@ -11,7 +11,6 @@ use syscap::{
     },
     policy::Policy,
     prelude::*,
-    verify::Verdict,
 };
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
@@ -34,8 +33,7 @@ fn call(record: &Record) -> Option<&CallFields> {
 
 #[test]
 fn each_of_the_seven_is_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let policy = Policy::from_json(POLICY.as_bytes()).unwrap();
     let rt = Options::new().policy(policy).create(&home).unwrap();
     let grant = Grant::to("team").tools(["fs.write"]).workspace().delegable(1);
@@ -49,8 +47,7 @@ fn each_of_the_seven_is_there() {
     rt.control_because("it leaked", |cause| Revocation::subtree(root).because(cause)).unwrap();
     assert_eq!(write().reason(), Some(Reason::Revoked));
     drop(agent);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
     let log = records(&home);
     let calls: Vec<(&Record, &CallFields)> =
         log.iter().filter_map(|record| Some((record, call(record)?))).collect();

@@ -1,6 +1,6 @@
 //! `calendar.find`: what is in a range, what recurs, and what hostile files can't do.
 
-use host_support::{records, verdict};
+use host_support::records;
 mod hostile;
 mod oracle;
 mod scope;

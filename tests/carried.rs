@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use host_support::{records, verdict};
+use host_support::{Still, end, new_home, records};
 use syscap::{
     Beside,
     approvals::{CarriedAnswer, CarriedAsk, Unsound, reason_given},
@@ -21,26 +21,12 @@ use syscap::{
         manifest::EffectClass,
         record::{Answer, ApprovalBody, Body, Head, Kind, Means, RefusalKind},
         sign::preimage,
-        time::UnixMillis,
     },
     host::HostTool,
-    kernel::{ports::Clock, time::Reading},
     keys::{KeyFile, KeyUse, Seal, SecretKey, adding},
     policy::Policy,
     prelude::*,
-    verify::Verdict,
 };
-
-/// A clock that stands still until it is moved.
-#[derive(Clone, Default)]
-struct Still(Arc<AtomicU64>);
-
-impl Clock for Still {
-    fn read(&self) -> Reading {
-        let ms = self.0.load(Ordering::SeqCst);
-        Reading { wall: UnixMillis::new(1_790_000_000_000 + ms), boottime_ms: ms }
-    }
-}
 
 struct World {
     _folder: tempfile::TempDir,
@@ -107,8 +93,7 @@ impl World {
     }
 
     fn end(self) {
-        self.rt.close().unwrap();
-        assert_eq!(verdict(&self.home), Verdict::Sound);
+        end(&self.rt, &self.home);
     }
 
     /// One more approver, whose key does not lie in the home.
@@ -268,7 +253,7 @@ fn what_is_brought_late_is_refused() {
     let agent = world.agent();
     let ask = send(&agent).ask().unwrap();
     let answer = signed(&world.carry(ask), Answer::Once, &world.key()).unwrap();
-    world.clock.0.fetch_add(ASK_LIFE_MS, Ordering::SeqCst);
+    world.clock.forward(ASK_LIFE_MS);
     let refused = world.bring(&answer).unwrap_err();
     assert_eq!(refused, Reason::ApprovalExpired);
     assert_eq!(world.sent(), 0);
@@ -340,8 +325,7 @@ fn two_sign_what_was_exported_once() {
 /// What was there when it was asked is signed with it: another file's digest, or none, is not.
 #[test]
 fn what_must_still_be_so_is_held_against_the_record() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let policy = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
         "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},
         "on_fail": "ask", "reason": "Somebody looks."}]}"#;
@@ -371,6 +355,5 @@ fn what_must_still_be_so_is_held_against_the_record() {
     std::fs::write(workspace.join("a.txt"), "other").unwrap();
     assert_eq!(write().reason(), Some(Reason::Changed));
     assert_eq!(std::fs::read_to_string(workspace.join("a.txt")).unwrap(), "other");
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }

@@ -2,7 +2,7 @@
 //! where one approval is enough.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use host_support::verdict;
+use host_support::{end, new_home};
 use syscap::{
     FileKeys, Home, Signer,
     approvals::{SetTerms, answer_in_client},
@@ -16,7 +16,6 @@ use syscap::{
     },
     policy::Policy,
     prelude::*,
-    verify::Verdict,
 };
 
 /// Asks about every write, and about long ones somebody of a level.
@@ -37,8 +36,7 @@ struct World {
 }
 
 fn world(client_means: &str) -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let approver = key(&home, Role::Approver);
     let params = format!(r#"{{"elevated": {{"keys": ["{approver}"]}}{client_means}}}"#);
@@ -93,8 +91,7 @@ impl World {
 
     fn end(self) {
         let home = self.home();
-        self.rt.close().unwrap();
-        assert_eq!(verdict(&home), Verdict::Sound);
+        end(&self.rt, &home);
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::records;
+use host_support::{new_home, records};
 use syscap::{
     format::{
         id::Seq,
@@ -97,8 +97,7 @@ fn kill_one(home: &Path, round: u64) -> Vec<(String, u64)> {
 #[test]
 fn kill_minus_nine_loses_nothing_answered() {
     let rounds: u64 = if std::env::var_os("SYSCAP_LONG").is_some() { 1_000 } else { 60 };
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
     let mut answered: BTreeMap<String, u64> = BTreeMap::new();
     for round in 0..rounds {

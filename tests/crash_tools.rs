@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::{by_cap_std, verdict};
+use host_support::{ample, by_cap_std, new_home, verdict};
 use serde_json::{Value, json};
 use syscap::{
     format::{cbor::Item, id::TokenId, scope::Scope},
@@ -26,13 +26,7 @@ const TOOLS: [&str; 6] =
 const FILES: u64 = 24;
 
 fn big() -> Budget {
-    let big = 1 << 40;
-    Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::DiskFiles, big)
-        .with(Dimension::DiskWriteBytes, big)
-        .with(Dimension::WallUs, big)
-        .with(Dimension::CpuUs, big)
+    ample()
 }
 
 /// The two tokens of the home: all tools without end, and a few files.
@@ -170,8 +164,7 @@ fn look(home: &Path, session: &Session, kept: &[String]) {
 #[test]
 fn kill_minus_nine_leaves_nothing_half_done() {
     let rounds: u64 = if std::env::var_os("SYSCAP_LONG").is_some() { 400 } else { 30 };
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let grant = Grant::to("a").tools(TOOLS).workspace().budget(big());
     let grant = grant.scope("collection", Scope::names(["docs"]).unwrap());

@@ -3,7 +3,7 @@
 
 use std::{fs, sync::atomic::AtomicU64, sync::atomic::Ordering};
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use kernel_support::sim::{
     self, Sim,
     keys::{holder, public_of},
@@ -23,7 +23,6 @@ use syscap::{
     },
     kernel::kernel::{Ack, Event},
     prelude::*,
-    verify::Verdict,
 };
 
 struct World {
@@ -33,8 +32,7 @@ struct World {
 }
 
 fn world() -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     World { _folder: folder, home, rt }
 }
@@ -104,8 +102,7 @@ fn a_part_is_handed_on_and_charged_to_all_above() {
     let beside = world.rt.session("team", root).unwrap();
     assert_eq!(beside.call("fs.list", args! {}).unwrap().reason(), None);
     assert_eq!([root, part, last].map(|token| world.calls(token)), [5, 4, 4]);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
     // The log alone says the same.
     let rt = Runtime::open(&world.home).unwrap();
     let again = rt.session("team/writer/b", last).unwrap();
@@ -150,8 +147,7 @@ fn nothing_wider_is_handed_on() {
     let agent = world.rt.session("team/a", world.rt.attenuate(reads, below).unwrap()).unwrap();
     let wrote = agent.call("fs.write", args! { "path": "a", "text": "x" }).unwrap();
     assert_eq!(wrote.reason(), Some(Reason::ReadOnlyToken));
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 #[test]
@@ -178,8 +174,7 @@ fn sixteen_levels_and_no_more() {
     assert_eq!(refused.reason(), Some(Reason::Revoked));
     let above = world.rt.session("t/x/x/x/x/x/x", tokens[6]).unwrap();
     assert_eq!(above.call("echo", args! { "value": 1_u64 }).unwrap().reason(), None);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// 64 threads on a tree of tokens: as many calls are let through as the root has.
@@ -340,6 +335,5 @@ fn frozen_parent_stops_child_agent() {
     }
     assert_eq!((says(&parent), says(&other)), (None, None));
     drop((parent, other, children));
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use host_support::verdict;
+use host_support::{end, new_home, verdict};
 use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*, verify::Verdict};
 
 const FOLDER: &str = "SYSCAP_DURABLE_FOLDER";
@@ -175,8 +175,7 @@ fn what_is_not_synced_is_found() {
 /// A backup program keeps a transaction open: each command once waited 100 s for it, `freeze` too.
 #[test]
 fn reader_that_stays_does_not_hold_up_a_boot() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let reader = rusqlite::Connection::open(home.join("home.db")).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM records;").unwrap();
@@ -210,6 +209,5 @@ fn copy_without_the_write_ahead_log_is_incomplete() {
     assert!(copied.unwrap().success());
     assert_eq!(verdict(&copy), Verdict::Incomplete);
     drop(agent);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }

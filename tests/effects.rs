@@ -1,6 +1,6 @@
 //! What a very call does to the world: less than its tool can, and never more.
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use syscap::{
     format::{
         cbor::{Canonical, Item},
@@ -11,7 +11,6 @@ use syscap::{
     },
     kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
     prelude::*,
-    verify::Verdict,
 };
 
 /// A tool that says of each call what it does.
@@ -52,8 +51,7 @@ impl Plan for Said {
 
 #[test]
 fn a_call_is_judged_by_what_it_does_and_that_is_never_more_than_its_tool_does() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let manifest = Manifest::new(ToolId::new("says").unwrap(), EffectClass::ExternalWrite);
     let manifest = manifest.param(Param::optional("effect", ParamType::Text, ""));
     let rt = Options::new().tool(Says(manifest)).unwrap().create(&home).unwrap();
@@ -85,6 +83,5 @@ fn a_call_is_judged_by_what_it_does_and_that_is_never_more_than_its_tool_does() 
             (write, write)
         ]
     );
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use host_support::by_cap_std;
+use host_support::{ample, by_cap_std};
 use proptest::prelude::*;
 use syscap::{
     format::{cbor::Item, record::Durability, scope::Scope},
@@ -22,13 +22,7 @@ fn world() -> World {
 }
 
 fn grant() -> Grant {
-    let big = 1 << 40;
-    let budget = Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::DiskFiles, big)
-        .with(Dimension::DiskWriteBytes, big)
-        .with(Dimension::WallUs, big)
-        .with(Dimension::CpuUs, big);
+    let budget = ample();
     let grant = Grant::to("team/a").tools(["email.draft", "fs.read", "fs.list"]).workspace();
     let grant = grant.scope("recipient", Scope::names(["ann@example.com"]).unwrap());
     grant.scope("recipient_host", Scope::hosts(["*.test"]).unwrap()).budget(budget)

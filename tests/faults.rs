@@ -1,7 +1,7 @@
 //! Hosts whose parts panic, and runs that outlive their home: nobody waits for ever, nothing runs
 //! unrecorded, and nothing is recovered while it runs.
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records, verdict};
 use std::{
     path::Path,
     sync::{
@@ -305,8 +305,7 @@ fn a_poisoned_lock_halts() {
 /// A plan that panics is a call refused on record, and nothing else.
 #[test]
 fn a_plan_that_panics_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let effects = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&effects);
     let fine = act("fine", None, move || {
@@ -359,8 +358,7 @@ impl PolicyEngine for Moody {
 #[test]
 fn a_policy_that_panics_denies() {
     for swapped in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
+        let (_dir, home) = new_home();
         let effects = Arc::new(AtomicU64::new(0));
         let count = || {
             let effects = Arc::clone(&effects);
@@ -389,8 +387,7 @@ fn a_policy_that_panics_denies() {
         assert_eq!(result.reason(), Some(Reason::Denied));
         assert_eq!(agent.call("fine", args! {}).unwrap().reason(), None);
         assert_eq!(effects.load(Ordering::SeqCst), 1);
-        rt.close().unwrap();
-        assert_eq!(verdict(&home), Verdict::Sound);
+        end(&rt, &home);
     }
 }
 
@@ -433,8 +430,7 @@ fn count(records: &[Record], is: fn(&Body) -> bool) -> usize {
 /// A home that was closed over a run that was given up is nobody else's before that is back.
 #[test]
 fn a_closed_home_waits_for_what_was_given_up() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let (tool, run) = slow(Some(20));
     let rt = Options::new().tool(tool).unwrap().create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["slow", "echo"])).unwrap();
@@ -464,8 +460,7 @@ fn a_closed_home_waits_for_what_was_given_up() {
 #[test]
 fn a_closed_home_waits_for_what_runs() {
     for limit in [None, Some(3_600_000)] {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
+        let (_dir, home) = new_home();
         let (tool, run) = slow(limit);
         let rt = Options::new().tool(tool).unwrap().create(&home).unwrap();
         let token = rt.issue(Grant::to("a").tools(["slow"])).unwrap();
@@ -492,8 +487,7 @@ fn a_closed_home_waits_for_what_runs() {
 /// A kernel that has halted records nothing more, but keeps the home as long as something runs.
 #[test]
 fn a_halted_home_waits_for_what_runs() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let (tool, run) = slow(None);
     let bad = Act { demands: || panic!("demands"), ..act("bad", None, || {}) };
     let rt = Options::new().tool(tool).unwrap().tool(bad).unwrap().create(&home).unwrap();
@@ -569,8 +563,7 @@ fn json_is_answered_by_what_is_wrong_with_it() {
 /// Who looks at a home is lent its kernel, and can't drive it.
 #[test]
 fn an_inspection_lends() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
     let inspection: Inspection = Options::new().inspect(&home).unwrap();

@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use host_support::by_cap_std;
+use host_support::{by_cap_std, new_home};
 use syscap::{
     Args,
     audit::memory::MemoryStore,
@@ -29,8 +29,7 @@ struct World {
 }
 
 fn world(policy: Option<&str>, grant: impl Fn(Grant) -> Grant) -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let options = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
     let options = match policy {
         Some(json) => options.policy(Policy::from_json(json.as_bytes()).unwrap()),

@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use host_support::by_cap_std;
+use host_support::{ample, by_cap_std};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 use syscap::{
@@ -48,13 +48,7 @@ impl World {
         }
         let options = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
         let rt = options.create(dir.path().join("home")).unwrap();
-        let big = 1 << 40;
-        let budget = Budget::standard()
-            .with(Dimension::Calls, big)
-            .with(Dimension::DiskFiles, big)
-            .with(Dimension::DiskWriteBytes, big)
-            .with(Dimension::WallUs, big)
-            .with(Dimension::CpuUs, big);
+        let budget = ample();
         let grant = Grant::to("a").tools(TOOLS).path("workspace", Rights::ALL).budget(budget);
         let grant = grant.scope("collection", Scope::names(["docs"]).unwrap());
         let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use host_support::by_cap_std;
+use host_support::{ample, by_cap_std};
 use syscap::{
     audit::memory::MemoryStore,
     format::{cbor::Item, record::Durability, scope::Rights},
@@ -31,13 +31,7 @@ fn world(grant: impl Fn(Grant) -> Grant) -> World {
     fs::write(outside.join("secret.txt"), SECRET).unwrap();
     let options = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
     let rt = options.create(&home).unwrap();
-    let big = 1 << 40;
-    let budget = Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::DiskFiles, big)
-        .with(Dimension::DiskWriteBytes, big)
-        .with(Dimension::WallUs, big)
-        .with(Dimension::CpuUs, big);
+    let budget = ample();
     let tools = [
         "fs.read",
         "fs.list",

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::{end, new_home};
 use syscap::{
     Beside, Configured, Home, Options, SystemEntropy,
     approvals::SetTerms,
@@ -84,16 +85,14 @@ fn homes_of_earlier_versions_open_and_verify() {
         if !entry.file_type().unwrap().is_dir() {
             continue;
         }
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
+        let (_dir, home) = new_home();
         copy(&entry.path(), &home);
         assert_eq!(verdict(&home), Verdict::Sound, "{:?}", entry.file_name());
         let rt = Runtime::open(&home).unwrap();
         let token = rt.issue(Grant::to("ada").tools(["fs.read", "fs.write"]).workspace()).unwrap();
         let session = rt.session("ada", token).unwrap();
         session.call("fs.write", args! { "path": "new.txt", "text": "x" }).unwrap().text().unwrap();
-        rt.close().unwrap();
-        assert_eq!(verdict(&home), Verdict::Sound);
+        end(&rt, &home);
         seen += 1;
     }
     assert!(seen >= 1, "a home for each set of formats");

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use host_support::by_cap_std;
+use host_support::{ample, by_cap_std};
 use kernel_support::mounts::{mount, with_mounts};
 use serde_json::{Value, json};
 use syscap::{
@@ -43,13 +43,7 @@ fn world() -> World {
     mount(&["-t", "tmpfs", "-o", "size=512k,nr_inodes=64", "none"], &base);
     let options = Options::new().store(MemoryStore::new()).durability(Durability::Memory);
     let rt = options.base(&base).create(dir.path().join("home")).unwrap();
-    let big = 1 << 40;
-    let budget = Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::DiskFiles, big)
-        .with(Dimension::DiskWriteBytes, big)
-        .with(Dimension::WallUs, big)
-        .with(Dimension::CpuUs, big);
+    let budget = ample();
     let grant = Grant::to("a").tools(TOOLS).workspace().budget(budget);
     let grant = grant.scope("recipient", Scope::names(["ann@example.com"]).unwrap());
     let grant = grant.scope("collection", Scope::names(["docs"]).unwrap());

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use host_support::{records, verdict};
+use host_support::{end, records};
 use kernel_support::{
     fault::{FaultPoint, FaultStore},
     sim::{self, Policed, Sim},
@@ -21,7 +21,6 @@ use syscap::{
     },
     host::HostTool,
     prelude::*,
-    verify::Verdict,
 };
 
 fn options(sent: &Arc<AtomicU64>) -> Options {
@@ -63,13 +62,11 @@ fn a_headless_home_asks_nobody() {
     }
     // What the policy asks nobody about runs as ever.
     assert_eq!((asks(&home), sent.load(Ordering::SeqCst)), (0, 0));
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
     // It is of the holder, not of the home.
     let rt = options(&sent).open(&home).unwrap();
     assert!(send(&agent(&rt), "ada").ask().is_some());
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 #[test]
@@ -88,8 +85,7 @@ fn what_was_approved_goes_on_without_a_head() {
     assert_eq!(send(&caller, "ada").reason(), None);
     assert_eq!(send(&caller, "ada").ask(), None);
     assert_eq!((asks(&home), sent.load(Ordering::SeqCst)), (1, 1));
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// Who attaches follows the process that holds the home, in both ways.

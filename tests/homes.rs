@@ -13,6 +13,7 @@ use std::{
 };
 
 use crate::stores::file_store::FileStore;
+use host_support::new_home;
 use syscap::{
     FileKeys, SystemEntropy,
     audit::{
@@ -138,8 +139,7 @@ fn two_processes_spend_a_budget_once() {
 /// The same within one process; a run that is still out keeps the home.
 #[test]
 fn two_runtimes_do_not_share_a_home() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let (begun, begins) = mpsc::channel();
     let (release, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
@@ -172,8 +172,7 @@ fn two_runtimes_do_not_share_a_home() {
 /// A database that is opened by itself has one writer, and a runtime can be put on it.
 #[test]
 fn a_database_has_one_writer_without_a_runtime() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let open = || SqliteStore::open(&home, Durability::Full);
     let rt = Options::new().store(SqliteStore::create(&home, Durability::Full).unwrap());
     let rt = rt.create(&home).unwrap();
@@ -348,8 +347,7 @@ fn a_base_that_contains_the_home_is_refused() {
 #[test]
 fn a_home_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     fs::create_dir(&home).unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
     Runtime::create(&home).unwrap().close().unwrap();

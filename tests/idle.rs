@@ -1,26 +1,7 @@
 //! A home in which nothing happens for hours is as it is then, not as it was.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-
-use syscap::{
-    format::time::UnixMillis,
-    kernel::{ports::Clock, time::Reading},
-    prelude::*,
-};
-
-/// A clock that stands still until it is moved.
-#[derive(Clone, Default)]
-struct Still(Arc<AtomicU64>);
-
-impl Clock for Still {
-    fn read(&self) -> Reading {
-        let ms = self.0.load(Ordering::SeqCst);
-        Reading { wall: UnixMillis::new(1_790_000_000_000 + ms), boottime_ms: ms }
-    }
-}
+use host_support::Still;
+use syscap::prelude::*;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -35,9 +16,9 @@ fn after_a_night_tokens_are_issued_and_seen_as_they_are() {
     };
     assert!(lives(evening));
     // Longer than a token lives that nobody says more of.
-    clock.0.store(13 * HOUR_MS, Ordering::SeqCst);
+    clock.forward(13 * HOUR_MS);
     assert!(!lives(evening), "it has expired, though nothing has happened since");
-    clock.0.store(26 * HOUR_MS, Ordering::SeqCst);
+    clock.forward(13 * HOUR_MS);
     let morning = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
     let expires = rt.view().unwrap().token(morning).unwrap().expires;
     assert_eq!(expires.get(), 1_790_000_000_000 + 27 * HOUR_MS);

@@ -1,5 +1,6 @@
 //! What users say to agents: on record, salted, and worth no more than that it was said.
 
+use host_support::new_home;
 use kernel_support::sim::{Sim, ok, records, seated};
 use syscap::{
     format::{
@@ -109,8 +110,7 @@ fn what_nobody_said_is_refused() {
 /// which cuts a letter in two; and what is too long, or nothing, is none.
 #[test]
 fn a_session_hears_long_texts_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"])).unwrap()).unwrap();
     let long = "\u{1f41d} and ".repeat(1_000);

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use host_support::{by_cap_std, records, verdict};
+use host_support::{by_cap_std, end, new_home, records};
 use syscap::{
     Args,
     format::{
@@ -12,7 +12,6 @@ use syscap::{
     },
     host::HostTool,
     prelude::*,
-    verify::Verdict,
 };
 
 const SECRET: Label = Label::new(Integrity::Untrusted, Confidentiality::Private);
@@ -24,8 +23,7 @@ struct World {
 }
 
 fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let tool = HostTool::new("mail.read", EffectClass::Read).unwrap().labelled(SECRET);
     let tool = tool.run(|_| Ok("a stranger's word"));
     let rt = Options::new().tool(tool).unwrap().create(&home).unwrap();
@@ -88,8 +86,7 @@ fn what_was_written_is_read_with_its_label() {
     let written = args! { "path": "b", "text": "mine" };
     assert_eq!(world.brings("fs.write", written), Label::PUBLIC);
     assert_eq!(world.brings("fs.read", of("b")), Label::PUBLIC);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// What stands there and is no label was put there by somebody else.

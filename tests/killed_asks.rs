@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use syscap::{
     approvals::SetTerms,
     format::{
@@ -20,7 +20,6 @@ use syscap::{
     },
     host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
     prelude::*,
-    verify::Verdict,
 };
 
 const HOME: &str = "SYSCAP_ASKS_HOME";
@@ -142,8 +141,7 @@ fn sent(home: &Path) -> usize {
 }
 
 fn home() -> (tempfile::TempDir, std::path::PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let rt = options().create(&home).unwrap();
     let people = Scope::names(["ada"]).unwrap();
     rt.issue(Grant::to("a").tools(["mail.send"]).scope("to", people)).unwrap();
@@ -170,8 +168,7 @@ fn what_waits_and_what_was_approved_outlive_the_process() {
     assert_eq!(done.reason(), None);
     assert!(send(&agent).ask().is_some_and(|anew| anew > Seq::new(ask)));
     drop(agent);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// It was approved once, and may have been done: nobody does it again for that.
@@ -191,8 +188,7 @@ fn what_was_approved_and_broke_off_is_not_done_twice() {
     assert!(send(&agent).ask().is_some());
     assert_eq!((waiting(&rt).len(), sent(&home)), (1, 1));
     drop(agent);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 #[test]
@@ -208,6 +204,5 @@ fn what_is_left_of_a_set_outlives_the_process() {
     assert_eq!(send(&agent).reason(), None);
     assert!(send(&agent).ask().is_some());
     drop(agent);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::{records, verdict};
+use host_support::{ample, new_home, records, verdict};
 use syscap::{
     format::{
         envelope::TxOutcome,
@@ -23,11 +23,7 @@ use syscap::{
 const HOME: &str = "SYSCAP_DRAFTS_HOME";
 
 fn grant() -> Grant {
-    let big = 1 << 40;
-    let budget = Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::DiskFiles, big)
-        .with(Dimension::DiskWriteBytes, big);
+    let budget = ample();
     let grant = Grant::to("a").tools(["email.draft"]).budget(budget);
     grant.scope("recipient", Scope::names(["ann@example.com"]).unwrap())
 }
@@ -91,8 +87,7 @@ fn kill_one(home: &Path, round: u64) -> Vec<String> {
 
 #[test]
 fn a_draft_that_was_killed_is_whole_or_not_there() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
     let mut kept = Vec::new();
     for round in 0..40 {

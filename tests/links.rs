@@ -1,7 +1,7 @@
 //! Symbolic links through the kernel: where a grant lets them be followed, scope, policy and record
 //! are about what they lead to; a refusal tells nothing of that, and a race wins nothing.
 
-use host_support::by_cap_std;
+use host_support::{ample, by_cap_std};
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -76,13 +76,7 @@ fn world(rules: &[(RootedPath, Rights)]) -> World {
         fs::create_dir_all(files.join(folder)).unwrap();
         fs::write(files.join(folder).join(name), content).unwrap();
     }
-    let big = 1 << 40;
-    let budget = Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::DiskFiles, big)
-        .with(Dimension::DiskWriteBytes, big)
-        .with(Dimension::WallUs, big)
-        .with(Dimension::CpuUs, big);
+    let budget = ample();
     let rules = rules.iter().map(|(path, rights)| Rule { path: path.clone(), rights: *rights });
     let scope = Scope::Paths(Paths::new(rules).unwrap());
     let grant = Grant::to("a").tools(["fs.read", "fs.list", "fs.write"]).budget(budget);

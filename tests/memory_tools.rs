@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, sync::Barrier, thread};
 
-use host_support::{by_cap_std, records, verdict};
+use host_support::{ample, by_cap_std, end, new_home, records, verdict};
 use syscap::{
     Args,
     format::{
@@ -28,8 +28,7 @@ struct World {
 }
 
 fn world(options: Options) -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
     let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("do as I say"));
     let rt = options.durability(Durability::Memory).tool(stranger).unwrap().create(&home).unwrap();
@@ -38,13 +37,7 @@ fn world(options: Options) -> World {
 
 impl World {
     fn session(&self, agent: &str) -> Session {
-        let big = 1 << 40;
-        let budget = Budget::standard()
-            .with(Dimension::Calls, big)
-            .with(Dimension::DiskFiles, big)
-            .with(Dimension::DiskWriteBytes, big)
-            .with(Dimension::WallUs, big)
-            .with(Dimension::CpuUs, big);
+        let budget = ample();
         let token = self.rt.issue(Grant::to(agent).tools(TOOLS).budget(budget)).unwrap();
         self.rt.session(agent, token).unwrap()
     }
@@ -93,8 +86,7 @@ fn what_is_kept_is_there_again_for_its_agent_alone() {
     let again = world.session("team/ada");
     assert_eq!(read(&again, "note").as_deref(), Some("x"));
     drop(again);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// No key is a path, another key, a hidden file, or a name that means something.
@@ -281,8 +273,7 @@ fn what_is_kept_keeps_its_label() {
         .collect();
     let (public, untrusted) = (Label::PUBLIC, Label::UNTRUSTED);
     assert_eq!(writes, [untrusted, public, untrusted, untrusted]);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// All of it once more where files are opened by `cap-std`.

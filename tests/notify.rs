@@ -9,6 +9,7 @@ use std::{
     time::Instant,
 };
 
+use host_support::new_home;
 use serde_json::{Value, json};
 use syscap::{
     Counts,
@@ -32,8 +33,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().join("home");
+        let (folder, home) = new_home();
         let send = HostTool::new("mail.send", EffectClass::ExternalWrite).unwrap();
         let private = Label::new(Integrity::Trusted, Confidentiality::Private);
         let read = HostTool::new("mail.read", EffectClass::Read).unwrap().labelled(private);

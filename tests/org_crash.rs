@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use host_support::{records, verdict};
+use host_support::{new_home, records, verdict};
 use syscap::{
     format::{
         cbor::{Canonical, Profile},
@@ -103,8 +103,7 @@ fn kill_one(home: &Path, round: u64) -> Vec<(String, bool)> {
 #[test]
 fn kill_minus_nine_leaves_no_half_message() {
     let rounds = if std::env::var_os("SYSCAP_LONG").is_some() { 300 } else { 40 };
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
     let mut said: BTreeMap<String, bool> = BTreeMap::new();
     for round in 0..rounds {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::stranger::{World, world};
-use host_support::{last_label, verdict};
+use host_support::{end, last_label};
 use syscap::{
     format::{
         cbor::{Canonical, Item, Profile},
@@ -20,7 +20,6 @@ use syscap::{
         scope::Scope,
     },
     prelude::*,
-    verify::Verdict,
 };
 
 const INBOX: [&str; 4] =
@@ -288,8 +287,7 @@ fn a_message_keeps_the_label_of_what_its_sender_had_read() {
     assert_eq!(read(&bob, &tainted).reason(), None);
     assert_eq!(given(), Label::UNTRUSTED);
     drop((ann, bob));
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// One sender has a share of an inbox, and those that it makes have no other.
@@ -384,8 +382,7 @@ fn parallel_senders_overspend_nothing() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(sent, 100);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// What one recipient can't be given nobody is given.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::stranger::{World, options, world};
-use host_support::{last_label, verdict};
+use host_support::{end, last_label, new_home};
 use syscap::{
     format::{
         cbor::Item,
@@ -21,7 +21,6 @@ use syscap::{
     },
     keys::{FileKeys, Signer, SignerError},
     prelude::*,
-    verify::Verdict,
 };
 
 const TOOLS: [&str; 7] = [
@@ -119,8 +118,7 @@ fn a_made_agent_can_a_part_of_what_its_maker_can() {
         assert_eq!(reader.call(tool, args).unwrap().reason(), Some(reason), "{tool}");
     }
     drop((maker, reader));
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// Absence means nothing: what is not said is not handed on.
@@ -383,8 +381,7 @@ impl Signer for Between {
 /// Its intent is on record, it runs, and then its token is revoked.
 #[test]
 fn a_maker_that_is_revoked_in_the_middle_makes_nobody() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     options().create(&home).unwrap().close().unwrap();
     let act = Arc::<OnceLock<Box<dyn Fn() + Send + Sync>>>::default();
     let keys = FileKeys::open(&syscap::Home::at(&home).keys()).unwrap();
@@ -442,8 +439,7 @@ fn who_is_made_begins_with_its_makers_label() {
     let world = World { _dir, home, rt };
     assert_eq!(last_label(&world.home), Label::UNTRUSTED);
     drop(session);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// What an agent kept is not another's to read, because that one takes its name.

@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
+use host_support::new_home;
 use syscap::{
     approvals::SetTerms,
     format::{id::Seq, record::Answer},
@@ -25,8 +26,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().join("home");
+        let (folder, home) = new_home();
         let policy = Policy::from_json(POLICY.as_bytes()).unwrap();
         let rt = Options::new().policy(policy).create(&home).unwrap();
         Self { _folder: folder, home, rt }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use syscap::{
     approvals::{SetTerms, WaitingCall},
     format::{
@@ -26,7 +26,6 @@ use syscap::{
     },
     policy::Policy,
     prelude::*,
-    verify::Verdict,
 };
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
@@ -48,8 +47,7 @@ fn world() -> World {
 }
 
 fn world_with(options: Options, tools: &[&str]) -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let rt = options.policy(Policy::from_json(POLICY.as_bytes()).unwrap()).create(&home).unwrap();
     let grant = Grant::to("a").tools(tools.iter().copied()).write("workspace");
     let agent = rt.session("a", rt.issue(grant).unwrap()).unwrap();
@@ -76,8 +74,7 @@ impl World {
 
     fn end(self) {
         drop(self.agent);
-        self.rt.close().unwrap();
-        assert_eq!(verdict(&self.home), Verdict::Sound);
+        end(&self.rt, &self.home);
     }
 }
 

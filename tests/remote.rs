@@ -2,6 +2,7 @@
 //! a call.
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use host_support::new_home;
 use syscap::{
     ProvedSession,
     format::{
@@ -198,8 +199,7 @@ fn challenges_are_bounded() {
 #[test]
 fn what_is_attached_opens_none() {
     let world = world();
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();

@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
+use host_support::new_home;
 use syscap::{
     Args,
     format::{
@@ -26,8 +27,7 @@ struct World {
 }
 
 fn world(policy: Option<&str>) -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let stranger = HostTool::new("stranger", EffectClass::Read).unwrap();
     let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok(LONG.repeat(2_000)));
     let options = Options::new().durability(Durability::Memory).tool(stranger).unwrap();

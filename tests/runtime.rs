@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records, verdict};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
     audit::{
@@ -34,8 +34,7 @@ use syscap::{
 /// 16 threads race for one budget on a real database: exactly as many writes as it has calls.
 #[test]
 fn threads_race_for_one_budget() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let budget = Budget::standard().with(Dimension::Calls, 40).with(Dimension::Concurrent, 64);
     let grant = Grant::to("a").tools(["fs.write"]).workspace().budget(budget);
@@ -207,8 +206,7 @@ fn a_job_that_hangs_holds_up_nobody_else() {
 /// A revocation takes effect while calls are in flight, and is durable when it is acknowledged.
 #[test]
 fn revocation_overtakes() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["fs.write"]).workspace()).unwrap();
     let agent = rt.session("a", token).unwrap();
@@ -237,8 +235,7 @@ fn revocation_overtakes() {
         assert!(result.receipt().outcome_seq > seq);
     });
     assert!(!home.join("files/agents/a/workspace/after").exists());
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// After the store has failed every call is an error, and the log holds what was acknowledged.
@@ -268,8 +265,7 @@ fn a_failed_store_halts() {
 
 #[test]
 fn homes_that_cannot_be_opened_say_why() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let error = |result: Result<Runtime, Error>| match result {
         Err(Error::Home(error)) => error,
         other => panic!("{:?}", other.err()),
@@ -356,8 +352,7 @@ impl Store for Gathering {
 
 /// How many fsyncs so many queued callers cost, each making one mutating call.
 fn fsyncs_of(callers: u64) -> u64 {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     fs::create_dir(&home).unwrap();
     let (commits, queue) = (Arc::new(AtomicU64::new(0)), Arc::new(OnceLock::new()));
     let store = Gathering {
@@ -400,8 +395,7 @@ fn group_commit_shares_fsyncs() {
 /// A read's intent and outcome are one fsync.
 #[test]
 fn a_read_costs_one_fsync() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     fs::create_dir(&home).unwrap();
     let commits = Arc::new(AtomicU64::new(0));
     let store = Gathering {
@@ -425,8 +419,7 @@ fn a_read_costs_one_fsync() {
 /// Each is decided, recorded and answered as if it were alone, in its place.
 #[test]
 fn calls_made_together_share_two_fsyncs() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     fs::create_dir(&home).unwrap();
     let commits = Arc::new(AtomicU64::new(0));
     let store = Gathering {
@@ -467,8 +460,7 @@ fn calls_made_together_share_two_fsyncs() {
     let answers = rt.session("b", token).unwrap().call_all((0..3).map(write)).unwrap();
     let reasons: Vec<_> = answers.iter().map(ToolResult::reason).collect();
     assert_eq!(reasons, [None, None, Some(Reason::ConcurrencyLimit)]);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// Where an agent's folder can't be made there is no session, and none stays open.
@@ -495,8 +487,7 @@ fn a_session_that_cannot_be_prepared_is_closed() {
 /// A log whose head somebody took away is not sound, and is not exported.
 #[test]
 fn a_log_without_its_head_is_not_sound() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
     let database = rusqlite::Connection::open(home.join("home.db")).unwrap();
     // As somebody would who can write the file: the trigger goes, and comes back.
@@ -515,8 +506,7 @@ fn a_log_without_its_head_is_not_sound() {
 /// Whoever opens and closes a home while it is verified does not make it look tampered with.
 #[test]
 fn a_home_that_is_taken_meanwhile_is_no_less_sound() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Options::new().durability(Durability::Memory).create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["echo"]).workspace()).unwrap();
     let agent = rt.session("a", token).unwrap();

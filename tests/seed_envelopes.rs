@@ -5,7 +5,7 @@ use crate::web::server;
 
 use std::{fs, path::PathBuf};
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use serde_json::{Value, json};
 use server::{Server, answer};
 use syscap::{
@@ -21,7 +21,6 @@ use syscap::{
     policy::Policy,
     prelude::*,
     syscalls::net::Network,
-    verify::Verdict,
 };
 
 /// A tool of the requirement, with the arguments that it names (`cap` is the envelope's
@@ -148,8 +147,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
+        let (dir, home) = new_home();
         let rt = Runtime::create(&home).unwrap();
         let server = Server::saying(answer("202 Accepted", "text/plain", "queued"));
         Self { _dir: dir, home, rt, server }
@@ -224,8 +222,7 @@ fn each_tools_envelope_goes_in_and_its_result_comes_out() {
         (row.after)(&world, &expect_result(&answer, &sent));
         let receipt = answer.receipt().clone();
         drop(session);
-        world.rt.close().unwrap();
-        assert_eq!(verdict(&world.home), Verdict::Sound);
+        end(&world.rt, &world.home);
         let log = records(&world.home);
         let Body::Intent(intent) = &at(&log, receipt.intent.unwrap().0).body else { panic!() };
         expect_record(&intent.call, &sent, None);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use syscap::{
     Inspection,
     approvals::{SetTerms, WaitingCall},
@@ -24,7 +24,6 @@ use syscap::{
     kernel::store::vault_entry,
     policy::Policy,
     prelude::*,
-    verify::Verdict,
 };
 
 /// Asks a person about writes, mails, what ends for good and what is long.
@@ -106,8 +105,7 @@ struct World {
 }
 
 fn world() -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let rt = options().create(&home).unwrap();
     World { _folder: folder, home, rt }
 }
@@ -147,8 +145,7 @@ impl World {
     }
 
     fn end(self) {
-        self.rt.close().unwrap();
-        assert_eq!(verdict(&self.home), Verdict::Sound);
+        end(&self.rt, &self.home);
     }
 
     fn later(&self) -> UnixMillis {
@@ -441,8 +438,7 @@ fn a_no_ends_a_set() {
 /// Who may answer by policy, and how many, where it can't be undone.
 #[test]
 fn an_elevated_call_waits_for_those_whom_the_policy_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let elevated = |params: &str| {
         let ends = r#""on_fail": "ask", "reason": "It can't be undone.""#;
         let level = r#", "obligations": [{"type": "approval", "level": "elevated"}]"#;
@@ -519,8 +515,7 @@ fn an_elevated_call_waits_for_those_whom_the_policy_names() {
 /// What could not go on even if it were approved is refused for that; and nobody says otherwise.
 #[test]
 fn what_a_cut_leaves_no_room_for_is_not_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let cut = r#"{"type": "budget_cut", "dimension": "disk_write_bytes", "max": 3}"#;
     let text = r#""on_fail": "ask", "reason": "Somebody looks at it."}"#;
     let with = format!("{}, \"obligations\": [{cut}]}}", &text[..text.len() - 1]);

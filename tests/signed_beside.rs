@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use host_support::new_home;
 use syscap::{
     Inspection, SystemClock,
     format::{
@@ -36,8 +37,7 @@ fn life_ms(body: &TokenBody) -> u64 {
 /// longer each time, and one for 90 days was refused.
 #[test]
 fn token_signed_beside_holder_lives_as_long_as_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     // The last record is older than a token begins early.
     Options::new().clock(HourAgo).create(&home).unwrap().close().unwrap();
     let log = Options::new().inspect(&home).unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use host_support::new_home;
 use syscap::{
     Runtime, Written,
     audit::sqlite::SqliteReader,
@@ -60,8 +61,7 @@ fn on_record(home: &Path) -> Vec<Provenance> {
 
 #[test]
 fn a_callers_word_for_its_source_is_a_claim() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let rt = Options::new().policy(UsersOnly).create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
     let agent = rt.session("a", token).unwrap();
@@ -113,8 +113,7 @@ fn a_callers_word_for_its_source_is_a_claim() {
 /// Nor does an attached process speak for anybody but an agent.
 #[test]
 fn an_attached_process_calls_as_an_agent() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let rt = Options::new().policy(UsersOnly).create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
     let holder = Runtime::serve(rt).unwrap();

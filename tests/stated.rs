@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records};
 use syscap::{
     Configured,
     approvals::{SetTerms, Waited},
@@ -27,7 +27,6 @@ use syscap::{
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
     syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated, StatedError, carried},
-    verify::Verdict,
 };
 
 /// Answers every call, and counts.
@@ -62,8 +61,7 @@ struct World {
 
 impl World {
     fn new(manifest: Manifest) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
+        let (dir, home) = new_home();
         let rt = Runtime::create(&home).unwrap();
         let runs = Arc::new(AtomicU64::new(0));
         rt.provide(vec![manifest], Arc::new(Counts(Arc::clone(&runs)))).unwrap();
@@ -97,8 +95,7 @@ impl World {
 
     fn sound(self) {
         let Self { _dir, home, rt, .. } = self;
-        rt.close().unwrap();
-        assert_eq!(verdict(&home), Verdict::Sound);
+        end(&rt, &home);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use host_support::new_home;
 use syscap::{
     format::{label::Label, manifest::EffectClass, record::Durability},
     host::HostTool,
@@ -27,8 +28,7 @@ pub(crate) fn options() -> Options {
 }
 
 pub(crate) fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let rt = options().create(&home).unwrap();
     World { _dir: dir, home, rt }
 }

@@ -17,6 +17,7 @@ use std::{
     thread,
 };
 
+use host_support::new_home;
 use syscap::{
     audit::sqlite::SqliteReader,
     format::{
@@ -47,8 +48,7 @@ fn policy(name: &str, effect: &str, obligation: &str) -> Policy {
 
 #[test]
 fn every_call_is_decided_by_one_policy_and_its_record_names_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let first = policy("first", "allow", "");
     let second = policy("second", "deny", "");
     let third =

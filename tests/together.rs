@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use host_support::{records, verdict};
+use host_support::{ample, end, new_home, records, verdict};
 use syscap::{
     CallWith,
     format::{
@@ -35,8 +35,7 @@ struct World {
 }
 
 fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let (runs, first) =
         (Arc::<AtomicU64>::default(), Arc::<OnceLock<Box<dyn Fn() + Send + Sync>>>::default());
     let (counted, act) = (Arc::clone(&runs), Arc::clone(&first));
@@ -133,8 +132,7 @@ fn what_nobody_waits_for_does_not_begin() {
     let answer = agent.call_with("t.act", args! {}, &with).unwrap();
     assert_eq!(answer.reason(), Some(Reason::NotRun));
     assert_eq!(world.runs.load(Ordering::SeqCst), 0);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// One that takes too long is given up, and tells the others nothing; nor what the caller gave.
@@ -170,16 +168,12 @@ fn one_that_is_given_up_tells_the_others_nothing() {
 /// and was carried out once.
 #[test]
 fn more_than_a_connection_may_ask_for_are_all_answered() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();
     assert!(!attached.is_holder());
-    let big = 1 << 40;
-    let budget = Budget::standard().with(Dimension::Concurrent, 900).with(Dimension::Calls, big);
-    let budget = budget.with(Dimension::WallUs, big).with(Dimension::CpuUs, big);
-    let budget = budget.with(Dimension::DiskFiles, big).with(Dimension::DiskWriteBytes, big);
+    let budget = ample().with(Dimension::Concurrent, 900);
     let grant = Grant::to("a").tools(["fs.write"]).workspace().budget(budget);
     let agent = attached.session("a", attached.issue(grant).unwrap()).unwrap();
     let write = |n: u64| ("fs.write", args! { "path": format!("{n}.txt"), "text": "x" });

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use host_support::{records, verdict};
+use host_support::{end, new_home, records, verdict};
 use syscap::{
     format::{
         budget::Amounts,
@@ -84,8 +84,7 @@ fn standings(rt: &Runtime, tools: &[Manifest]) -> Vec<Standing> {
 /// The first offer is put on record once; what runs is delegated and labelled.
 #[test]
 fn what_is_offered_first_is_pinned() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let before = count(&home, Kind::Tools);
     let (provider, runs) = named("one");
@@ -116,15 +115,13 @@ fn what_is_offered_first_is_pinned() {
         .collect();
     let (public, untrusted) = (Label::PUBLIC, Label::UNTRUSTED);
     assert_eq!(labels, [public, public, public, untrusted, untrusted, public]);
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// Another definition is refused, on the record, and nothing runs, until it is accepted.
 #[test]
 fn a_changed_definition_waits_for_the_operator() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let (provider, runs) = named("one");
     rt.provide(vec![manifest("docs.read", "as it was")], Arc::clone(&provider)).unwrap();
@@ -144,15 +141,13 @@ fn a_changed_definition_waits_for_the_operator() {
     let (pinned, _) = rt.delegated().unwrap().remove(0);
     assert_eq!(pinned.definition, changed.definition);
     assert!(matches!(rt.accept(&[tool("docs.read")]), Err(Error::NoSuch { .. })));
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// Pins outlive the process; a tool that nobody offers is refused as that.
 #[test]
 fn pins_outlive_those_who_offer() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let (provider, _) = named("one");
     rt.provide(vec![manifest("docs.read", "r")], Arc::clone(&provider)).unwrap();
@@ -174,15 +169,13 @@ fn pins_outlive_those_who_offer() {
     let gone = agent.call("docs.read", args! {}).unwrap();
     assert_eq!(gone.reason(), Some(Reason::UnknownTool));
     assert!(matches!(rt.forget(&[tool("echo")]), Err(Error::NoSuch { .. })));
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// A call goes to what its own connection offers; without that, to another's.
 #[test]
 fn each_calls_its_own() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap().serve().unwrap();
     let attached = || Runtime::attach(&home).unwrap().unwrap();
     let (other, third) = (attached(), attached());
@@ -206,8 +199,7 @@ fn each_calls_its_own() {
 /// nor can a tool that needs scopes be delegated.
 #[test]
 fn some_names_are_taken() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let tools = count(&home, Kind::Tools);
     let aliased = manifest("docs.read", "r").alias(tool("fs_read"));
@@ -232,15 +224,13 @@ fn some_names_are_taken() {
     let agent = session(&rt, &["echo"]);
     let denied = agent.call("echo", args! { "value": "x" }).unwrap();
     assert_eq!(denied.reason(), Some(Reason::Denied), "the kernel goes on");
-    rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&rt, &home);
 }
 
 /// A provider that panics, hangs or overspends costs what was set aside, and no more.
 #[test]
 fn providers_misbehave() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let (told, hears) = mpsc::channel();
     let provider: Arc<dyn Provider> = Arc::new(Does(move |call: HostCall| {
@@ -300,8 +290,7 @@ fn providers_misbehave() {
 /// Who offers a tool, or did, never gets another's run of it; the others do.
 #[test]
 fn what_was_taken_back_is_run_by_nobody_else() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap().serve().unwrap();
     let attached = || Runtime::attach(&home).unwrap().unwrap();
     let (offers, third) = (attached(), attached());

@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use host_support::{by_cap_std, records};
+use host_support::{ample, by_cap_std, new_home, records};
 use serde_json::{Value, json};
 use syscap::{
     format::{
@@ -32,21 +32,14 @@ struct World {
 }
 
 fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let rt = Options::new().durability(Durability::Memory).create(&home).unwrap();
     World { _dir: dir, home, rt }
 }
 
 impl World {
     fn session(&self, collection: &str) -> Session {
-        let big = 1 << 40;
-        let budget = Budget::standard()
-            .with(Dimension::Calls, big)
-            .with(Dimension::DiskFiles, big)
-            .with(Dimension::DiskWriteBytes, big)
-            .with(Dimension::WallUs, big)
-            .with(Dimension::CpuUs, big);
+        let budget = ample();
         let scope = Scope::names([collection]).unwrap();
         let grant = Grant::to("a").tools(TOOLS).workspace().write("shared");
         let grant = grant.scope("collection", scope).budget(budget);

@@ -8,25 +8,18 @@ use std::{
 };
 
 use crate::stranger::{World, options, world};
-use host_support::{by_cap_std, records, verdict};
+use host_support::{ample, by_cap_std, end, records};
 use serde_json::{Value, json};
 use syscap::{
     format::{envelope::TxOutcome, label::Label, record::Body, scope::Scope},
     prelude::*,
-    verify::Verdict,
 };
 
 const TOOLS: [&str; 4] = ["vecdb.query", "vecdb.upsert", "vecdb.delete", "stranger.say"];
 
 impl World {
     fn session(&self, collections: &[&str]) -> Session {
-        let big = 1 << 40;
-        let budget = Budget::standard()
-            .with(Dimension::Calls, big)
-            .with(Dimension::DiskFiles, big)
-            .with(Dimension::DiskWriteBytes, big)
-            .with(Dimension::WallUs, big)
-            .with(Dimension::CpuUs, big);
+        let budget = ample();
         let scope = Scope::names(collections.iter().copied()).unwrap();
         let grant = Grant::to("a").tools(TOOLS).scope("collection", scope).budget(budget);
         self.rt.session("a", self.rt.issue(grant).unwrap()).unwrap()
@@ -97,8 +90,7 @@ fn the_nearest_are_found_and_stay_found() {
     let agent = world.session(&["acme/docs"]);
     assert_eq!(hits(&agent, &json!({ "embedding": [0, 1] })), ["north", "east"]);
     drop(agent);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// The tenant is the token's: no argument leads to another's vectors.
@@ -409,8 +401,7 @@ fn what_is_found_keeps_its_label() {
         .collect();
     let (public, untrusted) = (Label::PUBLIC, Label::UNTRUSTED);
     assert_eq!(labels, [public, untrusted, public, public, public, untrusted]);
-    world.rt.close().unwrap();
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    end(&world.rt, &world.home);
 }
 
 /// All of it once more where files are opened by `cap-std`.

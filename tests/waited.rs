@@ -1,39 +1,18 @@
 //! Waiting for a person's answer.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-};
+use std::{path::PathBuf, thread};
 
-use host_support::verdict;
+use host_support::{Still, end, new_home, verdict};
 use syscap::{
     approvals::{SetTerms, Waited},
-    format::{
-        id::Seq, limits::ASK_LIFE_MS, manifest::EffectClass, record::Answer, time::UnixMillis,
-    },
+    format::{id::Seq, limits::ASK_LIFE_MS, manifest::EffectClass, record::Answer},
     host::HostTool,
-    kernel::{ports::Clock, time::Reading},
     prelude::*,
     verify::Verdict,
 };
 
 /// Longer than any of this takes: an answer that is not heard is a test that fails, late.
 const LONG: Duration = Duration::from_secs(120);
-
-/// A clock that stands still until it is moved.
-#[derive(Clone, Default)]
-struct Still(Arc<AtomicU64>);
-
-impl Clock for Still {
-    fn read(&self) -> Reading {
-        let ms = self.0.load(Ordering::SeqCst);
-        Reading { wall: UnixMillis::new(1_790_000_000_000 + ms), boottime_ms: ms }
-    }
-}
 
 fn options() -> Options {
     let send = HostTool::new("mail.send", EffectClass::ExternalWrite).unwrap();
@@ -61,8 +40,7 @@ impl World {
     }
 
     fn end(self) {
-        self.rt.close().unwrap();
-        assert_eq!(verdict(&self.home), Verdict::Sound);
+        end(&self.rt, &self.home);
     }
 }
 
@@ -120,7 +98,7 @@ fn what_nobody_answers_expires() {
     let ask = send(&agent, "ada").ask().unwrap();
     let heard = thread::scope(|scope| {
         let wait = scope.spawn(|| agent.wait(ask, LONG).unwrap());
-        world.clock.0.fetch_add(ASK_LIFE_MS, Ordering::SeqCst);
+        world.clock.forward(ASK_LIFE_MS);
         wait.join().unwrap()
     });
     assert_eq!(heard, Waited::Expired);
@@ -166,8 +144,7 @@ fn who_waits_does_not_hold_the_home() {
 
 #[test]
 fn who_is_attached_asks_by_calling_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     options().create(&home).unwrap().close().unwrap();
     let holder = options().share(&home).unwrap();
     let other = options().share(&home).unwrap();

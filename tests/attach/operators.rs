@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use host_support::end;
 use syscap::{
     FileKeys, HolderStatus, Operator, Phase, Runtime, Session, Signer, Versions,
     format::{
@@ -260,8 +261,7 @@ fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
     let again = send(&mut stream, Kind::Revoke, &event);
     assert_eq!(uints(&again), [10, 3, Reason::StaleCounter.code()]);
     drop(stream);
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 /// Each side says which versions it speaks, and both find the same one, or know who is older.
@@ -395,8 +395,7 @@ fn a_home_that_is_shut_down_is_another_holders() {
     // The owner of the one that was shut down hears nothing wrong.
     holder.close().unwrap();
     drop((theirs, ours));
-    attached.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&attached, &home);
 }
 
 /// The owner who closes it meanwhile comes back when it is closed, and not before.

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::end;
 use syscap::{
     CallWith, Runtime,
     format::{
@@ -134,8 +135,7 @@ fn a_provider_that_vanishes() {
     // Its own process is told that nobody waits.
     until("it is told", || gate.cancelled() == [outcome.intent]);
     gate.open();
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 #[test]
@@ -164,8 +164,7 @@ fn a_provider_that_hangs_is_given_up() {
         records(&home).iter().any(|record| late(&record.body))
     });
     drop(attached);
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 /// The thread that brought such a call is with its run: another answers it, as the thread that
@@ -219,8 +218,7 @@ fn an_attached_call_that_hangs_is_given_up() {
     assert_eq!(standing.held, Amounts::ZERO);
     assert_eq!(echo(&caller).unwrap().reason(), None);
     drop((attached, other));
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 /// Does what no provider should.
@@ -288,8 +286,7 @@ fn a_bad_provider_harms_only_its_calls() {
     assert!(view.token(caller.token()).unwrap().used.get(Dimension::EgressBytes) <= 5 * 5);
     assert!(attached.view().is_ok(), "the connection lasts");
     drop(attached);
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 /// More requests than a connection may have in flight are turned away, and nothing of them is

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::end;
 use syscap::{
     CallWith, Runtime, Written,
     format::{
@@ -60,8 +61,7 @@ fn two_share_a_home() {
     theirs.close().unwrap();
     assert_eq!(holder.view().unwrap().sessions.len(), 1);
     attached.close().unwrap();
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 /// An answer is the same, to the byte, wherever the caller is; also one that nests as deep as
@@ -250,8 +250,7 @@ fn eight_race_for_one_budget() {
     assert_eq!(standing.used.get(Dimension::Calls), CALLS);
     assert_eq!((standing.held, standing.left.get(Dimension::Calls)), (Amounts::ZERO, 0));
     assert_eq!((view.counts.connections, view.counts.allowed), (8, CALLS));
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use syscap::{Runtime, Session, format::record::Body, prelude::*, verify::Verdict};
+use host_support::end;
+use syscap::{Runtime, Session, format::record::Body, prelude::*};
 
 use crate::attach::world::*;
 
@@ -49,8 +50,7 @@ fn who_waits_for_its_own_tool_is_read_on() {
         gate.shut();
     }
     attached.close().unwrap();
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 /// Another thread reads on where the call's tool runs at the holder.
@@ -73,8 +73,7 @@ fn a_call_that_runs_at_the_holder_keeps_no_other_waiting() {
         gate.shut();
     }
     attached.close().unwrap();
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }
 
 /// The thread that reads for its call finds that the process has gone, and sees both to their end.
@@ -104,6 +103,5 @@ fn who_goes_while_its_own_tool_runs_leaves_nothing_open() {
             view.sessions.is_empty() && !view.tool(&tool("t.wait")).unwrap().provided
         });
     }
-    holder.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    end(&holder, &home);
 }

@@ -24,12 +24,11 @@ use syscap::{
     provide::{HostCall, HostRan, Provider},
 };
 
-pub(crate) use host_support::{records, verdict};
+pub(crate) use host_support::{new_home, records, verdict};
 
 /// A new home, whose policy lets every call run that its token grants.
 pub(crate) fn home() -> (tempfile::TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let runtime = Runtime::create(&home).unwrap();
     runtime.set_policy(Policy::preset(Preset::Recording).unwrap()).unwrap();
     runtime.close().unwrap();

@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
+use host_support::{ample, new_home};
 use syscap::{
     Args,
     format::{cbor::Item, label::Label, manifest::EffectClass, record::Durability},
@@ -24,8 +25,7 @@ pub(crate) struct Seen {
 }
 
 pub(crate) fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let stranger = HostTool::new("stranger.say", EffectClass::Read).unwrap();
     let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok("do as I say"));
     let options = Options::new().durability(Durability::Memory);
@@ -37,13 +37,7 @@ pub(crate) fn world() -> World {
 }
 
 pub(crate) fn grant() -> Grant {
-    let big = 1 << 40;
-    let budget = Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::DiskFiles, big)
-        .with(Dimension::DiskWriteBytes, big)
-        .with(Dimension::WallUs, big)
-        .with(Dimension::CpuUs, big);
+    let budget = ample();
     let tools = ["calendar.find", "fs.write", "stranger.say"];
     Grant::to("team/a").tools(tools).workspace().budget(budget)
 }

@@ -8,6 +8,7 @@ use std::{
     thread,
 };
 
+use host_support::new_home;
 use syscap::{
     Error, FileKeys, Options, Runtime, Signer, SignerError,
     audit::memory::MemoryStore,
@@ -76,8 +77,7 @@ fn reason(refused: Result<syscap::format::id::Seq, Error>) -> Reason {
 /// over a head that the kernel has long forgotten.
 #[test]
 fn a_slow_signer_is_not_starved_by_load() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let entropy = syscap::SystemEntropy;
     let place = dir.path().join("keys");
     drop(FileKeys::create(&place, &Seal::Open, &entropy).unwrap());

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use host_support::new_home;
 use rusqlite::{Connection, params};
 use syscap::{
     FileKeys,
@@ -34,8 +35,7 @@ pub(crate) fn grant(agent: &str) -> Grant {
 impl World {
     /// What `use_it` does is on record; then keys and trust file are taken away.
     pub(crate) fn new(use_it: impl FnOnce(&Runtime, &Session, TokenId)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
+        let (dir, home) = new_home();
         let rt = Runtime::create(&home).unwrap();
         let token = rt.issue(grant("ada")).unwrap();
         let session = rt.session("ada", token).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use host_support::records;
+use host_support::{new_home, records};
 use syscap::{
     CallWith, Runtime, Session,
     format::{
@@ -39,8 +39,7 @@ fn manifest(name: &str, effect: EffectClass) -> Manifest {
 impl Desk {
     /// A home where an agent may use `client.run`, and `client.look`, that was never seen.
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().join("home");
+        let (folder, home) = new_home();
         let options = Options::new().durability(Durability::Process).policy(Lenient);
         let holder = Runtime::serve(options.create(&home).unwrap()).unwrap();
         let client = Runtime::attach(&home).unwrap().unwrap();

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use host_support::new_home;
 use syscap::{
     Beside, Error, Options, Runtime, Signer as _,
     format::{
@@ -235,8 +236,7 @@ fn own_tools_wait_for_the_operator_too() {
         let own = Own(manifest("own.act", says), Arc::clone(&runs));
         Options::new().tool(own).unwrap()
     };
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let rt = own("before").seal(crate::keys::world::seal()).create(&home).unwrap();
     let (mine, delegated) = provider();
     let offers = rt.provide(vec![manifest("t.one", "1")], Arc::clone(&mine)).unwrap();

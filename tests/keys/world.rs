@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use host_support::new_home;
 use syscap::{
     Beside, FileKeys, Inspection, Options, SignerError, SystemEntropy,
     audit::sqlite::SqliteReader,
@@ -41,8 +42,7 @@ impl World {
     }
 
     pub(crate) fn with(options: Options) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().join("home");
+        let (dir, home) = new_home();
         options.create(&home).unwrap().close().unwrap();
         Self { dir, home }
     }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use host_support::records;
+use host_support::{new_home, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
     audit::sqlite::SqliteStore,
@@ -73,8 +73,7 @@ fn a_hosts_tool_is_asked_once_and_a_panic_says_nothing() {
         ("panics", Recovered::Unknown, 50, Some(Reason::OutcomeUnknown)),
     ] {
         ASKED.lock().unwrap().clear();
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().join("home");
+        let (_folder, home) = new_home();
         let rt = options().create(&home).unwrap();
         let budget = Budget::standard().with(Dimension::EgressBytes, 1_000);
         let token = rt.issue(Grant::to("a").tools(["t.told"]).budget(budget)).unwrap();

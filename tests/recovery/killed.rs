@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use host_support::records;
+use host_support::{new_home, records};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use syscap::{
     audit::sqlite::{SqliteReader, SqliteStore},
@@ -149,8 +149,7 @@ struct Again {
 }
 
 fn again(point: Point, path: &str) -> Again {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (folder, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let token = rt.issue(grant()).unwrap();
     rt.close().unwrap();
@@ -239,8 +238,7 @@ fn after_the_outcome_a_repeat_has_it() {
 /// Somebody who looks at a home asks no tool, and clears nothing away.
 #[test]
 fn who_only_looks_probes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     rt.issue(grant()).unwrap();
     rt.close().unwrap();

@@ -9,6 +9,7 @@ use std::{
     time::Instant,
 };
 
+use host_support::new_home;
 use syscap::{
     format::{
         budget::Amounts,
@@ -203,8 +204,7 @@ struct World {
 
 /// A tool that runs until it is told, or 20 seconds.
 fn world() -> World {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (dir, home) = new_home();
     let (begin, begun): (Sender<Seq>, _) = channel();
     let begin = Mutex::new(begin);
     let tool = HostTool::new("t.wait", EffectClass::LocalWrite).unwrap();

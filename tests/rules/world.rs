@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use host_support::Still;
 use syscap::{
     Inspection,
     audit::sqlite::SqliteReader,
@@ -19,12 +20,9 @@ use syscap::{
         manifest::{EffectClass, Manifest, Param, ParamType},
         reason::Refused,
         record::{Body, Durability, Record, Refusal},
-        time::UnixMillis,
     },
     kernel::{
-        ports::Clock,
         store::Next,
-        time::Reading,
         tool::{Demands, Permit, Plan, Ran, Request, Tool},
     },
     policy::Policy,
@@ -90,23 +88,6 @@ impl Effects {
     }
 }
 
-/// A clock that stands still.
-#[derive(Clone)]
-pub(crate) struct Still(Arc<AtomicU64>);
-
-impl Still {
-    pub(crate) fn forward(&self, ms: u64) {
-        self.0.fetch_add(ms, Ordering::SeqCst);
-    }
-}
-
-impl Clock for Still {
-    fn read(&self) -> Reading {
-        let ms = self.0.load(Ordering::SeqCst);
-        Reading { wall: UnixMillis::new(1_790_000_000_000 + ms), boottime_ms: ms }
-    }
-}
-
 /// `mail`, which writes elsewhere, and `wait`, which waits until it is told not to.
 struct Act {
     manifest: Manifest,
@@ -159,7 +140,7 @@ impl World {
     /// A home with this policy.
     pub(crate) fn new(policy: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (effects, clock) = (Effects::default(), Still(Arc::default()));
+        let (effects, clock) = (Effects::default(), Still::default());
         let runtime = options(&effects, &clock)
             .policy(Policy::from_json(policy.as_bytes()).unwrap())
             .create(folder.path().join("home"))
@@ -181,7 +162,7 @@ impl World {
     /// Opens a home again, with the policy that is on record.
     pub(crate) fn open(home: &Path) -> (Runtime, Effects) {
         let effects = Effects::default();
-        (options(&effects, &Still(Arc::default())).open(home).unwrap(), effects)
+        (options(&effects, &Still::default()).open(home).unwrap(), effects)
     }
 
     pub(crate) fn home(&self) -> PathBuf {

@@ -1,5 +1,6 @@
 //! The document's examples and the forms of envelope, result and trust file.
 
+use host_support::new_home;
 use std::collections::BTreeSet;
 use syscap::{
     Grant, Options, Runtime, Session,
@@ -215,8 +216,7 @@ fn rows_of_the_vault_have_the_keys_that_stand_there() {
 /// The tables of a home and their columns.
 #[test]
 fn a_home_has_the_tables_that_stand_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
+    let (_folder, home) = new_home();
     Options::new().create(&home).unwrap().close().unwrap();
     let connection = rusqlite::Connection::open(home.join("home.db")).unwrap();
     let number =

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::new_home;
 use syscap::{
     format::record::{Body, Recovered},
     prelude::*,
@@ -34,8 +35,7 @@ fn child() {
 
 #[test]
 fn a_body_that_is_cut_off_by_a_kill_is_charged_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("home");
+    let (_dir, home) = new_home();
     let server = Server::new(|_, stream| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 50000\r\n\r\n";
         stream.write_all(head.as_bytes()).unwrap();

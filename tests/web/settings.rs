@@ -1,5 +1,6 @@
 //! What an operator sets a tool to: each field, what it is where it is not set, and who may.
 
+use host_support::end;
 use syscap::{
     Configured, Error,
     format::{budget::Amounts, envelope::TxOutcome, json, manifest::EffectClass},
@@ -226,8 +227,7 @@ fn a_tool_of_an_operators_is_one_of_the_homes() {
     rt.configure(&unset).unwrap();
     assert_eq!(call(&session, "bees", &args).reason(), Some(Reason::UnknownTool));
     assert!(matches!(rt.configure(&unset), Err(Error::NoSuch { .. })));
-    rt.close().unwrap();
-    assert_eq!(host_support::verdict(&home), syscap::verify::Verdict::Sound);
+    end(&rt, &home);
     drop(dir);
 }
 
@@ -253,8 +253,7 @@ fn a_built_in_tool_is_set_and_unset() {
     let headers: Vec<_> = seen.iter().map(|sent| sent.header("x-n")).collect();
     assert_eq!(headers, [Some("1"), Some("1"), None]);
     assert_eq!(uint(&call(&session, "http_request", &args), "status"), Some(200));
-    rt.close().unwrap();
-    assert_eq!(host_support::verdict(&home), syscap::verify::Verdict::Sound);
+    end(&rt, &home);
     drop(dir);
 }
 

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::records;
+use host_support::{ample, records};
 use syscap::{
     Configured,
     format::{
@@ -74,13 +74,8 @@ pub(crate) fn local(tools: &[&str]) -> Grant {
 
 pub(crate) fn local_to(agent: &str, tools: &[&str]) -> Grant {
     let big = 1 << 40;
-    let budget = Budget::standard()
-        .with(Dimension::Calls, big)
-        .with(Dimension::EgressBytes, big)
-        .with(Dimension::IngressBytes, big)
-        .with(Dimension::WallUs, big)
-        .with(Dimension::CpuUs, big)
-        .with(Dimension::Concurrent, 64);
+    let budget = ample().with(Dimension::EgressBytes, big).with(Dimension::IngressBytes, big);
+    let budget = budget.with(Dimension::Concurrent, 64);
     Grant::to(agent)
         .tools(tools.iter().copied())
         .scope("address", blocks(&[("127.0.0.1", 32)]))

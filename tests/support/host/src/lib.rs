@@ -2,14 +2,18 @@
 
 mod again;
 mod alone;
+mod home;
 mod last_label;
 mod records;
 mod scratch;
+mod still;
 mod verdict;
 
 pub use again::by_cap_std;
 pub use alone::alone;
+pub use home::{ample, end, new_home};
 pub use last_label::last_label;
 pub use records::records;
 pub use scratch::{Scratch, scratch, scratch_in};
+pub use still::Still;
 pub use verdict::verdict;
