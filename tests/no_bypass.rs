@@ -129,7 +129,7 @@ impl Compiler {
     /// it was built, builds nothing and names them.
     fn build() -> Self {
         let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let mut cargo = Command::new(env!("CARGO"));
+        let mut cargo = host_support::cargo();
         cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
         cargo.args(["test", "--quiet", "--offline", "--no-run", "--workspace", "--test", "system"]);
         cargo.args(["--message-format", "json", "--target-dir"]);

@@ -101,7 +101,7 @@ impl Workshop {
     }
 
     fn build(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO"))
+        host_support::cargo()
             .current_dir(&self.folder)
             .args(["build", "--quiet", "--offline", "--target-dir", "target"])
             // Lints of the workspace are not the probe's.

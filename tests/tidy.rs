@@ -5,7 +5,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::PathBuf,
-    process::Command,
 };
 
 /// Lines of a file: never more than.
@@ -280,7 +279,7 @@ fn the_kernel_rests_on_four_crates() {
 
 #[test]
 fn the_kernels_tree_is_small() {
-    let output = Command::new(env!("CARGO"))
+    let output = host_support::cargo()
         .current_dir(root())
         .args(["tree", "--package", "syscap-kernel", "--edges", "normal"])
         .args(["--offline", "--prefix", "none"])
@@ -303,7 +302,7 @@ fn the_kernels_tree_is_small() {
 #[test]
 fn the_database_can_be_left_out() {
     let tree = |package: &str| {
-        let output = Command::new(env!("CARGO"))
+        let output = host_support::cargo()
             .current_dir(root())
             .args(["tree", "--package", package, "--edges", "normal", "--no-default-features"])
             .args(["--offline", "--prefix", "none"])

@@ -131,7 +131,7 @@ fn cache() -> PathBuf {
 /// The programs of this test's own profile, by name. They are built as `scripts/test` builds all
 /// tests: what is there is found at once, and one that is old is built anew.
 fn built() -> BTreeMap<String, PathBuf> {
-    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    let mut cargo = host_support::cargo();
     cargo
         .args(["test", "--quiet", "--message-format=json", "--no-run"])
         .args(["--workspace", "--all-targets"])

@@ -2,6 +2,7 @@
 
 mod again;
 mod alone;
+mod cargo;
 mod home;
 mod last_label;
 mod records;
@@ -11,6 +12,7 @@ mod verdict;
 
 pub use again::by_cap_std;
 pub use alone::alone;
+pub use cargo::cargo;
 pub use home::{ample, end, new_home};
 pub use last_label::last_label;
 pub use records::records;
