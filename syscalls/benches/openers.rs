@@ -5,7 +5,7 @@
 #[path = "../../benches/harness/mod.rs"]
 mod harness;
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use harness::{row, time};
 use syscap_format::label::Label;
@@ -58,13 +58,13 @@ fn openers(folder: &Path) {
 fn write(base: &dyn Opener, at: &Location) {
     let (content, temp) = ([7; 4_096], TempName::new("bench").unwrap());
     let job = Write {
-        at,
         content: &content,
         existing: Existing::Replace,
         expected: None,
-        parents: Parents::Require,
+        made_from: None,
         temp: &temp,
         label: Label::PUBLIC,
     };
-    base.write(&job, &mut |_| Ok(())).unwrap();
+    let turn = base.turn(at, Parents::Require, Duration::ZERO, &mut |_| Ok(())).unwrap();
+    base.write(turn, &job, &mut |_| Ok(())).unwrap();
 }

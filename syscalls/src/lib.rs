@@ -26,4 +26,5 @@ pub mod org;
 pub mod page;
 pub mod shell;
 pub mod stated;
+mod turns;
 pub mod vecdb;

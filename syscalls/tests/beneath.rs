@@ -17,4 +17,5 @@ mod random;
 mod setup;
 mod special;
 mod support;
+mod turns;
 mod writes;

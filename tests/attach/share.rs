@@ -64,6 +64,34 @@ fn two_share_a_home() {
     end(&holder, &home);
 }
 
+/// Two clients each edit a line of one file, again and again: no edit that was answered as done is
+/// lost.
+#[test]
+fn two_clients_edit_one_file() {
+    const LINES: u64 = 40;
+    let (_dir, home) = home();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
+    let theirs = caller(&attached, &["fs.edit"]);
+    let ours = holder.session("a", theirs.token()).unwrap();
+    let file = home.join("files/agents/a/workspace/f");
+    std::fs::write(&file, (0..2 * LINES).map(|n| format!("old {n};\n")).collect::<String>())
+        .unwrap();
+    let edit = |caller: &Session, n: u64| {
+        let (old, new) = (format!("old {n};"), format!("new {n};"));
+        let args = args! { "path": "f", "old": old.as_str(), "new": new.as_str() };
+        assert_eq!(call(caller, "fs.edit", args).unwrap().reason(), None);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..LINES).for_each(|n| edit(&ours, n)));
+        scope.spawn(|| (LINES..2 * LINES).for_each(|n| edit(&theirs, n)));
+    });
+    let wanted: String = (0..2 * LINES).map(|n| format!("new {n};\n")).collect();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), wanted);
+    attached.close().unwrap();
+    end(&holder, &home);
+}
+
 /// An answer is the same, to the byte, wherever the caller is; also one that nests as deep as
 /// data may.
 #[test]

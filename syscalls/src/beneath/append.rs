@@ -4,22 +4,20 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{pwrite, retry_on_intr};
 use std::os::fd::OwnedFd;
 
-use super::base::{Base, FolderMode};
+use super::base::Base;
 use super::error::FsError;
 use super::gate::Node;
-use super::homes::{is_key, is_mark};
-use super::location::Location;
+use super::homes::is_key;
 use super::temp::CHUNK_BYTES;
+use super::turn::Turn;
 use super::walk::CHANGE;
-use super::write::{Charge, Effect, Parents, Refused, State, WriteFailure, charge};
+use super::write::{Charge, Effect, Refused, State, WriteFailure, charge};
 
-/// What to add to a file, and where.
+/// What to add to a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Append<'a> {
-    /// The file. It is made where it is missing and `from_bytes` is 0, with its folders.
-    pub at: &'a Location,
     /// Where what is known of it ends. What lies behind was begun by an append that a crash broke
-    /// off, and is cut away.
+    /// off, and is cut away. The file is made where it is missing and this is 0.
     pub from_bytes: u64,
     /// What is put there.
     pub content: &'a [u8],
@@ -36,39 +34,36 @@ impl Base {
     /// is known of it.
     pub fn append(
         &self,
+        turn: &Turn,
         job: &Append<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<(), WriteFailure> {
-        let mut state = State { effect: Effect::NotDone, folders: 0 };
-        self.add(job, meter, &mut state).map_err(|error| WriteFailure {
-            error,
-            effect: state.effect,
-            folders: state.folders,
-        })
+        let mut state = turn.state();
+        self.add(turn, job, meter, &mut state).map_err(|error| state.failed(error))
     }
 
     fn add(
         &self,
+        turn: &Turn,
         job: &Append<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
         state: &mut State,
     ) -> Result<(), FsError> {
-        let (parent, name) = job.at.split()?;
-        if is_mark(name) || is_key(name, job.content) {
+        let (dir, name) = (&turn.dir, &*turn.name);
+        if is_key(name, job.content) {
             return Err(FsError::Home);
         }
-        let dir = self.open_parent(parent, Parents::Create(FolderMode::Private), meter, state)?;
-        let file = match self.name(&dir, name.as_bytes()) {
+        let file = match self.name(dir, name.as_bytes()) {
             // To open a device is already to act on it: it is judged before, and after.
             Ok(named) => {
                 named.node.expect_file(self.device())?;
-                self.walk(&dir, name.as_bytes(), CHANGE)?
+                self.walk(dir, name.as_bytes(), CHANGE)?
             }
             Err(FsError::NotFound) if job.from_bytes == 0 => {
                 charge(meter, Charge::File)?;
                 let flags = CHANGE | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-                let made = rustix::fs::openat(&dir, name, flags, Mode::RUSR | Mode::WUSR)?;
-                rustix::fs::fsync(&dir)?;
+                let made = rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+                rustix::fs::fsync(dir)?;
                 made
             }
             Err(FsError::NotFound) => return Err(FsError::Changed),

@@ -14,7 +14,9 @@ use super::gate::{Ident, Node};
 use super::homes::{Homes, holds_key, is_mark};
 use super::judged::Judged;
 use super::location::Location;
+use super::turn::Name;
 use super::walk::{DIRECTORY, Named, PASSED, PATH, Walk};
+use crate::turns::Turns;
 
 /// How many directories up [`is_above`] looks. Deeper is refused, not guessed.
 const ANCESTORS_MAX: u32 = 4096;
@@ -27,6 +29,8 @@ pub struct Base {
     walk: Walk,
     homes: Homes,
     pub(super) judged: Judged,
+    /// The names that are changed at the moment.
+    pub(super) turns: Arc<Turns<Name>>,
     /// The programs that run below it.
     pub(super) running: Arc<Beside>,
 }
@@ -81,7 +85,8 @@ impl Base {
         // It is tried out here, and never again.
         drop(walk.open(&fd, b".", PASSED)?);
         let (homes, judged) = (Homes::over(walk), Judged::default());
-        Ok(Self { fd, ident, walk, homes, judged, running: Arc::default() })
+        let (turns, running) = (Arc::default(), Arc::default());
+        Ok(Self { fd, ident, walk, homes, judged, turns, running })
     }
 
     /// How what lies in it is reached.

@@ -12,8 +12,9 @@ use super::homes::{expect_no_key, is_mark, may_be_key};
 use super::label;
 use super::location::Location;
 use super::temp::give;
+use super::turn::Turn;
 use super::walk::{Named, READ};
-use super::write::{Charge, Effect, Existing, Parents, Refused, State, WriteFailure};
+use super::write::{Effect, Existing, State, WriteFailure};
 
 /// What something is, as it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,17 +40,11 @@ pub enum Removal {
     EmptyFolder,
 }
 
-/// A file to give another name.
+/// What must be so of a file that is given another name.
 #[derive(Clone, Copy, Debug)]
-pub struct Rename<'a> {
-    /// The file.
-    pub from: &'a Location,
-    /// Its new name.
-    pub to: &'a Location,
+pub struct Rename {
     /// What becomes of a file that is there.
     pub existing: Existing,
-    /// What becomes of missing folders.
-    pub parents: Parents,
     /// The SHA-256 that the content must have of the file, and of the one that is replaced.
     pub expected: [Option<[u8; 32]>; 2],
 }
@@ -105,48 +100,44 @@ impl Base {
     /// [`WriteFailure`] says why, and what was left.
     pub fn remove(
         &self,
-        at: &Location,
+        turn: Turn,
         what: Removal,
         expected: Option<[u8; 32]>,
     ) -> Result<(), WriteFailure> {
-        let mut effect = Effect::NotDone;
-        let removed = self.take_away(at, what, expected, &mut effect);
-        removed.map_err(|error| WriteFailure { error, effect, folders: 0 })
+        let mut state = turn.state();
+        let removed = self.take_away(turn, what, expected, &mut state.effect);
+        removed.map_err(|error| state.failed(error))
     }
 
     fn take_away(
         &self,
-        at: &Location,
+        turn: Turn,
         what: Removal,
         expected: Option<[u8; 32]>,
         effect: &mut Effect,
     ) -> Result<(), FsError> {
-        let (parent, name) = at.split()?;
-        if is_mark(name) {
-            return Err(FsError::Home);
-        }
-        let dir = self.open_directory(parent)?;
-        let node = self.name(&dir, name.as_bytes())?.node;
+        let (dir, name) = (&turn.dir, &*turn.name);
+        let node = self.name(dir, name.as_bytes())?.node;
         let flags = match (what, node.is_directory()) {
             (Removal::File, true) => return Err(FsError::IsDirectory),
             (Removal::EmptyFolder, false) => return Err(FsError::NotDirectory),
             (Removal::File, false) => AtFlags::empty(),
             (Removal::EmptyFolder, true) => {
                 // It is judged by a handle of its own, as one that is listed.
-                drop(self.open_directory(at.as_path())?);
+                drop(self.open_directory(turn.at.as_path())?);
                 AtFlags::REMOVEDIR
             }
         };
         if node.is_file() {
-            self.expect_own(&dir, name, name, &node)?;
-            self.expect(&dir, name, expected)?;
+            self.expect_own(dir, name, name, &node)?;
+            self.expect_digest(dir, name, expected)?;
         }
-        unlinkat(&dir, name, flags).map_err(|errno| lost(errno, effect))?;
+        unlinkat(dir, name, flags).map_err(|errno| lost(errno, effect))?;
         *effect = Effect::Unknown;
-        Ok(rustix::fs::fsync(&dir)?)
+        Ok(rustix::fs::fsync(turn.over())?)
     }
 
-    /// Gives a file another name, durably; see [`Rename`].
+    /// Gives the file of the first turn the name of the second, durably; see [`Rename`].
     ///
     /// Both folders are held open and both names judged: the file as one that is read, its new
     /// name as one that is written. What has the new name afterwards is looked at: where it is
@@ -154,54 +145,43 @@ impl Base {
     ///
     /// # Errors
     /// [`WriteFailure`] says why, and what was left.
-    pub fn rename(
-        &self,
-        job: &Rename<'_>,
-        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
-    ) -> Result<Renamed, WriteFailure> {
-        let mut state = State { effect: Effect::NotDone, folders: 0 };
-        self.give_name(job, meter, &mut state).map_err(|error| WriteFailure {
-            error,
-            effect: state.effect,
-            folders: state.folders,
-        })
+    pub fn rename(&self, turns: [Turn; 2], job: &Rename) -> Result<Renamed, WriteFailure> {
+        let mut state = turns[1].state();
+        self.give_name(turns, job, &mut state).map_err(|error| state.failed(error))
     }
 
     fn give_name(
         &self,
-        job: &Rename<'_>,
-        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+        [from, to]: [Turn; 2],
+        job: &Rename,
         state: &mut State,
     ) -> Result<Renamed, FsError> {
-        let ((from, old_name), (to, new_name)) = (job.from.split()?, job.to.split()?);
-        if is_mark(old_name) || is_mark(new_name) {
-            return Err(FsError::Home);
-        }
-        let source = self.open_directory(from)?;
-        let named = self.name(&source, old_name.as_bytes())?;
+        let ((source, old_name), (target, new_name)) =
+            ((&from.dir, &*from.name), (&to.dir, &*to.name));
+        let named = self.name(source, old_name.as_bytes())?;
         let node = named.node;
         node.expect_file(self.device())?;
-        self.expect_own(&source, old_name, old_name, &node)?;
-        self.expect_own(&source, old_name, new_name, &node)?;
-        let held = self.hold(&source, old_name, named)?;
-        let target = self.open_parent(to, job.parents, meter, state)?;
-        let old = self.old_file(&target, new_name, job.existing)?;
+        self.expect_own(source, old_name, old_name, &node)?;
+        self.expect_own(source, old_name, new_name, &node)?;
+        let held = self.hold(source, old_name, named)?;
+        let old = self.old_file(target, new_name, job.existing)?;
         let [of_file, of_old] = job.expected;
-        self.expect(&source, old_name, of_file)?;
-        self.expect(&target, new_name, of_old)?;
-        if self.running.is_near(job.to) {
-            let kept = self.walk(&source, old_name.as_bytes(), READ).and_then(label::kept);
-            self.running.reaches(job.to, kept.unwrap_or(label::WORST));
+        self.expect_digest(source, old_name, of_file)?;
+        self.expect_digest(target, new_name, of_old)?;
+        if self.running.is_near(&to.at) {
+            let kept = self.walk(source, old_name.as_bytes(), READ).and_then(label::kept);
+            self.running.reaches(&to.at, kept.unwrap_or(label::WORST));
         }
-        give((&source, old_name), (&target, new_name), job.existing)
+        give((source, old_name), (target, new_name), job.existing)
             .map_err(|errno| lost(errno, &mut state.effect))?;
         state.effect = Effect::Unknown;
-        if Node::at(&target, new_name)?.is_none_or(|now| now.ident != node.ident) {
+        if Node::at(target, new_name)?.is_none_or(|now| now.ident != node.ident) {
             return Err(FsError::Changed);
         }
         drop(held);
-        rustix::fs::fsync(&target)?;
-        rustix::fs::fsync(&source)?;
+        for folder in [to.over(), from.over()] {
+            rustix::fs::fsync(folder)?;
+        }
         let (size_bytes, folders) = (node.size_bytes, state.folders);
         Ok(Renamed { size_bytes, folders, replaced: old.is_some() })
     }

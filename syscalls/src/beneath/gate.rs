@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 /// What tells one directory from another while both are held open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Ident {
     pub(super) device: u64,
     inode: u64,

@@ -38,6 +38,7 @@ mod resolve;
 mod survey;
 mod temp;
 mod temp_name;
+mod turn;
 mod walk;
 mod write;
 
@@ -54,5 +55,6 @@ pub use opener::{Opener, Openers, open, open_by};
 pub use read::{Chunk, DIGEST_BYTES_MAX, OpenFile};
 pub use survey::{Grown, SURVEY_MAX, Survey};
 pub use temp::{CHUNK_BYTES, Discarded, TempName};
+pub use turn::Turn;
 pub(crate) use walk::PATH as NAMED;
 pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};

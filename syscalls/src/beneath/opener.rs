@@ -4,6 +4,7 @@ use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use syscap_format::label::Label;
 use syscap_format::manifest::{Enforcement, Manifest};
@@ -19,7 +20,8 @@ use super::location::Location;
 use super::read::OpenFile;
 use super::survey::{Grown, Survey};
 use super::temp::{Discarded, TempName};
-use super::write::{Charge, Refused, Write, WriteFailure, Written};
+use super::turn::Turn;
+use super::write::{Charge, Parents, Refused, Write, WriteFailure, Written};
 
 mod sealed {
     /// Only this crate opens: what a tool says of how its scope was enforced rests on it.
@@ -52,12 +54,37 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     /// As [`Base::list`].
     fn list(&self, at: &Location, limit: usize) -> Result<Listing, FsError>;
 
+    /// Waits for the turn to change a name.
+    ///
+    /// # Errors
+    /// As [`Base::turn`].
+    fn turn(
+        &self,
+        at: &Location,
+        parents: Parents,
+        wait: Duration,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Turn, WriteFailure>;
+
+    /// Waits for the turns to change two names.
+    ///
+    /// # Errors
+    /// As [`Base::turns`].
+    fn turns(
+        &self,
+        from: &Location,
+        to: (&Location, Parents),
+        wait: Duration,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<[Turn; 2], WriteFailure>;
+
     /// Creates or replaces a file.
     ///
     /// # Errors
     /// As [`Base::write`].
     fn write(
         &self,
+        turn: Turn,
         job: &Write<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Written, WriteFailure>;
@@ -80,7 +107,7 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     /// As [`Base::remove`].
     fn remove(
         &self,
-        at: &Location,
+        turn: Turn,
         what: Removal,
         expected: Option<[u8; 32]>,
     ) -> Result<(), WriteFailure>;
@@ -91,6 +118,7 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     /// As [`Base::append`].
     fn append(
         &self,
+        turn: &Turn,
         job: &Append<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<(), WriteFailure>;
@@ -99,11 +127,7 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Base::rename`].
-    fn rename(
-        &self,
-        job: &Rename<'_>,
-        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
-    ) -> Result<Renamed, WriteFailure>;
+    fn rename(&self, turns: [Turn; 2], job: &Rename) -> Result<Renamed, WriteFailure>;
 
     /// Follows links.
     ///
@@ -242,12 +266,33 @@ impl Opener for Base {
         self.list(at, limit)
     }
 
+    fn turn(
+        &self,
+        at: &Location,
+        parents: Parents,
+        wait: Duration,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Turn, WriteFailure> {
+        self.turn(at, parents, wait, meter)
+    }
+
+    fn turns(
+        &self,
+        from: &Location,
+        to: (&Location, Parents),
+        wait: Duration,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<[Turn; 2], WriteFailure> {
+        self.turns(from, to, wait, meter)
+    }
+
     fn write(
         &self,
+        turn: Turn,
         job: &Write<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Written, WriteFailure> {
-        self.write(job, meter)
+        self.write(turn, job, meter)
     }
 
     fn discard(&self, at: &Location, temp: &TempName) -> Result<Discarded, FsError> {
@@ -260,27 +305,24 @@ impl Opener for Base {
 
     fn remove(
         &self,
-        at: &Location,
+        turn: Turn,
         what: Removal,
         expected: Option<[u8; 32]>,
     ) -> Result<(), WriteFailure> {
-        self.remove(at, what, expected)
+        self.remove(turn, what, expected)
     }
 
     fn append(
         &self,
+        turn: &Turn,
         job: &Append<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<(), WriteFailure> {
-        self.append(job, meter)
+        self.append(turn, job, meter)
     }
 
-    fn rename(
-        &self,
-        job: &Rename<'_>,
-        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
-    ) -> Result<Renamed, WriteFailure> {
-        self.rename(job, meter)
+    fn rename(&self, turns: [Turn; 2], job: &Rename) -> Result<Renamed, WriteFailure> {
+        self.rename(turns, job)
     }
 
     fn resolve(

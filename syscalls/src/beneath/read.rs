@@ -198,7 +198,11 @@ impl OpenFile {
         }
     }
 
+    pub(super) fn node(&self) -> Result<Node, FsError> {
+        Node::of(&self.fd)
+    }
+
     fn size_now(&self) -> Result<u64, FsError> {
-        Ok(Node::of(&self.fd)?.size_bytes)
+        Ok(self.node()?.size_bytes)
     }
 }

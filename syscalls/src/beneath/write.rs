@@ -8,17 +8,16 @@ use syscap_format::label::Label;
 use super::base::{Base, FolderMode, Step};
 use super::error::FsError;
 use super::gate::Node;
-use super::homes::{expect_no_key, is_key, is_mark, may_be_key};
+use super::homes::{expect_no_key, is_key, may_be_key};
 use super::label;
-use super::location::Location;
+use super::read::OpenFile;
 use super::temp::{TempName, create, fill, put};
+use super::turn::Turn;
 use super::walk::READ;
 
-/// What to write, and where.
+/// What to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
-    /// The file to create or replace.
-    pub at: &'a Location,
     /// All of its new content.
     pub content: &'a [u8],
     /// What becomes of a file that is there.
@@ -26,8 +25,9 @@ pub struct Write<'a> {
     /// The SHA-256 that the content of the file must have that is replaced, up to the last moment
     /// before it is; `None` where any may be replaced, or none is there.
     pub expected: Option<[u8; 32]>,
-    /// What becomes of missing folders.
-    pub parents: Parents,
+    /// The file that the content was made from, held open since: it must still be the one of that
+    /// name, and as long.
+    pub made_from: Option<&'a OpenFile>,
     /// The name of the temporary file, used by no other write.
     pub temp: &'a TempName,
     /// What is kept with the file, and found again by [`OpenFile::label`](super::OpenFile::label).
@@ -112,55 +112,53 @@ impl Base {
     /// nine permission bits are kept, its owner and attributes are not.
     ///
     /// `meter` is asked before each folder, before a new file, and before each piece of the
-    /// content; its no ends the write.
+    /// content; its no ends the write. The turn is over with the rename, before the folder is
+    /// synced.
     ///
     /// # Errors
     /// [`WriteFailure`] says why and what was left.
     pub fn write(
         &self,
+        turn: Turn,
         job: &Write<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Written, WriteFailure> {
-        let mut state = State { effect: Effect::NotDone, folders: 0 };
-        self.replace(job, meter, &mut state).map_err(|error| WriteFailure {
-            error,
-            effect: state.effect,
-            folders: state.folders,
-        })
+        let mut state = turn.state();
+        self.replace(turn, job, meter, &mut state).map_err(|error| state.failed(error))
     }
 
     fn replace(
         &self,
+        turn: Turn,
         job: &Write<'_>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
         state: &mut State,
     ) -> Result<Written, FsError> {
-        let (parent, name) = job.at.split()?;
+        let (dir, name) = (&turn.dir, &*turn.name);
         let size_bytes = u64::try_from(job.content.len()).unwrap_or(u64::MAX);
-        if is_mark(name) || is_key(name, job.content) {
+        if is_key(name, job.content) {
             return Err(FsError::Home);
         }
-        let dir = self.open_parent(parent, job.parents, meter, state)?;
-        let old = self.old_file(&dir, name, job.existing)?;
-        self.expect(&dir, name, job.expected)?;
+        let old = self.old_file(dir, name, job.existing)?;
+        self.expect(dir, name, job)?;
         if old.is_none() {
             charge(meter, Charge::File)?;
         }
         // Before there is anything to read.
-        self.running.reaches(job.at, job.label);
-        let temp = create(&dir, job.temp, old.as_ref())?;
+        self.running.reaches(&turn.at, job.label);
+        let temp = create(dir, job.temp, old.as_ref())?;
         let filled = label::keep(&temp, job.label);
         let filled = filled.and_then(|()| fill(&temp, job.content, old.as_ref(), meter));
-        let filled = filled.and_then(|()| self.expect(&dir, name, job.expected));
-        if let Err(error) = filled.and_then(|()| put(&dir, job, name, state)) {
-            let removed = unlinkat(&dir, job.temp.as_str(), AtFlags::empty());
+        let filled = filled.and_then(|()| self.expect(dir, name, job));
+        if let Err(error) = filled.and_then(|()| put(dir, job, name, state)) {
+            let removed = unlinkat(dir, job.temp.as_str(), AtFlags::empty());
             if state.effect == Effect::NotDone && removed.is_err() {
                 state.effect = Effect::Partly;
             }
             return Err(error);
         }
         state.effect = Effect::Unknown;
-        rustix::fs::fsync(&dir)?;
+        rustix::fs::fsync(turn.over())?;
         Ok(Written { size_bytes, folders: state.folders, replaced: old.is_some() })
     }
 
@@ -186,9 +184,22 @@ impl Base {
         }
     }
 
-    /// The file has the content that is expected. Who changes it between this and the rename that
-    /// follows is not seen: nothing that the system offers compares and replaces at once.
-    pub(super) fn expect(
+    /// The file is the one that the content was made from, and as it was. What another program does
+    /// between this and the rename that follows is not seen: nothing that the system offers
+    /// compares and replaces at once.
+    fn expect(&self, dir: &OwnedFd, name: &str, job: &Write<'_>) -> Result<(), FsError> {
+        if let Some(file) = job.made_from {
+            let was = file.node()?;
+            let is_it = |now: Node| now.ident == was.ident && now.size_bytes == file.size_bytes();
+            if !Node::at(dir, name)?.is_some_and(is_it) {
+                return Err(FsError::Changed);
+            }
+        }
+        self.expect_digest(dir, name, job.expected)
+    }
+
+    /// The file has the content that is expected.
+    pub(super) fn expect_digest(
         &self,
         dir: &OwnedFd,
         name: &str,
@@ -229,10 +240,16 @@ impl Base {
     }
 }
 
-/// How far a write got, for its failure.
+/// How far a change got, for its failure.
 pub(super) struct State {
     pub(super) effect: Effect,
     pub(super) folders: u32,
+}
+
+impl State {
+    pub(super) fn failed(&self, error: FsError) -> WriteFailure {
+        WriteFailure { error, effect: self.effect, folders: self.folders }
+    }
 }
 
 pub(super) fn charge(

@@ -24,6 +24,7 @@ use crate::beneath::{
     Discarded, Effect, Existing, FolderMode, FsError, Location, Opener, Parents, Write,
 };
 use crate::fs::{hex, meter_of, refusal, temp_name, tx_of};
+use crate::turns::wait_of;
 
 /// Most recipients of a message, of all three kinds together.
 pub const RECIPIENTS_MAX: usize = 100;
@@ -269,15 +270,17 @@ impl EmailDraftPlan {
         let at = location(&self.agent, "cur", &file).map_err(wrong)?;
         let temp = temp_name(permit.intent(), permit.leaf()).map_err(wrong)?;
         let job = Write {
-            at: &at,
             content: &content,
             existing: Existing::Refuse,
             expected: None,
-            parents: Parents::Create(FolderMode::Private),
+            made_from: None,
             temp: &temp,
             label: permit.live().label,
         };
-        let written = self.base.write(&job, &mut meter_of(permit));
+        let (wait, parents) = (wait_of(permit.hold()), Parents::Create(FolderMode::Private));
+        let meter = &mut meter_of(permit);
+        let turn = self.base.turn(&at, parents, wait, meter);
+        let written = turn.and_then(|turn| self.base.write(turn, &job, meter));
         written.map_err(|failure| (refusal(failure.error).field("body"), failure.effect))?;
         let recipients = to.len().saturating_add(cc.len()).saturating_add(bcc.len());
         let size = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);

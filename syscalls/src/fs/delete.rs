@@ -10,7 +10,7 @@ use syscap_format::{
     scope::Rights,
 };
 use syscap_kernel::{
-    inspect::{Condition, Inspect},
+    inspect::Inspect,
     tool::{Demands, Permit, Plan, Ran, Request, Tool},
 };
 
@@ -20,7 +20,8 @@ use super::{
     path::{Ending, Place},
     refusal, tx_of,
 };
-use crate::beneath::{Effect, Existing, Opener, Removal};
+use crate::beneath::{Effect, Existing, Opener, Parents, Removal};
+use crate::turns::wait_of;
 
 /// `fs.delete`: removes a file, or an empty folder. Never a tree: each file in it may be another
 /// constraint's. A path is meant as it is written: the last name may be a link, which is removed
@@ -89,7 +90,7 @@ impl Plan for FsDeletePlan {
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         permit.enforced_by(self.base.enforcement());
-        match self.remove(permit.conditions()) {
+        match self.remove(&permit) {
             Ok(()) => {
                 permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)
             }
@@ -99,16 +100,18 @@ impl Plan for FsDeletePlan {
 }
 
 impl FsDeletePlan {
-    fn remove(&self, conditions: &[Condition]) -> Result<(), (Refused, Effect)> {
+    fn remove(&self, permit: &Permit<'_, Self>) -> Result<(), (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.file().map_err(not_done)?;
         let [(existing, digest)] =
-            held(conditions, [(&self.place, Existing::Replace)]).map_err(not_done)?;
+            held(permit.conditions(), [(&self.place, Existing::Replace)]).map_err(not_done)?;
         if existing == Existing::Refuse {
             // None was there when it was approved: whatever is there now, nobody has seen it.
             return Err(not_done(Refused::new(Reason::Changed).field("path")));
         }
-        let removed = self.base.remove(&location, self.what, digest);
+        let wait = wait_of(permit.hold());
+        let turn = self.base.turn(&location, Parents::Require, wait, &mut |_| Ok(()));
+        let removed = turn.and_then(|turn| self.base.remove(turn, self.what, digest));
         removed.map_err(|failure| (refusal(failure.error), failure.effect))
     }
 }

@@ -25,6 +25,7 @@ use super::{
     write::{left_behind, meter_of, temp_name},
 };
 use crate::beneath::{Effect, Existing, Opener, Parents, Write};
+use crate::turns::wait_of;
 
 /// Largest file that is edited: what a write can make.
 pub const EDIT_BYTES_MAX: u64 = 1 << 20;
@@ -156,6 +157,10 @@ impl FsEditPlan {
         let location = self.place.file().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
+        // Nobody else changes what is read until it is written.
+        let wait = wait_of(permit.hold());
+        let turn = self.base.turn(&location, Parents::Require, wait, &mut meter_of(permit));
+        let turn = turn.map_err(|failure| (refusal(failure.error), failure.effect))?;
         let opened = self.base.open_file(&location, self.max_bytes);
         let file = opened.map_err(|error| not_done(refusal(error)))?;
         let label = file.label().map_err(|error| not_done(refusal(error)))?;
@@ -168,15 +173,14 @@ impl FsEditPlan {
         let (at, after) = self.apply(&before.bytes).map_err(not_done)?;
         // Written is what is made of what was read, only while the file is still that.
         let job = Write {
-            at: &location,
             content: &after,
             existing: Existing::Replace,
             expected: Some(digest),
-            parents: Parents::Require,
+            made_from: Some(&file),
             temp: &temp,
             label: permit.live().label.join(label),
         };
-        let written = self.base.write(&job, &mut meter_of(permit));
+        let written = self.base.write(turn, &job, &mut meter_of(permit));
         let written = written.map_err(|failure| (refusal(failure.error), failure.effect))?;
         let lines = before.bytes.get(..at).unwrap_or_default();
         let line = lines.iter().filter(|byte| **byte == b'\n').count().saturating_add(1);

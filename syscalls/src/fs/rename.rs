@@ -25,6 +25,7 @@ use crate::beneath::{
     Charge, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore, Rename,
     Renamed,
 };
+use crate::turns::wait_of;
 
 /// What a file needs where it is taken from. Elsewhere the agent may be able to read it: moved
 /// out of a folder that it can only write to, it would be read.
@@ -123,18 +124,14 @@ impl FsMovePlan {
             return Err(not_done(Refused::new(Reason::Changed).field("from")));
         }
         let is_bound = existing != self.existing;
-        let job = Rename {
-            from: &from,
-            to: &to,
-            existing,
-            parents: self.parents,
-            expected: [of_file, of_old],
-        };
+        let job = Rename { existing, expected: [of_file, of_old] };
+        let wait = wait_of(permit.hold());
         let mut meter = |charge| match charge {
             Charge::Folder => permit.meter(Dimension::DiskFiles, 1).map_err(|_| NoMore),
             Charge::File | Charge::Bytes(_) => Ok(()),
         };
-        self.base.rename(&job, &mut meter).map_err(|failure| {
+        let turns = self.base.turns(&from, (&to, self.parents), wait, &mut meter);
+        turns.and_then(|turns| self.base.rename(turns, &job)).map_err(|failure| {
             let refused = match failure.error {
                 // None was there when it was approved.
                 FsError::Exists if is_bound => refusal(FsError::Changed).field("to"),

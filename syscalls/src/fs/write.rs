@@ -25,9 +25,10 @@ use super::{
     refusal, tx_of,
 };
 use crate::beneath::{
-    Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Opener, Parents,
+    Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, OpenFile, Opener, Parents,
     Refused as NoMore, TempName, Write, WriteFailure, Written,
 };
+use crate::turns::wait_of;
 
 /// Most bytes that one call writes: what fits into an envelope.
 pub const WRITE_BYTES_MAX: u64 = 1 << 20;
@@ -219,21 +220,7 @@ impl FsWritePlan {
         let temp = temp_name(permit.intent(), permit.leaf());
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
         let [must] = held(permit.conditions(), [(&self.place, self.existing)]).map_err(not_done)?;
-        let (before, (existing, expected)) = match self.shown {
-            Shown::Nothing => (None, must),
-            Shown::Difference => self.look(permit, &location, must).map_err(not_done)?,
-        };
-        let absent = existing != self.existing;
-        let job = Write {
-            at: &location,
-            content: &self.content,
-            existing,
-            expected,
-            parents: self.parents,
-            temp: &temp,
-            label: permit.live().label,
-        };
-        let failed = |WriteFailure { error, effect, .. }| {
+        let failed = |WriteFailure { error, effect, .. }, absent: bool| {
             let lacks_folder = matches!(error, FsError::NotFound);
             let refused = match (lacks_folder, self.parents) {
                 // The file itself need not be there: a folder is missing.
@@ -246,8 +233,28 @@ impl FsWritePlan {
             };
             (refused, effect)
         };
-        let written = self.base.write(&job, &mut meter_of(permit)).map_err(failed)?;
-        let diff = before.and_then(|before| diff::unified(&before, &self.content));
+        let wait = wait_of(permit.hold());
+        let turn = self.base.turn(&location, self.parents, wait, &mut meter_of(permit));
+        let turn = turn.map_err(|failure| failed(failure, false))?;
+        let made = if turn.folders() == 0 { Effect::NotDone } else { Effect::Partly };
+        let (before, (existing, expected)) = match self.shown {
+            Shown::Nothing => (None, must),
+            Shown::Difference => {
+                self.look(permit, &location, must).map_err(|refused| (refused, made))?
+            }
+        };
+        let absent = existing != self.existing;
+        let job = Write {
+            content: &self.content,
+            existing,
+            expected,
+            made_from: before.as_ref().and_then(|before| before.file.as_ref()),
+            temp: &temp,
+            label: permit.live().label,
+        };
+        let written = self.base.write(turn, &job, &mut meter_of(permit));
+        let written = written.map_err(|failure| failed(failure, absent))?;
+        let diff = before.and_then(|before| diff::unified(&before.bytes, &self.content));
         Ok(result(&written, diff.as_deref()))
     }
 
@@ -258,15 +265,17 @@ impl FsWritePlan {
         permit: &mut Permit<'_, Self>,
         at: &Location,
         (existing, expected): Held,
-    ) -> Result<(Option<Vec<u8>>, Held), Refused> {
+    ) -> Result<(Option<Before>, Held), Refused> {
         let changed = || Refused::new(Reason::Changed).field("path");
         if existing == Existing::Refuse {
-            return Ok((Some(Vec::new()), (existing, expected)));
+            return Ok((Some(Before::default()), (existing, expected)));
         }
         let file = match self.base.open_file(at, diff::TEXT_BYTES_MAX) {
             Ok(file) => file,
             Err(FsError::NotFound) if expected.is_some() => return Err(changed()),
-            Err(FsError::NotFound) => return Ok((Some(Vec::new()), (Existing::Refuse, None))),
+            Err(FsError::NotFound) => {
+                return Ok((Some(Before::default()), (Existing::Refuse, None)));
+            }
             Err(FsError::TooLarge) => return Ok((None, (existing, expected))),
             Err(error) => return Err(refusal(error)),
         };
@@ -277,8 +286,16 @@ impl FsWritePlan {
         if chunk.more || expected.is_some_and(|expected| expected != digest) {
             return Err(changed());
         }
-        Ok((Some(chunk.bytes), (existing, Some(digest))))
+        let before = Before { bytes: chunk.bytes, file: Some(file) };
+        Ok((Some(before), (existing, Some(digest))))
     }
+}
+
+/// What was there before, and the file that it was read from.
+#[derive(Default)]
+struct Before {
+    bytes: Vec<u8>,
+    file: Option<OpenFile>,
 }
 
 /// `{size_bytes, created, folders, diff}`: nothing of what was there, unless `diff` was asked for.

@@ -75,7 +75,7 @@ impl Memory {
     /// `memory.delete`.
     #[must_use]
     pub fn delete(&self) -> Option<MemoryDelete> {
-        MemoryDelete::new(Arc::clone(&self.base))
+        MemoryDelete::new(Arc::clone(&self.base), Arc::clone(&self.writing))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::beneath::{
     Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Removal, Write,
 };
 use crate::fs::{digest_of, hex, meter_of, temp_name, tx_of};
+use crate::turns::wait_of;
 
 /// The version of what is not there.
 const NONE: &str = "none";
@@ -150,16 +151,20 @@ impl MemoryWritePlan {
         // It guards no data: one who broke off left nothing half done.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.expect_room().map_err(not_done)?;
+        let parents = Parents::Create(FolderMode::Private);
         let job = Write {
-            at: &location,
             content: self.value.as_bytes(),
             existing: self.existing,
             expected: self.expected,
-            parents: Parents::Create(FolderMode::Private),
+            made_from: None,
             temp: &temp,
             label: permit.live().label,
         };
-        let written = self.base.write(&job, &mut meter_of(permit)).map_err(|failure| {
+        let wait = wait_of(permit.hold());
+        let meter = &mut meter_of(permit);
+        let turn = self.base.turn(&location, parents, wait, meter);
+        let written = turn.and_then(|turn| self.base.write(turn, &job, meter));
+        let written = written.map_err(|failure| {
             let refused = match failure.error {
                 FsError::Changed | FsError::Exists => {
                     wrong(failure.error).field("if_version").allowed("the version kept now")
@@ -200,14 +205,15 @@ impl MemoryWritePlan {
 pub struct MemoryDelete {
     manifest: Manifest,
     base: Arc<dyn Opener>,
+    writing: Arc<Mutex<()>>,
 }
 
 impl MemoryDelete {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+    pub(super) fn new(base: Arc<dyn Opener>, writing: Arc<Mutex<()>>) -> Option<Self> {
         let manifest = manifest("delete", EffectClass::LocalWrite)?
             .described("Delete from memory", "Forgets the text under a key.")
             .param(key_param("Under which name it is kept."));
-        Some(Self { manifest: base.promised(manifest), base })
+        Some(Self { manifest: base.promised(manifest), base, writing })
     }
 }
 
@@ -220,7 +226,8 @@ impl Tool for MemoryDelete {
 
     fn plan(&self, request: &Request<'_>) -> Result<MemoryDeletePlan, Refused> {
         let key = Key::parse(request)?;
-        Ok(MemoryDeletePlan { demands: Demands::default(), key, base: Arc::clone(&self.base) })
+        let (base, writing) = (Arc::clone(&self.base), Arc::clone(&self.writing));
+        Ok(MemoryDeletePlan { demands: Demands::default(), key, base, writing })
     }
 }
 
@@ -230,6 +237,7 @@ pub struct MemoryDeletePlan {
     demands: Demands,
     key: Key,
     base: Arc<dyn Opener>,
+    writing: Arc<Mutex<()>>,
 }
 
 impl Plan for MemoryDeletePlan {
@@ -243,7 +251,11 @@ impl Plan for MemoryDeletePlan {
             Ok(location) => location,
             Err(refused) => return permit.failed(refused, TxOutcome::NoOp),
         };
-        match self.base.remove(&location, Removal::File, None) {
+        // As for a write: whoever counts what there is counts all or nothing of this.
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = wait_of(permit.hold());
+        let turn = self.base.turn(&location, Parents::Require, wait, &mut |_| Ok(()));
+        match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => {
                 permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)
             }

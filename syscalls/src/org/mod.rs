@@ -12,7 +12,6 @@
 //! those too that nobody here knows.
 
 mod agents;
-mod busy;
 mod create;
 mod inbox;
 mod message;
@@ -39,14 +38,14 @@ pub use send::{RECIPIENTS_MAX, SendMessage, SendMessagePlan};
 use std::sync::Arc;
 
 use syscap_format::{
-    id::ToolId,
+    id::{AgentId, ToolId},
     manifest::{EffectClass, Manifest},
     scope::dimension,
 };
 use syscap_kernel::ports::Clock;
 
 use crate::beneath::Opener;
-use busy::Busy;
+use crate::turns::Turns;
 
 /// The dimension of a grant that names whom an agent may send messages to.
 pub const OUTBOX_DIMENSION: &str = dimension::OUTBOX.name;
@@ -59,7 +58,7 @@ pub struct Org {
     base: Arc<dyn Opener>,
     clock: Arc<dyn Clock>,
     registrar: Arc<dyn Registrar>,
-    busy: Arc<Busy>,
+    busy: Arc<Turns<AgentId>>,
 }
 
 impl Org {

@@ -20,8 +20,9 @@ use super::{
     manifest,
     message::{FILE_BYTES_MAX, Kept},
 };
-use crate::beneath::{FsError, Opener, Removal};
+use crate::beneath::{FsError, Opener, Parents, Removal};
 use crate::fs::{refusal, tx_of};
+use crate::turns::wait_of;
 
 /// Most messages that one call lists.
 pub const LIST_MAX: u64 = 50;
@@ -270,7 +271,9 @@ impl Plan for DeleteMessagePlan {
             Ok(location) => location,
             Err(error) => return permit.failed(wrong(error), TxOutcome::NoOp),
         };
-        match self.base.remove(&location, Removal::File, None) {
+        let wait = wait_of(permit.hold());
+        let turn = self.base.turn(&location, Parents::Require, wait, &mut |_| Ok(()));
+        match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => {
                 permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)
             }

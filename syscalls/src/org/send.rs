@@ -20,7 +20,6 @@ use syscap_kernel::{
 
 use super::{
     OUTBOX_DIMENSION, Org,
-    busy::Busy,
     inbox::{MessageId, expect_room},
     manifest,
     message::{self, MESSAGE_BYTES_MAX, RECIPIENTS},
@@ -30,6 +29,7 @@ use crate::beneath::{
     Write,
 };
 use crate::fs::{meter_of, refusal, temp_name, tx_of};
+use crate::turns::{Turns, WAIT_MAX, wait_of};
 
 /// Most recipients of a message.
 pub const RECIPIENTS_MAX: usize = 100;
@@ -49,7 +49,7 @@ pub struct SendMessage {
     manifest: Manifest,
     base: Arc<dyn Opener>,
     clock: Arc<dyn Clock>,
-    busy: Arc<Busy>,
+    busy: Arc<Turns<AgentId>>,
 }
 
 impl SendMessage {
@@ -169,10 +169,8 @@ fn uses(recipients: usize, file_bytes: usize) -> Amounts {
 }
 
 /// From beside an inbox into it.
-const fn delivery<'a>(from: &'a Location, to: &'a Location) -> Rename<'a> {
-    let parents = Parents::Create(FolderMode::Private);
-    Rename { from, to, existing: Existing::Refuse, parents, expected: [None, None] }
-}
+const DELIVERY: Rename = Rename { existing: Existing::Refuse, expected: [None, None] };
+const MAKE_FOLDERS: Parents = Parents::Create(FolderMode::Private);
 
 /// A planned `org.send_message`.
 pub struct SendMessagePlan {
@@ -182,7 +180,7 @@ pub struct SendMessagePlan {
     message: Canonical,
     base: Arc<dyn Opener>,
     clock: Arc<dyn Clock>,
-    busy: Arc<Busy>,
+    busy: Arc<Turns<AgentId>>,
 }
 
 impl Plan for SendMessagePlan {
@@ -194,7 +192,7 @@ impl Plan for SendMessagePlan {
         permit.enforced_by(self.base.enforcement());
         let id = MessageId::of(permit.intent(), permit.leaf(), &self.from);
         let busy = Arc::clone(&self.busy);
-        let Some(_filling) = busy.take(&self.to) else {
+        let Some(_filling) = busy.take(&self.to, wait_of(permit.hold())) else {
             let refused = Refused::new(Reason::Busy).field(RECIPIENTS);
             return permit.failed(refused.got("others fill these inboxes"), TxOutcome::NoOp);
         };
@@ -226,15 +224,17 @@ impl SendMessagePlan {
         for (laid, to) in self.to.iter().enumerate() {
             let at = id.incoming(to).map_err(wrong)?;
             let job = Write {
-                at: &at,
                 content: &file,
                 existing: Existing::Refuse,
                 expected: None,
-                parents: Parents::Create(FolderMode::Private),
+                made_from: None,
                 temp: &temp,
                 label,
             };
-            if let Err(failure) = self.base.write(&job, &mut meter_of(permit)) {
+            let wait = wait_of(permit.hold());
+            let meter = &mut meter_of(permit);
+            let turn = self.base.turn(&at, MAKE_FOLDERS, wait, meter);
+            if let Err(failure) = turn.and_then(|turn| self.base.write(turn, &job, meter)) {
                 let refused = refusal(failure.error).field(RECIPIENTS).got(to.as_str());
                 // What is beside an inbox nobody reads: it is never in doubt.
                 let in_doubt = usize::from(failure.effect == Effect::Unknown);
@@ -266,7 +266,8 @@ impl SendMessagePlan {
 
     fn is_away(&self, id: &MessageId, to: &AgentId) -> bool {
         let Ok(at) = id.incoming(to) else { return true };
-        match self.base.remove(&at, Removal::File, None) {
+        let turn = self.base.turn(&at, Parents::Require, WAIT_MAX, &mut |_| Ok(()));
+        match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => true,
             Err(failure) => failure.error == FsError::NotFound,
         }
@@ -321,7 +322,9 @@ impl SendMessagePlan {
         let wrong = |error| refusal(error).field(RECIPIENTS).got(to.as_str());
         let not_done = |error| (wrong(error), Effect::NotDone);
         let (from, at) = (id.incoming(to).map_err(not_done)?, id.in_inbox(to).map_err(not_done)?);
-        let put = self.base.rename(&delivery(&from, &at), &mut meter_of(permit));
+        let (wait, to_inbox) = (wait_of(permit.hold()), (&at, MAKE_FOLDERS));
+        let turns = self.base.turns(&from, to_inbox, wait, &mut meter_of(permit));
+        let put = turns.and_then(|turns| self.base.rename(turns, &DELIVERY));
         put.map(drop).map_err(|failure| (wrong(failure.error), failure.effect))
     }
 
@@ -353,7 +356,8 @@ impl SendMessagePlan {
         // It was on its way into the inboxes, and nobody can take it back: the rest of them get it.
         for (to, _) in self.to.iter().zip(&beside).filter(|(_, is_beside)| **is_beside) {
             let (from, at) = (id.incoming(to)?, id.in_inbox(to)?);
-            let put = self.base.rename(&delivery(&from, &at), &mut |_| Ok(()));
+            let turns = self.base.turns(&from, (&at, MAKE_FOLDERS), WAIT_MAX, &mut |_| Ok(()));
+            let put = turns.and_then(|turns| self.base.rename(turns, &DELIVERY));
             put.map_err(|failure| failure.error)?;
         }
         Ok(if within > 0 || is_laid(&beside) { Finding::Done } else { Finding::Unknown })

@@ -17,10 +17,11 @@ use syscap_format::{
 
 use super::collection::{Collection, Record};
 use crate::beneath::{
-    Append, Charge, Effect, Existing, FsError, Location, OpenFile, Opener, Parents, Refused,
-    TempName, Write, WriteFailure,
+    Append, Charge, Effect, Existing, FolderMode, FsError, Location, OpenFile, Opener, Parents,
+    Refused, TempName, Write, WriteFailure,
 };
 use crate::fs::sha256;
+use crate::turns::WAIT_MAX;
 
 const MAGIC: &[u8; 12] = b"syscapvec\0\0\x01";
 /// The head of the file: the magic and the dimensions.
@@ -157,8 +158,10 @@ impl Store {
         if end_bytes > FILE_BYTES_MAX || frame.payload.len() > FRAME_BYTES_MAX {
             return Err(failure(FsError::TooLarge, Effect::NotDone));
         }
-        let job = Append { at: &at, from_bytes: held.end_bytes, content: &content };
-        self.base.append(&job, meter)?;
+        let job = Append { from_bytes: held.end_bytes, content: &content };
+        let turn = self.base.turn(&at, Parents::Create(FolderMode::Private), WAIT_MAX, meter)?;
+        self.base.append(&turn, &job, meter)?;
+        drop(turn);
         held.end_bytes = end_bytes;
         // By the same reading as after a restart: nothing else gets into memory.
         apply(&mut held.collection, frame.dimensions, &frame.payload)
@@ -182,15 +185,15 @@ impl Store {
         }
         let content = whole(&held.collection);
         let job = Write {
-            at: &at,
             content: &content,
             existing: Existing::Replace,
             expected: None,
-            parents: Parents::Require,
+            made_from: None,
             temp: &temp,
             label: Label::PUBLIC,
         };
-        match self.base.write(&job, &mut |_| Ok(())) {
+        let turn = self.base.turn(&at, Parents::Require, WAIT_MAX, &mut |_| Ok(()));
+        match turn.and_then(|turn| self.base.write(turn, &job, &mut |_| Ok(()))) {
             Ok(written) => {
                 held.end_bytes = written.size_bytes;
                 true

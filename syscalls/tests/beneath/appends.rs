@@ -2,18 +2,22 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use syscap_syscalls::beneath::{
-    Append, CHUNK_BYTES, Charge, Effect, FsError, Location, Refused, WriteFailure,
+    Append, CHUNK_BYTES, Charge, Effect, FolderMode, FsError, Location, Parents, Refused,
+    WriteFailure,
 };
 
-use crate::beneath::support::{World, mount, names, snapshot, with_mounts};
+use crate::beneath::support::{World, mount, names, snapshot, turn, with_mounts};
 
 fn append(world: &World, path: &str, from_bytes: u64, text: &[u8]) -> Result<(), WriteFailure> {
     let at = Location::new(&names(path)).unwrap();
-    let job = Append { at: &at, from_bytes, content: text };
-    world.base.append(&job, &mut |_| Ok(()))
+    let job = Append { from_bytes, content: text };
+    let parents = Parents::Create(FolderMode::Private);
+    let turn = world.base.turn(&at, parents, Duration::ZERO, &mut |_| Ok(()))?;
+    world.base.append(&turn, &job, &mut |_| Ok(()))
 }
 
 fn not_done(error: FsError) -> WriteFailure {
@@ -41,9 +45,10 @@ fn a_no_of_the_meter_leaves_what_was_known() {
     append(&world, "log", 0, b"known").unwrap();
     let at = Location::new(&["log"]).unwrap();
     let content = vec![b'x'; CHUNK_BYTES * 2];
-    let job = Append { at: &at, from_bytes: 5, content: &content };
+    let job = Append { from_bytes: 5, content: &content };
+    let turn = turn(&*world.base, &at).unwrap();
     let mut pieces = 0;
-    let failed = world.base.append(&job, &mut |charge| {
+    let failed = world.base.append(&turn, &job, &mut |charge| {
         pieces += u32::from(matches!(charge, Charge::Bytes(_)));
         if pieces == 2 { Err(Refused) } else { Ok(()) }
     });
@@ -87,7 +92,8 @@ fn a_full_disk_leaves_what_was_known() {
         let base = crate::beneath::support::open(&world.inside("small")).unwrap();
         let at = Location::new(&["log"]).unwrap();
         let add = |from_bytes, content: &[u8]| {
-            base.append(&Append { at: &at, from_bytes, content }, &mut |_| Ok(()))
+            let turn = turn(&*base, &at)?;
+            base.append(&turn, &Append { from_bytes, content }, &mut |_| Ok(()))
         };
         add(0, b"known").unwrap();
         assert_eq!(add(5, &vec![1; 200_000]), Err(not_done(FsError::NoSpace)));

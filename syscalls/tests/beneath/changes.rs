@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sha2::{Digest as _, Sha256};
@@ -10,14 +11,23 @@ use syscap_syscalls::beneath::{
     Refused, Removal, Rename, Renamed, WriteFailure,
 };
 
-use crate::beneath::support::{CANARY, Links, World, mount, names, snapshot, with_mounts};
+use crate::beneath::support::{CANARY, Links, World, mount, names, snapshot, turn, with_mounts};
 
 fn at(path: &str) -> Location {
     Location::new(&names(path)).unwrap()
 }
 
+fn remove_as(
+    world: &World,
+    path: &str,
+    what: Removal,
+    expected: Option<[u8; 32]>,
+) -> Result<(), WriteFailure> {
+    world.base.remove(turn(&*world.base, &at(path))?, what, expected)
+}
+
 fn remove(world: &World, path: &str) -> Result<(), WriteFailure> {
-    world.base.remove(&at(path), Removal::File, None)
+    remove_as(world, path, Removal::File, None)
 }
 
 fn rename_with(
@@ -27,8 +37,8 @@ fn rename_with(
     meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
 ) -> Result<Renamed, WriteFailure> {
     let (from, to) = (at(from), at(to));
-    let job = Rename { from: &from, to: &to, existing, parents, expected: [None; 2] };
-    world.base.rename(&job, meter)
+    let turns = world.base.turns(&from, (&to, parents), Duration::ZERO, meter)?;
+    world.base.rename(turns, &Rename { existing, expected: [None; 2] })
 }
 
 fn rename(world: &World, from: &str, to: &str) -> Result<Renamed, WriteFailure> {
@@ -91,11 +101,11 @@ fn a_removal_takes_a_name_and_nothing_else() {
         ("", Removal::File, FsError::IsDirectory),
         ("", Removal::EmptyFolder, FsError::IsDirectory),
     ] {
-        assert_eq!(world.base.remove(&at(path), what, None), Err(not_done(error)), "{path}");
+        assert_eq!(remove_as(&world, path, what, None), Err(not_done(error)), "{path}");
     }
     assert_eq!(snapshot(world.root()), before);
     remove(&world, "d/g").unwrap();
-    world.base.remove(&at("d"), Removal::EmptyFolder, None).unwrap();
+    remove_as(&world, "d", Removal::EmptyFolder, None).unwrap();
     assert!(!world.inside("d").exists());
 }
 
@@ -186,7 +196,7 @@ fn homes_and_keys_keep_theirs() {
     assert_eq!(rename(&world, "like", "audit.key"), Err(not_done(FsError::Home)));
     assert_eq!(world.base.metadata(&at("home")), Err(FsError::Home));
     assert_eq!(world.base.metadata(&at("home/home.db")), Err(FsError::Home));
-    let removed = world.base.remove(&at("home"), Removal::EmptyFolder, None);
+    let removed = remove_as(&world, "home", Removal::EmptyFolder, None);
     assert_eq!(removed, Err(not_done(FsError::Home)));
     assert_eq!(snapshot(world.root()), before);
 }
@@ -197,13 +207,12 @@ fn what_is_expected_must_be_there() {
     let world = traps();
     let digest = |text: &str| Some(<[u8; 32]>::from(Sha256::digest(text)));
     let before = snapshot(world.root());
-    let removed = world.base.remove(&at("f"), Removal::File, digest("other"));
+    let removed = remove_as(&world, "f", Removal::File, digest("other"));
     assert_eq!(removed, Err(not_done(FsError::Changed)));
-    let (from, to) = (at("f"), at("d/g"));
-    let parents = Parents::Require;
+    let (from, to) = (at("f"), (&at("d/g"), Parents::Require));
     let rename = |expected| {
-        let job = Rename { from: &from, to: &to, existing: Existing::Replace, parents, expected };
-        world.base.rename(&job, &mut |_| Ok(()))
+        let turns = world.base.turns(&from, to, Duration::ZERO, &mut |_| Ok(()))?;
+        world.base.rename(turns, &Rename { existing: Existing::Replace, expected })
     };
     for expected in [[digest("other"), None], [None, digest("other")], [digest("file"), digest("")]]
     {
@@ -211,13 +220,12 @@ fn what_is_expected_must_be_there() {
     }
     assert_eq!(snapshot(world.root()), before);
     assert!(rename([digest("file"), digest("below")]).is_ok());
-    world.base.remove(&to, Removal::File, digest("file")).unwrap();
+    remove_as(&world, "d/g", Removal::File, digest("file")).unwrap();
 }
 
-/// Somebody exchanges the file after it was judged: what lies outside keeps its content, and the
-/// caller is told that it does not know what it moved.
+/// Somebody exchanges the file while folders are made for it: what lies outside keeps its content.
 #[test]
-fn a_file_exchanged_before_its_rename_is_told() {
+fn a_file_exchanged_before_its_turn_is_not_moved() {
     let world = traps();
     let secret = world.outside("secret");
     let create = (Existing::Refuse, Parents::Create(FolderMode::Private));
@@ -227,10 +235,10 @@ fn a_file_exchanged_before_its_rename_is_told() {
         Ok(())
     };
     let moved = rename_with(&world, ("f", "new/x"), create, &mut exchange);
-    let failed = WriteFailure { error: FsError::Changed, effect: Effect::Unknown, folders: 1 };
+    let failed = WriteFailure { error: FsError::Link, effect: Effect::Partly, folders: 1 };
     assert_eq!(moved, Err(failed));
     assert_eq!(fs::read(&secret).unwrap(), CANARY);
-    assert_eq!(world.base.open_file(&at("new/x"), 100).map(drop), Err(FsError::Link));
+    assert_eq!(world.base.metadata(&at("new/x")), Err(FsError::NotFound));
 }
 
 /// A mount among the files is another device, whichever way a rename would go.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use syscap_syscalls::beneath::{Effect, FsError};
+use syscap_syscalls::beneath::{Effect, Existing, FsError, Location, Parents, Rename};
 
 use crate::beneath::support::{CANARY, Links, World, is_openat2, snapshot};
 
@@ -152,6 +152,46 @@ fn target_of_a_write_swapped_with_links_out() {
     assert_eq!(snapshot(&world.outside("")), before);
     println!("race write target: {swaps} swaps; {written} rounds ok, {refused} with a refusal");
     assert!(swaps > 0);
+}
+
+/// Somebody exchanges the file with a link out after it was judged: what lies outside keeps its
+/// content, and the caller is told that it does not know what it moved.
+#[test]
+fn a_file_exchanged_before_its_rename_is_told() {
+    let world = world();
+    let before = snapshot(&world.outside(""));
+    let (from, to) = (Location::new(&["f"]).unwrap(), Location::new(&["g"]).unwrap());
+    let job = Rename { existing: Existing::Replace, expected: [None; 2] };
+    let (mut moved, mut told) = (0, 0);
+    for _ in 0..reads() / 10 {
+        let (file, link) = (world.inside("f"), world.inside("l"));
+        fs::write(&file, b"inside").unwrap();
+        symlink("../outside/secret", &link).unwrap();
+        let (done, _) = while_swapping(&file, &link, || {
+            let to = (&to, Parents::Require);
+            let turns = world.base.turns(&from, to, Duration::ZERO, &mut |_| Ok(()))?;
+            world.base.rename(turns, &job)
+        });
+        match done {
+            Ok(_) => {
+                assert!(world.base.open_file(&to, 100).is_ok(), "it is the file that was moved");
+                moved += 1;
+            }
+            Err(failure) if failure.effect == Effect::Unknown => {
+                assert_eq!(failure.error, FsError::Changed);
+                told += 1;
+            }
+            Err(failure) => {
+                assert!([FsError::Link, FsError::Changed].contains(&failure.error), "{failure:?}")
+            }
+        }
+        for name in ["f", "g", "l"] {
+            fs::remove_file(world.inside(name)).unwrap_or_default();
+        }
+    }
+    assert_eq!(snapshot(&world.outside("")), before);
+    println!("race rename: {moved} moved, {told} told that it may be another");
+    assert!(moved > 0 && told > 0);
 }
 
 /// A file that others replace all the time is still read, whole: old or new.

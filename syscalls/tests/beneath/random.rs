@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -12,7 +13,7 @@ use syscap_syscalls::beneath::{
 };
 
 use crate::beneath::support::{
-    CANARY, Links, SIZE_MAX, World, fresh_temp, locate, names, snapshot,
+    CANARY, Links, SIZE_MAX, World, fresh_temp, locate, names, replacing, snapshot, turn,
 };
 
 /// Names in the tree; `secret` and `folder` are what the outside is made of.
@@ -125,10 +126,11 @@ fn edit(world: &World, path: &str, links: Links) -> Result<(), TestCaseError> {
     let file = at.and_then(|at| Ok((world.base.open_file(&at, SIZE_MAX)?, at)));
     if let Ok((file, at)) = file {
         let expected = Some(file.digest().unwrap());
-        let (temp, parents) = (fresh_temp(), Parents::Require);
-        let (content, existing, label) = (b"written", Existing::Replace, Label::PUBLIC);
-        let job = Write { at: &at, content, existing, expected, parents, temp: &temp, label };
-        prop_assert!(world.base.write(&job, &mut |_| Ok(())).is_ok());
+        let temp = fresh_temp();
+        let made_from = Some(&file);
+        let job = Write { expected, made_from, ..replacing(b"written", &temp) };
+        let turn = turn(&*world.base, &at);
+        prop_assert!(turn.and_then(|turn| world.base.write(turn, &job, &mut |_| Ok(()))).is_ok());
     }
     Ok(())
 }
@@ -164,23 +166,26 @@ fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
         }
         Step::Remove(path, what) => {
             let at = Location::new(&names(path)).unwrap();
-            if world.base.remove(&at, *what, None).is_ok() {
+            let turn = turn(&*world.base, &at);
+            if turn.is_ok_and(|turn| world.base.remove(turn, *what, None).is_ok()) {
                 prop_assert_eq!(world.base.metadata(&at), Err(FsError::NotFound));
             }
         }
         Step::Rename([from, to], existing, parents) => {
             let [from, to] = [from, to].map(|path| Location::new(&names(path)).unwrap());
-            let (existing, parents, expected) = (*existing, *parents, [None, None]);
-            let job = Rename { from: &from, to: &to, existing, parents, expected };
-            if world.base.rename(&job, &mut |_| Ok(())).is_ok() {
+            let job = Rename { existing: *existing, expected: [None, None] };
+            let to_there = (&to, *parents);
+            let turns = world.base.turns(&from, to_there, Duration::ZERO, &mut |_| Ok(()));
+            if turns.is_ok_and(|turns| world.base.rename(turns, &job).is_ok()) {
                 let read = world.base.open_file(&to, SIZE_MAX).unwrap().read(0, 1 << 10).unwrap();
                 prop_assert!(read.bytes != CANARY);
             }
         }
         Step::Append(path) => {
             let at = Location::new(&names(path)).unwrap();
-            let job = Append { at: &at, from_bytes: 0, content: b"written" };
-            if world.base.append(&job, &mut |_| Ok(())).is_ok() {
+            let job = Append { from_bytes: 0, content: b"written" };
+            let add = |turn| world.base.append(&turn, &job, &mut |_| Ok(()));
+            if turn(&*world.base, &at).is_ok_and(|turn| add(turn).is_ok()) {
                 prop_assert_eq!(world.read(path, Links::Refuse).unwrap(), b"written");
             }
         }

@@ -10,7 +10,7 @@ use syscap_format::manifest::Enforcement;
 use syscap_syscalls::beneath::{FolderMode, FsError, Location, Opener, Openers, Removal, open_by};
 
 use crate::beneath::support::{
-    OPENER, OPENERS, World, is_openat2, mount, open, snapshot, with_mounts,
+    OPENER, OPENERS, World, is_openat2, mount, open, snapshot, turn, with_mounts,
 };
 use kernel_support::absent::{ABSENT, without_openat2};
 
@@ -170,14 +170,17 @@ fn what_fails_later_is_not_tried_another_way() {
     let at = Location::new(&["d", "f"]).unwrap();
     let before = snapshot(world.root());
     for errno in ABSENT {
+        let held = turn(&*base, &at).unwrap();
         without_openat2(errno, || {
             assert_eq!(base.enforcement(), Enforcement::Openat2);
+            let removed = base.remove(held, Removal::File, None);
+            assert_eq!(removed.map_err(|failure| failure.error), Err(FsError::Unsupported));
             assert_eq!(base.open_file(&at, 100).map(drop), Err(FsError::Unsupported));
             assert_eq!(base.metadata(&at), Err(FsError::Unsupported));
             assert_eq!(base.list(&Location::default(), 9), Err(FsError::Unsupported));
             assert_eq!(base.visit(&Location::default()), Err(FsError::Unsupported));
-            let removed = base.remove(&at, Removal::File, None);
-            assert_eq!(removed.map_err(|failure| failure.error), Err(FsError::Unsupported));
+            let turn = turn(&*base, &at);
+            assert_eq!(turn.map(drop).map_err(|it| it.error), Err(FsError::Unsupported));
             assert_eq!(
                 base.make_folders(&Location::new(&["n"]).unwrap(), FolderMode::Shared),
                 Err(FsError::Unsupported)

@@ -7,10 +7,11 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use syscap_format::label::Label;
 use syscap_syscalls::beneath::{
-    Charge, Effect, Existing, FsError, Location, Opener, Openers, Parents, Refused, TempName,
+    Charge, Effect, Existing, FsError, Location, Opener, Openers, Parents, Refused, TempName, Turn,
     Write, WriteFailure, Written, open_by,
 };
 use tempfile::TempDir;
@@ -152,18 +153,9 @@ impl World {
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Written, WriteFailure> {
         let temp = fresh_temp();
-        self.base.write(
-            &Write {
-                at,
-                content,
-                existing,
-                expected: None,
-                parents,
-                temp: &temp,
-                label: Label::PUBLIC,
-            },
-            meter,
-        )
+        let job = Write { existing, ..replacing(content, &temp) };
+        let turn = self.base.turn(at, parents, Duration::ZERO, meter)?;
+        self.base.write(turn, &job, meter)
     }
 
     /// Asserts that every operation refuses `path` so, and that nothing was read or changed.
@@ -182,6 +174,17 @@ impl World {
 /// The names of `a/b/c`, empty ones included, since they are to be refused; "" is the base.
 pub(crate) fn names(path: &str) -> Vec<&str> {
     if path.is_empty() { Vec::new() } else { path.split('/').collect() }
+}
+
+/// The turn to change a name that nobody else has, in a folder that is there.
+pub(crate) fn turn(base: &dyn Opener, at: &Location) -> Result<Turn, WriteFailure> {
+    base.turn(at, Parents::Require, Duration::ZERO, &mut |_| Ok(()))
+}
+
+/// Whatever is there is replaced by that.
+pub(crate) fn replacing<'a>(content: &'a [u8], temp: &'a TempName) -> Write<'a> {
+    let (existing, label) = (Existing::Replace, Label::PUBLIC);
+    Write { content, existing, expected: None, made_from: None, temp, label }
 }
 
 pub(crate) fn fresh_temp() -> TempName {

@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use syscap_format::label::Label;
 use syscap_syscalls::beneath::{
     CHUNK_BYTES, Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, Parents,
     Refused, TempName, Write, WriteFailure, Written,
 };
 
-use crate::beneath::support::{Links, World, is_root, mount, open, snapshot, with_mounts};
+use crate::beneath::support::{
+    Links, World, is_root, mount, open, replacing, snapshot, turn, with_mounts,
+};
 
 fn at(names: &[&str]) -> Location {
     Location::new(names).unwrap()
@@ -122,21 +123,16 @@ fn full_disk_keeps_the_old_content() {
         let base = open(&world.inside("small")).unwrap();
         fs::write(world.inside("small/f"), b"old content!").unwrap();
         let (target, temp) = (at(&["f"]), TempName::new("x").unwrap());
-        let mut job = Write {
-            at: &target,
-            content: &[7; 200_000],
-            existing: Existing::Replace,
-            expected: None,
-            parents: Parents::Require,
-            temp: &temp,
-            label: Label::PUBLIC,
+        let mut job = replacing(&[7; 200_000], &temp);
+        let write = |job: &Write<'_>| {
+            turn(&*base, &target).and_then(|turn| base.write(turn, job, &mut |_| Ok(())))
         };
-        let done = base.write(&job, &mut |_| Ok(()));
+        let done = write(&job);
         assert_eq!(done, Err(failure(FsError::NoSpace, Effect::NotDone, 0)));
         assert_eq!(fs::read(world.inside("small/f")).unwrap(), b"old content!");
         assert_eq!(fs::read_dir(world.inside("small")).unwrap().count(), 1, "temporary file");
         job.content = b"short";
-        assert!(base.write(&job, &mut |_| Ok(())).is_ok(), "the space is free again");
+        assert!(write(&job).is_ok(), "the space is free again");
     });
 }
 
@@ -205,23 +201,19 @@ fn a_leftover_of_a_crash_is_kept_apart_and_discarded_by_name() {
     let (target, temp) = (at(&["f"]), TempName::new("7").unwrap());
     let leftover = world.inside(".syscap-7.tmp");
     fs::write(&leftover, b"half").unwrap();
-    let job = Write {
-        at: &target,
-        content: b"x",
-        existing: Existing::Replace,
-        expected: None,
-        parents: Parents::Require,
-        temp: &temp,
-        label: Label::PUBLIC,
+    let job = replacing(b"x", &temp);
+    let write = || {
+        let turn = turn(&*world.base, &target)?;
+        world.base.write(turn, &job, &mut |_| Ok(()))
     };
-    let done = world.base.write(&job, &mut |_| Ok(()));
+    let done = write();
     assert_eq!(done, Err(failure(FsError::Busy, Effect::NotDone, 0)));
     assert_eq!(fs::read(&leftover).unwrap(), b"half", "what is not ours is not written");
     assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Removed { size_bytes: 4 }));
     assert!(!leftover.exists());
     assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Absent));
     assert_eq!(world.base.discard(&at(&["none", "f"]), &temp), Ok(Discarded::Absent));
-    assert!(world.base.write(&job, &mut |_| Ok(())).is_ok());
+    assert!(write().is_ok());
 }
 
 #[test]
@@ -230,16 +222,9 @@ fn a_temporary_name_that_is_a_symlink_is_not_written_through() {
     symlink("../outside/secret", world.inside(".syscap-9.tmp")).unwrap();
     let before = snapshot(world.root());
     let (target, temp) = (at(&["f"]), TempName::new("9").unwrap());
-    let job = Write {
-        at: &target,
-        content: b"x",
-        existing: Existing::Replace,
-        expected: None,
-        parents: Parents::Require,
-        temp: &temp,
-        label: Label::PUBLIC,
-    };
-    let done = world.base.write(&job, &mut |_| Ok(()));
+    let job = replacing(b"x", &temp);
+    let turn = turn(&*world.base, &target).unwrap();
+    let done = world.base.write(turn, &job, &mut |_| Ok(()));
     assert_eq!(done, Err(failure(FsError::Busy, Effect::NotDone, 0)));
     assert_eq!(snapshot(world.root()), before);
     assert_eq!(world.base.discard(&target, &temp), Ok(Discarded::Removed { size_bytes: 17 }));

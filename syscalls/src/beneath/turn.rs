@@ -1,0 +1,133 @@
+//! The turn to change what stands under a name.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use super::base::Base;
+use super::error::FsError;
+use super::gate::{Ident, Node};
+use super::homes::is_mark;
+use super::location::Location;
+use super::write::{Charge, Effect, Parents, Refused, State, WriteFailure};
+use crate::turns::Taken;
+
+/// A name, as two who change it see it: the folder itself, and the name in it.
+pub(super) type Name = (Ident, Box<str>);
+
+/// The turn to change what stands under one name: nobody else who goes by the same [`Base`] has
+/// it until this is dropped, or used up by the change. Who makes a change of what it has read
+/// takes it before it reads.
+///
+/// The folder is held open: what is changed is the name in it, wherever it is moved to. Other
+/// programs know nothing of turns.
+#[derive(Debug)]
+pub struct Turn {
+    pub(super) at: Location,
+    pub(super) dir: OwnedFd,
+    pub(super) name: Box<str>,
+    folders: u32,
+    taken: Taken<Name>,
+}
+
+impl Turn {
+    /// How many folders were made for it.
+    #[must_use]
+    pub const fn folders(&self) -> u32 {
+        self.folders
+    }
+
+    /// How far a change is that has this turn.
+    pub(super) fn state(&self) -> State {
+        let effect = if self.folders == 0 { Effect::NotDone } else { Effect::Partly };
+        State { effect, folders: self.folders }
+    }
+
+    /// Lets the next one have the name. What is left is the folder.
+    pub(super) fn over(self) -> OwnedFd {
+        drop(self.taken);
+        self.dir
+    }
+}
+
+/// A folder that a turn is of, before it is taken.
+struct Place {
+    at: Location,
+    dir: OwnedFd,
+    name: Name,
+    state: State,
+}
+
+impl Base {
+    /// Waits for the turn to change what stands at a place, whose folders are made where they are
+    /// missing and `parents` says so; `meter` is asked before each.
+    ///
+    /// # Errors
+    /// [`WriteFailure`]: [`FsError::Busy`] where others had it for all of `wait`; any of a walk.
+    pub fn turn(
+        &self,
+        at: &Location,
+        parents: Parents,
+        wait: Duration,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Turn, WriteFailure> {
+        let place = self.place(at, parents, meter)?;
+        let taken = self.turns.take(std::slice::from_ref(&place.name), wait);
+        match taken.and_then(|mut taken| taken.pop()) {
+            Some(taken) => Ok(place.with(taken)),
+            None => Err(place.state.failed(FsError::Busy)),
+        }
+    }
+
+    /// The turns for two names, both at once: where a file is, whose folder is there, and where it
+    /// goes to.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub fn turns(
+        &self,
+        from: &Location,
+        (to, parents): (&Location, Parents),
+        wait: Duration,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<[Turn; 2], WriteFailure> {
+        let from = self.place(from, Parents::Require, meter)?;
+        // Where there is nothing to move, no folders are made for it.
+        let named = self.name(&from.dir, from.name.1.as_bytes());
+        named.map_err(|error| from.state.failed(error))?;
+        let to = self.place(to, parents, meter)?;
+        let taken = self.turns.take(&[from.name.clone(), to.name.clone()], wait);
+        match taken.and_then(|taken| <[Taken<Name>; 2]>::try_from(taken).ok()) {
+            Some([one, other]) => Ok([from.with(one), to.with(other)]),
+            None => Err(to.state.failed(FsError::Busy)),
+        }
+    }
+
+    fn place(
+        &self,
+        at: &Location,
+        parents: Parents,
+        meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
+    ) -> Result<Place, WriteFailure> {
+        let mut state = State { effect: Effect::NotDone, folders: 0 };
+        let mut found = || {
+            let (parent, name) = at.split()?;
+            if is_mark(name) {
+                return Err(FsError::Home);
+            }
+            let dir = self.open_parent(parent, parents, meter, &mut state)?;
+            let ident = Node::of(&dir)?.ident;
+            Ok((dir, (ident, Box::from(name))))
+        };
+        match found() {
+            Ok((dir, name)) => Ok(Place { at: at.clone(), dir, name, state }),
+            Err(error) => Err(state.failed(error)),
+        }
+    }
+}
+
+impl Place {
+    fn with(self, taken: Taken<Name>) -> Turn {
+        let (_, name) = self.name;
+        Turn { at: self.at, dir: self.dir, name, folders: self.state.folders, taken }
+    }
+}
