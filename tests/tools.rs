@@ -17,6 +17,7 @@ use syscap::{
         cbor::Canonical,
         envelope::TxOutcome,
         hash::definition_hash,
+        json,
         label::Label,
         manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
         record::{Body, Kind},
@@ -225,6 +226,85 @@ fn some_names_are_taken() {
     let denied = agent.call("echo", args! { "value": "x" }).unwrap();
     assert_eq!(denied.reason(), Some(Reason::Denied), "the kernel goes on");
     end(&rt, &home);
+}
+
+/// What a server's tool says of null: by each of these it is kept or left out.
+const NULLS: [(&str, bool); 18] = [
+    (r#"{"type": ["integer", "null"]}"#, true),
+    (r#"{"type": "null"}"#, true),
+    (r#"{"type": "integer"}"#, false),
+    (r#"{"type": ["integer", "string"]}"#, false),
+    (r#"{"enum": ["a", null]}"#, true),
+    (r#"{"enum": ["a"]}"#, false),
+    (r#"{"const": null}"#, true),
+    (r#"{"const": 1}"#, false),
+    (r#"{"anyOf": [{"type": "integer"}, {"type": "null"}]}"#, true),
+    (r#"{"oneOf": [{"type": "integer"}, {"type": "string"}]}"#, false),
+    (r#"{"allOf": [{"type": ["integer", "null"]}, {"type": "integer"}]}"#, false),
+    (r#"{"type": "string", "nullable": true}"#, true),
+    (r#"{"type": "string", "nullable": false}"#, false),
+    (r#"{"type": ["string", "null"], "enum": ["a"]}"#, false),
+    (r#"{"description": "whose"}"#, true),
+    (r##"{"$ref": "#/$defs/owner"}"##, true),
+    ("true", true),
+    ("false", false),
+];
+
+/// Null is a value to a server's tool where its own schema says so; to the policy it is as an
+/// argument that was not given, then and when the call is decided again.
+#[test]
+fn a_null_that_a_tools_own_schema_permits_is_kept() {
+    let (_dir, home) = new_home();
+    let policy = |op: &str| {
+        let rule = r#"{"v": 1, "constraints": [
+            {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},
+             "on_fail": "block", "reason": "Fine."},
+            {"id": "owner", "effect": "deny", "subject": null, "when": OP, "on_fail": "block",
+             "reason": "No owner."}]}"#;
+        Policy::from_json(rule.replace("OP", op).as_bytes()).unwrap()
+    };
+    const EXISTS: &str = r#"{"op": "exists", "args": ["args.owner"]}"#;
+    let rt = Options::new().policy(policy(EXISTS)).create(&home).unwrap();
+    let provider: Arc<dyn Provider> = Arc::new(Does(|call: HostCall| {
+        HostRan::new(Ok(call.args), TxOutcome::Committed, Amounts::ZERO)
+    }));
+    let of = |n: usize, schema: &str, kind| {
+        let whole = format!(r#"{{"inputSchema": {{"properties": {{"owner": {schema}}}}}}}"#);
+        let mut manifest = Manifest::new(tool(&format!("docs.t{n}")), EffectClass::Read)
+            .defined_as(&json::to_data(whole.as_bytes()).unwrap());
+        manifest.params = vec![Param::optional("owner", kind, "Whose.")];
+        manifest
+    };
+    let kinds = [ParamType::Any, ParamType::Text];
+    let mut tools = Vec::new();
+    for (n, (schema, _)) in NULLS.iter().enumerate() {
+        tools.extend(
+            kinds.map(|kind| of(2 * n + usize::from(kind == ParamType::Text), schema, kind)),
+        );
+    }
+    // Ours has no definition of somebody else's: null is as nothing.
+    let mut own = of(99, "true", ParamType::Any);
+    (own.definition, own.definition_bytes) = (None, None);
+    tools.push(own);
+    rt.provide(tools.clone(), provider).unwrap();
+    let names: Vec<&str> = tools.iter().map(|manifest| manifest.tool.as_str()).collect();
+    let agent = session(&rt, &names);
+    let call = |name: &str, args: &str| agent.call_json(name, args, Escapes::Data).unwrap();
+    for (n, name) in names.iter().enumerate() {
+        let (schema, is_kept) = NULLS.get(n / 2).copied().unwrap_or(("none", false));
+        let wanted = if is_kept { r#"{"owner":null}"# } else { "{}" };
+        let got = call(name, r#"{"owner": null}"#);
+        assert_eq!(got.reason(), None, "{schema}");
+        assert_eq!(json::from_data(got.value().unwrap()), wanted, "{schema}");
+    }
+    assert_eq!(call("docs.t0", r#"{"owner": 7}"#).reason(), Some(Reason::Constraint));
+    rt.close().unwrap();
+    let log = Options::new().inspect(&home).unwrap();
+    let again = log.replay(&policy(EXISTS)).unwrap();
+    assert_eq!(again.changed.len(), 0, "the same question");
+    let missing = log.replay(&policy(r#"{"op": "missing", "args": ["args.owner"]}"#)).unwrap();
+    assert_eq!(missing.changed.len(), names.len() + 1);
+    assert_eq!(verdict(&home), Verdict::Sound);
 }
 
 /// A provider that panics, hangs or overspends costs what was set aside, and no more.

@@ -242,14 +242,15 @@ fn enter_place(decoder: &mut Decoder<'_>, place: u64) -> Option<()> {
     (0..place).try_for_each(|_| decoder.item().ok().map(|_| ()))
 }
 
-/// Checks arguments against the manifest, drops optional nulls, adds defaults. `None` where they
-/// are as they must be.
+/// Checks arguments against the manifest, drops optional nulls that the tool's own schema does not
+/// permit, adds defaults. `None` where they are as they must be.
 pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Canonical>, Refused> {
     if args.kind() != Kind::Map {
         return Err(Refused::new(Reason::BadArgument).field("args").allowed("map"));
     }
     let (params, mut same) = (&manifest.params, true);
     let mut given = [false; PARAMS_MAX];
+    let foreign = Foreign::of(manifest, args);
     for (name, value) in args.entries() {
         let named = params.iter().zip(given.iter_mut()).find(|(param, _)| *param.name == *name);
         let Some((param, given)) = named else {
@@ -258,6 +259,10 @@ pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Cano
             }
             return Err(unknown(manifest, name, args));
         };
+        if foreign.keeps(name, value) {
+            *given = true;
+            continue;
+        }
         if is_left_out(param, value) {
             same = false;
             continue;
@@ -275,6 +280,57 @@ pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Cano
     Ok((!same).then(|| completed(manifest, args, &given)))
 }
 
+/// The arguments that a policy decides about, where they are others than those that the tool gets:
+/// an optional null is to it as an argument that was not given.
+pub(crate) fn decided(manifest: &Manifest, args: Item<'_>) -> Option<Canonical> {
+    let stays = |(name, value): &(&str, Item<'_>)| {
+        find(manifest, name).is_none_or(|param| !is_left_out(param, *value))
+    };
+    let all_stay = args.entries().all(|entry| stays(&entry));
+    (!all_stay).then(|| Canonical::map(args.entries().filter(stays).collect()))
+}
+
+/// What a tool says of its arguments itself, where somebody else defined it.
+struct Foreign(Option<Canonical>);
+
+impl Foreign {
+    /// Read only where one of the arguments is null.
+    fn of(manifest: &Manifest, args: Item<'_>) -> Self {
+        let any_null = args.entries().any(|(_, value)| value.is_null());
+        Self(if any_null { manifest.whole_definition() } else { None })
+    }
+
+    /// Whether an argument is null, and the tool's own schema has a meaning for that.
+    fn keeps(&self, name: &str, value: Item<'_>) -> bool {
+        let schema = self.0.as_ref().filter(|_| value.is_null());
+        let schema = schema.and_then(|whole| whole.item().get("inputSchema"));
+        let schema = schema.and_then(|schema| schema.get("properties")?.get(name));
+        schema.is_some_and(permits_null)
+    }
+}
+
+/// Whether a JSON Schema permits null: by its `type`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`,
+/// and OpenAPI's `nullable`. What another keyword says is left to who wrote it. A schema nests no
+/// deeper than data may.
+fn permits_null(schema: Item<'_>) -> bool {
+    if schema.kind() != Kind::Map {
+        return schema.as_bool() == Some(true);
+    }
+    let all = |key: &str, holds: &dyn Fn(Item<'_>) -> bool| schema.get(key).is_none_or(holds);
+    let nullable = schema.get("nullable").and_then(Item::as_bool) == Some(true);
+    let of_type = |types: Item<'_>| {
+        let is_null = |one: Item<'_>| one.as_text() == Some("null");
+        nullable || is_null(types) || types.elements().any(is_null)
+    };
+    let some = |list: Item<'_>| list.elements().any(permits_null);
+    all("type", &of_type)
+        && all("enum", &|list| list.elements().any(Item::is_null))
+        && all("const", &|one: Item<'_>| one.is_null())
+        && all("anyOf", &some)
+        && all("oneOf", &some)
+        && all("allOf", &|list| list.elements().all(permits_null))
+}
+
 /// Whether an argument is null, and may be left out.
 fn is_left_out(param: &Param, value: Item<'_>) -> bool {
     value.is_null() && param.presence == Presence::Optional
@@ -282,9 +338,11 @@ fn is_left_out(param: &Param, value: Item<'_>) -> bool {
 
 /// The arguments without those that are left out, and with the defaults of those not given.
 fn completed(manifest: &Manifest, args: Item<'_>, given: &[bool]) -> Canonical {
-    let stays = |(name, value): &(&str, Item<'_>)| {
-        find(manifest, name).is_none_or(|param| !is_left_out(param, *value))
+    let is_given = |name: &str| {
+        let mut params = manifest.params.iter().zip(given);
+        params.find(|(param, _)| *param.name == *name).is_none_or(|(_, given)| *given)
     };
+    let stays = |(name, _): &(&str, Item<'_>)| is_given(name);
     let absent = manifest.params.iter().zip(given).filter(|(_, given)| !**given);
     let defaults = absent.filter_map(|(param, _)| {
         param.default.as_ref().map(|default| (&*param.name, default.item()))

@@ -18,7 +18,7 @@ use crate::{
 };
 use syscap_format::{
     budget::{Amounts, Dimension},
-    cbor::Canonical,
+    cbor::{Canonical, Item},
     decision::{Decision, Verdict},
     hash::{args_hash, call_digest, sent_hash},
     manifest::Manifest,
@@ -112,7 +112,9 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         let (found, args) = (resolved.found, resolved.args());
         let planned = hold;
         let costs = (&demands[..], &planned, &context.token.left);
-        let question = question(context, found, (args, &*plan), costs);
+        let decided = args::decided(&found.tool.manifest, args);
+        let asked_of = decided.as_ref().map_or(args, Canonical::item);
+        let question = question(context, found, (asked_of, &*plan), costs);
         let (decision, shadow) = engines.ask(&question);
         fields.head = Some(context.head()).filter(|head| *head != resolved.call.snapshot());
         fields.shadow = shadow;
@@ -122,7 +124,9 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
                 .map_err(|refused| (refused, RefusalKind::Refused))
         };
         let ask_for = |verdict| match verdict {
-            Verdict::Ask => Some(what_is_asked(context, &question, found, (&decision, &needed))),
+            Verdict::Ask => {
+                Some(what_is_asked(context, &question, (found, args), (&decision, &needed)))
+            }
             _ => None,
         };
         let said = answered.to(&decision).filter(|_| decision.verdict == Verdict::Ask);
@@ -171,14 +175,14 @@ fn by_tool(decision: &Decision) -> impl Iterator<Item = &Obligation> {
 fn what_is_asked(
     context: &Context<'_>,
     question: &Question<'_>,
-    found: Found<'_>,
+    (found, args): (Found<'_>, Item<'_>),
     (decision, needed): (&Decision, &Amounts),
 ) -> Result<Asking, Refused> {
     let mut hold = *question.hold;
     keep(by_tool(decision), question.manifest, needed, &mut hold)?;
     hold.set(Dimension::Concurrent, 0);
     has_room(context, &hold)?;
-    let (agent, args, grant) = (question.agent, question.args, question.grant);
+    let (agent, grant) = (question.agent, question.grant);
     let request = Request { agent, args, grant, token: context.token.body, live: None };
     let inspector = found.tool.tool.inspector(&request)?;
     let resources = question.demands.iter().map(|d| shown(d.dimension, &d.resource)).collect();

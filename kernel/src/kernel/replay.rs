@@ -12,6 +12,7 @@ use super::{
     machine::Kernel,
 };
 use crate::{
+    args,
     call::{Found, question::question},
     context::Context,
     decide::sound,
@@ -182,8 +183,10 @@ impl Walk<'_> {
         let plan = tool.tool.plan(&request).map_err(|_| unplanned)?;
         let Demands { resources, hold } = plan.demands();
         let hold = tool.manifest.hold_for(hold);
+        let decided = args::decided(&tool.manifest, args);
         let asked = |left: &Amounts| {
             let (planned, found) = ((&resources[..], &hold, left), Found { tool, grant });
+            let args = decided.as_ref().map_or(args, Canonical::item);
             sound(self.engine.decide(&question(&context, found, (args, &*plan), planned)))
         };
         let decision = asked(&context.token.left);
