@@ -38,11 +38,7 @@ use syscap_kernel::ports::Entropy as _;
 use syscap_syscalls::net::secret::{Origin, Secret, SecretError, Secrets, is_secret_name};
 use zeroize::Zeroizing;
 
-use crate::{
-    Error, Home, SystemEntropy,
-    error::at,
-    files::{read_small, write_new},
-};
+use crate::{Error, Home, SystemEntropy, error::at, files::read_small};
 
 /// What is bound to a sealed secret, before its name.
 const CONTEXT: &[u8] = b"syscap/secret/v1\0";
@@ -127,7 +123,8 @@ impl SecretFiles {
         let sealed = cipher.encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|_| bad("the secret's value", "(not shown)"))?;
         let bytes = encoded(&SealedSecret { version: 1, nonce, sealed });
-        put(&self.folder, name, &bytes)
+        let path = self.folder.join(name);
+        disk::replace(&path, &bytes).map_err(at(&path))
     }
 
     /// The secrets that there are, by name.
@@ -175,17 +172,23 @@ impl SecretFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut seed = Zeroizing::new([0; 32]);
                 SystemEntropy.fill(&mut *seed)?;
-                let folder = self.key.parent().unwrap_or(Path::new("."));
-                let name = self.key.file_name().and_then(|name| name.to_str()).unwrap_or("key");
-                put(folder, name, &*seed)?;
-                Ok(XChaCha20Poly1305::new((&*seed).into()))
+                match disk::write_new(&self.key, &*seed) {
+                    Ok(()) => Ok(XChaCha20Poly1305::new((&*seed).into())),
+                    // Another process has made it meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        self.cipher_of(read_small(&self.key))
+                    }
+                    Err(error) => Err(at(&self.key)(error)),
+                }
             }
-            bytes => {
-                let bytes = Zeroizing::new(bytes.map_err(at(&self.key))?);
-                let what = || io::Error::new(io::ErrorKind::InvalidData, "not a key of 32 bytes");
-                cipher(&bytes).ok_or_else(|| at(&self.key)(what()))
-            }
+            bytes => self.cipher_of(bytes),
         }
+    }
+
+    fn cipher_of(&self, bytes: io::Result<Vec<u8>>) -> Result<XChaCha20Poly1305, Error> {
+        let bytes = Zeroizing::new(bytes.map_err(at(&self.key))?);
+        let what = || io::Error::new(io::ErrorKind::InvalidData, "not a key of 32 bytes");
+        cipher(&bytes).ok_or_else(|| at(&self.key)(what()))
     }
 
     fn open(&self, name: &str, bytes: &[u8]) -> Option<Secret> {
@@ -214,18 +217,6 @@ impl Secrets for SecretFiles {
         })?;
         self.open(name, &bytes).ok_or(SecretError::Unreadable)
     }
-}
-
-/// Whole and durable, or not at all.
-fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
-    let (new, place) = (folder.join(format!(".{name}.new")), folder.join(name));
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&new)(error)),
-        _ => {}
-    }
-    write_new(&new, bytes)?;
-    fs::rename(&new, &place).map_err(at(&place))?;
-    disk::sync_folder(folder).map_err(at(folder))
 }
 
 fn belongs(name: &str) -> Vec<u8> {

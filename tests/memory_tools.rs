@@ -82,6 +82,15 @@ fn what_is_kept_is_there_again_for_its_agent_alone() {
     let delete = || ada.call("memory.delete", args! { "key": "plan" }).unwrap().reason();
     assert_eq!((delete(), delete()), (None, Some(Reason::NotFound)));
     assert_eq!(keys(args! {}), ["note", "plans.2"]);
+    // What nobody keeps there is no key, and is counted.
+    let skipped = || {
+        let listed = ada.call("memory.list", args! {}).unwrap();
+        listed.value().unwrap().get("skipped").and_then(Item::as_uint)
+    };
+    assert_eq!(skipped(), None);
+    std::fs::write(world.folder("team+ada").join("note.md"), "x").unwrap();
+    std::fs::create_dir(world.folder("team+ada").join("old.txt")).unwrap();
+    assert_eq!(skipped(), Some(2));
     drop((ada, bob));
     let again = world.session("team/ada");
     assert_eq!(read(&again, "note").as_deref(), Some("x"));

@@ -260,6 +260,9 @@ fn an_inbox_is_its_agents_alone() {
     fs::write(file, "no message").unwrap();
     fs::write(world.folder("bob", "inbox").join("x.msg"), "no name").unwrap();
     assert_eq!(ids(&bob).len(), 1);
+    let listed = bob.call("list_messages", args! {}).unwrap();
+    let skipped = listed.value().unwrap().get("skipped").and_then(Item::as_uint);
+    assert_eq!(skipped, Some(1));
     assert_eq!(read(&bob, &ids(&bob)[0]).reason(), Some(Reason::NotAFile));
 }
 

@@ -270,8 +270,18 @@ fn what_a_crash_left_is_cut_away() {
         append(&world.file("docs"), tail);
         world = world.again();
         let agent = world.session(&["docs"]);
+        let skipped = || {
+            let found = call(&agent, "vecdb.query", &json!({ "embedding": [1, 0] }));
+            found
+                .value()
+                .unwrap()
+                .get("skipped_bytes")
+                .and_then(syscap::format::cbor::Item::as_uint)
+        };
         assert_eq!(hits(&agent, &json!({ "embedding": [1, 0] })), ["a"]);
+        assert_eq!(skipped(), Some(tail.len() as u64), "that there was more is said");
         assert_eq!(upsert(&agent, &json!([{ "id": "b", "embedding": [0, 1] }])).reason(), None);
+        assert_eq!(skipped(), None);
         drop(agent);
         world = world.again();
         let agent = world.session(&["docs"]);

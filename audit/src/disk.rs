@@ -4,13 +4,19 @@
 //! holds it. What makes a home makes every part of it by this.
 
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
+    process,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use rustix::fs::OFlags;
+use rustix::{
+    fs::{CWD, OFlags, RenameFlags, renameat_with},
+    io::Errno,
+};
 use syscap_kernel::store::StoreError;
 
 /// A home's database, where the home itself keeps its log: a folder that has one is a home.
@@ -46,17 +52,42 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that must not exist, for its owner only. When it returns, file and name are
-/// durable; what was written of a file that can't be written whole is removed.
+/// Writes a file that must not exist, for its owner only. It is whole as soon as it has its name,
+/// and of two who make it at once one gets [`io::ErrorKind::AlreadyExists`]. When it returns, file
+/// and name are durable; what was written of a file that can't be written whole is removed.
 ///
 /// # Errors
 /// What the operating system says.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = private().create_new(true).open(path)?;
-    if let Err(error) = file.write_all(bytes).and_then(|()| file.sync_all()) {
-        // Half a file is of no use, and in the way of the next try. That it could not be written
-        // is what there is to say, whether or not it could be removed.
-        drop(fs::remove_file(path));
+    put(path, bytes, |part| match renameat_with(CWD, part, CWD, path, RenameFlags::NOREPLACE) {
+        // A file system that can't.
+        Err(Errno::INVAL) => fs::hard_link(part, path).and_then(|()| fs::remove_file(part)),
+        named => Ok(named?),
+    })
+}
+
+/// Writes a file in the place of one that may be there, as [`write_new`]. Of two who do so at once
+/// one is the last.
+///
+/// # Errors
+/// What the operating system says.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, |part| fs::rename(part, path))
+}
+
+/// Writes a file under a name that nobody else uses, and gives it its own.
+fn put(path: &Path, bytes: &[u8], name: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut part = OsString::from(".");
+    part.push(path.file_name().ok_or(io::ErrorKind::IsADirectory)?);
+    part.push(format!(".{}-{}.part", process::id(), NEXT.fetch_add(1, Relaxed)));
+    let part = path.with_file_name(part);
+    let mut file = private().create_new(true).open(&part)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written.and_then(|()| name(&part)) {
+        // Half a file is of no use. That it could not be written is what there is to say, whether
+        // or not it could be removed.
+        drop(fs::remove_file(&part));
         return Err(error);
     }
     sync_parent(path)

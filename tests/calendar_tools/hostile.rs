@@ -1,6 +1,6 @@
 //! What files that mean harm come to: each ends in a named reason, or in what was asked for.
 
-use std::fs;
+use std::{fs, os::unix::ffi::OsStrExt as _};
 
 use syscap::{format::cbor::Item, prelude::*};
 
@@ -213,12 +213,8 @@ fn a_bad_file_is_left_out_whole_by_its_reason() {
     // What is no event is not looked at; a bomb of zones is a text like any other.
     for file in [
         good.replace("VEVENT", "VTODO"),
-        good.replace("VCALENDAR", "VCARD"),
         within("BEGIN:VALARM\nDTSTART:x\nUID:y\nTRIGGER:-PT5M\nEND:VALARM\n"),
         format!("{zones}{good}"),
-        String::new(),
-        "\u{feff}\r\n\r\n".into(),
-        "<?xml version=\"1.0\"?>".into(),
     ] {
         world.put("a.ics", &file);
         let result = world.find(args! { "from": "2026-01-01", "to": "2026-12-31" });
@@ -244,7 +240,7 @@ fn files_and_bytes_are_bounded() {
         fs::remove_file(entry.unwrap().path()).unwrap();
     }
     for n in 0..2_001 {
-        world.put(&format!("n{n:04}.ics"), "");
+        world.put(&format!("n{n:04}.ics"), calendar(&[]));
     }
     let result = find();
     assert_eq!((skipped(&result), is_cut(&result)), (vec!["n2000.ics: too_many".into()], true));
@@ -254,6 +250,49 @@ fn files_and_bytes_are_bounded() {
     let result = find();
     assert_eq!(seen(&result).len(), 1);
     assert_eq!(skipped(&result), ["1/2/3/4/5: too_deep"]);
+}
+
+/// What is no calendar, or is called as none is, is named: nobody takes it for an empty one.
+#[test]
+fn what_is_not_recognised_is_named() {
+    let world = world();
+    let event = "UID:a\nDTSTART:20260301T000000Z";
+    let text = calendar(&[event]);
+    world.put("B.ICS", &text);
+    world.put("blank.ics", text.replace("BEGIN:VEVENT", "BEGIN:VEVENT "));
+    world.put("bare.ics", format!("BEGIN:VEVENT\n{event}\nEND:VEVENT\n"));
+    world.put("empty.ics", "");
+    world.put("card.ics", text.replace("VCALENDAR", "VCARD"));
+    world.put("mark.ics", "\u{feff}\r\n\r\n");
+    world.put("html.ics", "<html><body>Not found</body></html>");
+    world.put(
+        "inner.ics",
+        text.replace("BEGIN:VEVENT", "BEGIN:X-A\nBEGIN:VEVENT")
+            .replace("END:VEVENT", "END:VEVENT\nEND:X-A"),
+    );
+    world.put("none.ics", "BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n");
+    world.put("returns.ics", text.replace("\r\n", "\n").replace('\n', "\r\r\n"));
+    let odd = std::ffi::OsStr::from_bytes(b"caf\xe9.ics");
+    fs::write(world.workspace().join("calendar").join(odd), "x").unwrap();
+    let result = world.find(args! { "from": "2026-01-01", "to": "2026-12-31" });
+    assert_eq!(seen(&result).len(), 1, "what is called .ICS is a calendar");
+    let wanted = [
+        "bare.ics: no_calendar",
+        "blank.ics: malformed",
+        "caf\u{fffd}.ics: bad_name",
+        "card.ics: no_calendar",
+        "empty.ics: no_calendar",
+        "html.ics: no_calendar",
+        "inner.ics: malformed",
+        "mark.ics: no_calendar",
+        "returns.ics: malformed",
+    ];
+    let mut named = skipped(&result);
+    named.sort();
+    assert_eq!(named, wanted);
+    let one =
+        world.find(args! { "from": "2026-01-01", "to": "2026-12-31", "path": "calendar/B.ICS" });
+    assert_eq!(seen(&one).len(), 1);
 }
 
 /// What an event points to is text: no file of it is read, and nobody is asked for it.

@@ -1,8 +1,8 @@
 //! Secrets: sent to where they belong, and shown nowhere.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, thread};
 
-use syscap::{Error, prelude::*};
+use syscap::{Error, prelude::*, secrets::SecretFiles};
 
 use crate::web::{
     server::{Server, answer},
@@ -233,4 +233,27 @@ fn what_is_no_secret_is_not_kept() {
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
     world.end();
+}
+
+/// The first secrets of a home, by many at once: there is one key, and each that was set is there.
+#[test]
+fn first_secrets_set_at_once_are_all_kept() {
+    for _ in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let secrets = || SecretFiles::at(folder.path().join("secrets"), folder.path().join("key"));
+        thread::scope(|scope| {
+            for n in 0..4 {
+                let (secrets, name) = (secrets(), format!("s{n}"));
+                scope.spawn(move || {
+                    secrets.set(&name, VALUE, &["https://a.test"]).unwrap();
+                    secrets.set("same", VALUE, &["https://a.test"]).unwrap();
+                });
+            }
+        });
+        let all = secrets().list().unwrap();
+        assert_eq!(all.len(), 5);
+        assert!(all.iter().all(|secret| secret.origins.is_some()), "each can be opened");
+        let kept = fs::read_dir(folder.path().join("secrets")).unwrap().count();
+        assert_eq!((kept, fs::read_dir(folder.path()).unwrap().count()), (5, 2), "nothing is left");
+    }
 }

@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use rmcp::model::{
-    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
-    ListToolsRequest, PaginatedRequestParams,
+use rmcp::{
+    ErrorData,
+    model::{
+        ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+        ListToolsRequest, PaginatedRequestParams,
+    },
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -85,17 +88,63 @@ pub(crate) async fn all(
         if bytes > BYTES_MAX {
             return Ok(Whole { entries, cut: true });
         }
-        if let Some(Value::Array(more)) = page.get_mut(method.key()).map(Value::take) {
-            entries.extend(more.into_iter().filter(|entry| seen.insert(entry.to_string())));
-        }
+        let (more, next) = read(&mut page, method).map_err(Trouble::Refused)?;
+        entries.extend(more.into_iter().filter(|entry| seen.insert(entry.to_string())));
         if entries.len() > ENTRIES_MAX {
             entries.truncate(ENTRIES_MAX);
             return Ok(Whole { entries, cut: true });
         }
-        match page.get("nextCursor").and_then(Value::as_str) {
-            Some(next) if cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+        match next {
+            Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(_) | None => return Ok(Whole { entries, cut: false }),
         }
     }
     Ok(Whole { entries, cut: true })
+}
+
+/// The entries of a page, and where the next begins, if there is one.
+///
+/// # Errors
+/// What is there and of another type: it is not as if it were absent.
+fn read(page: &mut Value, method: ListMethod) -> Result<(Vec<Value>, Option<String>), ErrorData> {
+    let odd = |key: &str| {
+        let said = format!("the server answered with a \"{key}\" of another type");
+        ErrorData::internal_error(said, None)
+    };
+    let entries = match page.get_mut(method.key()).map(Value::take) {
+        Some(Value::Array(entries)) => entries,
+        None => Vec::new(),
+        Some(_) => return Err(odd(method.key())),
+    };
+    match page.get_mut("nextCursor").map(Value::take) {
+        Some(Value::String(next)) => Ok((entries, Some(next))),
+        None | Some(Value::Null) => Ok((entries, None)),
+        Some(_) => Err(odd("nextCursor")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_of_another_type_is_no_end_of_a_list() {
+        let read = |mut page: Value| read(&mut page, ListMethod::Tools);
+        assert_eq!(
+            read(json!({"tools": [1], "nextCursor": "a"})),
+            Ok((vec![json!(1)], Some("a".into())))
+        );
+        assert_eq!(read(json!({"tools": [], "nextCursor": null})), Ok((vec![], None)));
+        assert_eq!(read(json!({})), Ok((vec![], None)));
+        for odd in [
+            json!({"tools": {"0": 1}}),
+            json!({"tools": null}),
+            json!({"tools": [], "nextCursor": 2}),
+            json!({"tools": [], "nextCursor": false}),
+        ] {
+            assert!(read(odd.clone()).is_err(), "{odd}");
+        }
+    }
 }

@@ -26,6 +26,16 @@ const INPUT_REQUIRED: &str = "input_required";
 /// One of them makes an answer a tool's result.
 const PARTS: [&str; 3] = ["content", "structuredContent", "isError"];
 
+type Fits = fn(&Value) -> bool;
+
+/// What each part of a result is, where it is there and not null.
+const TYPES: [(&str, Fits); 4] = [
+    ("content", Value::is_array),
+    ("isError", Value::is_boolean),
+    (RESULT_TYPE, Value::is_string),
+    ("_meta", Value::is_object),
+];
+
 /// A server's answer to `tools/call`, as the kernel records it.
 pub(crate) struct RecordedResult {
     /// The map.
@@ -37,7 +47,8 @@ pub(crate) struct RecordedResult {
 /// Takes a server's answer.
 ///
 /// # Errors
-/// Where it is no result of a tool, is too deep, or exceeds `bytes_max`.
+/// Where it is no result of a tool, has a part of another type, is too deep, or exceeds
+/// `bytes_max`.
 pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<RecordedResult, Refused> {
     let failed = |what: &str| Refused::new(Reason::Failed).field("result").got(what);
     let Value::Object(map) = &mut value else {
@@ -46,13 +57,18 @@ pub(crate) fn take(mut value: Value, bytes_max: usize) -> Result<RecordedResult,
     if map.get(RESULT_TYPE).and_then(Value::as_str) == Some("complete") {
         map.remove(RESULT_TYPE);
     }
+    if let Some((key, _)) =
+        TYPES.iter().find(|(key, fits)| map.get(*key).is_some_and(|it| !it.is_null() && !fits(it)))
+    {
+        return Err(failed(&format!("the server answered with \"{key}\" of another type")));
+    }
     match map.get(RESULT_TYPE).and_then(Value::as_str) {
         None if PARTS.iter().any(|part| map.contains_key(*part)) => {}
         Some(INPUT_REQUIRED) => {}
         None => return Err(failed("the server answered with no result of a tool")),
         Some(other) => return Err(failed(other)),
     }
-    let is_error = map.get("isError") == Some(&Value::Bool(true));
+    let is_error = map.get("isError").and_then(Value::as_bool).unwrap_or(false);
     let map =
         data::to_canonical(&value).map_err(|_| Refused::new(Reason::TooDeep).field("result"))?;
     let map = within(map, bytes_max)?;
@@ -289,6 +305,27 @@ mod tests {
             let read = read.unwrap_or_else(|_| ContentBlock::text(value.to_string()));
             assert_eq!(block(value), read);
         }
+    }
+
+    /// An error that is said in another type is no success.
+    #[test]
+    fn a_part_of_another_type_is_no_result() {
+        let content = json!([{"type": "text", "text": "t"}]);
+        for (key, value) in [
+            ("isError", json!("true")),
+            ("isError", json!(1)),
+            ("content", json!("t")),
+            ("content", json!({"0": "t"})),
+            ("resultType", json!(["complete"])),
+            ("_meta", json!("m")),
+        ] {
+            let mut answer = json!({"content": content});
+            answer[key] = value;
+            let refused = take(answer.clone(), 1 << 20).map(|it| it.is_error).unwrap_err();
+            assert_eq!(refused.reason(), Reason::Failed, "{answer}");
+        }
+        let nulls = json!({"content": content, "isError": null, "resultType": null, "_meta": null});
+        assert!(!take(nulls, 1 << 20).unwrap().is_error);
     }
 
     #[test]

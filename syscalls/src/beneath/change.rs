@@ -158,11 +158,8 @@ impl Base {
     ) -> Result<Renamed, FsError> {
         let ((source, old_name), (target, new_name)) =
             ((&from.dir, &*from.name), (&to.dir, &*to.name));
-        let named = self.name(source, old_name.as_bytes())?;
+        let named = self.expect_moved(source, (old_name, new_name))?;
         let node = named.node;
-        node.expect_file(self.device())?;
-        self.expect_own(source, old_name, old_name, &node)?;
-        self.expect_own(source, old_name, new_name, &node)?;
         let held = self.hold(source, old_name, named)?;
         let old = self.old_file(target, new_name, job.existing)?;
         let [of_file, of_old] = job.expected;
@@ -184,6 +181,19 @@ impl Base {
         }
         let (size_bytes, folders) = (node.size_bytes, state.folders);
         Ok(Renamed { size_bytes, folders, replaced: old.is_some() })
+    }
+
+    /// That a file may be given another name.
+    pub(super) fn expect_moved(
+        &self,
+        dir: &OwnedFd,
+        (name, new_name): (&str, &str),
+    ) -> Result<Named, FsError> {
+        let named = self.name(dir, name.as_bytes())?;
+        named.node.expect_file(self.device())?;
+        self.expect_own(dir, name, name, &named.node)?;
+        self.expect_own(dir, name, new_name, &named.node)?;
+        Ok(named)
     }
 
     /// Holds a file that was named: a number that is free is given to the next file at once. Where

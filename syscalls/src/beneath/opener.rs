@@ -61,7 +61,7 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     fn turn(
         &self,
         at: &Location,
-        parents: Parents,
+        to_make: (Parents, &[u8]),
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Turn, WriteFailure>;
@@ -269,11 +269,11 @@ impl Opener for Base {
     fn turn(
         &self,
         at: &Location,
-        parents: Parents,
+        to_make: (Parents, &[u8]),
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Turn, WriteFailure> {
-        self.turn(at, parents, wait, meter)
+        self.turn(at, to_make, wait, meter)
     }
 
     fn turns(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::base::Base;
 use super::error::FsError;
 use super::gate::{Ident, Node};
-use super::homes::is_mark;
+use super::homes::{is_key, is_mark};
 use super::location::Location;
 use super::write::{Charge, Effect, Parents, Refused, State, WriteFailure};
 use crate::turns::Taken;
@@ -59,18 +59,23 @@ struct Place {
 
 impl Base {
     /// Waits for the turn to change what stands at a place, whose folders are made where they are
-    /// missing and `parents` says so; `meter` is asked before each.
+    /// missing and `parents` says so; `meter` is asked before each. None are made for a `content`
+    /// that may not lie there.
     ///
     /// # Errors
     /// [`WriteFailure`]: [`FsError::Busy`] where others had it for all of `wait`; any of a walk.
     pub fn turn(
         &self,
         at: &Location,
-        parents: Parents,
+        (parents, content): (Parents, &[u8]),
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Turn, WriteFailure> {
-        let place = self.place(at, parents, meter)?;
+        let made = |name: &str| match parents {
+            Parents::Create(_) if is_key(name, content) => Err(FsError::Home),
+            Parents::Create(_) | Parents::Require => Ok(()),
+        };
+        let place = self.place(at, parents, &made, meter)?;
         let taken = self.turns.take(std::slice::from_ref(&place.name), wait);
         match taken.and_then(|mut taken| taken.pop()) {
             Some(taken) => Ok(place.with(taken)),
@@ -90,11 +95,11 @@ impl Base {
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<[Turn; 2], WriteFailure> {
-        let from = self.place(from, Parents::Require, meter)?;
-        // Where there is nothing to move, no folders are made for it.
-        let named = self.name(&from.dir, from.name.1.as_bytes());
-        named.map_err(|error| from.state.failed(error))?;
-        let to = self.place(to, parents, meter)?;
+        let from = self.place(from, Parents::Require, &|_| Ok(()), meter)?;
+        // Where there is nothing to move, or it may not be moved, no folders are made for it.
+        let may_move =
+            |new_name: &str| self.expect_moved(&from.dir, (&from.name.1, new_name)).map(drop);
+        let to = self.place(to, parents, &may_move, meter)?;
         let taken = self.turns.take(&[from.name.clone(), to.name.clone()], wait);
         match taken.and_then(|taken| <[Taken<Name>; 2]>::try_from(taken).ok()) {
             Some([one, other]) => Ok([from.with(one), to.with(other)]),
@@ -106,6 +111,7 @@ impl Base {
         &self,
         at: &Location,
         parents: Parents,
+        may: &dyn Fn(&str) -> Result<(), FsError>,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Place, WriteFailure> {
         let mut state = State { effect: Effect::NotDone, folders: 0 };
@@ -114,6 +120,7 @@ impl Base {
             if is_mark(name) {
                 return Err(FsError::Home);
             }
+            may(name)?;
             let dir = self.open_parent(parent, parents, meter, &mut state)?;
             let ident = Node::of(&dir)?.ident;
             Ok((dir, (ident, Box::from(name))))

@@ -63,11 +63,20 @@ impl<'a> Said<'a> {
         zones.read(text);
         let (mut said, mut open, mut events) = (Self::default(), Vec::new(), 0_usize);
         let mut own: Vec<Result<Line<'a>, Skip>> = Vec::new();
+        let mut is_calendar = false;
         for line in lines(text) {
             let parsed = Line::parse(line);
             match parsed {
                 Ok(line) if line.is("BEGIN") => {
+                    // A blank or another sign behind it, and it would be an unknown component.
+                    if !is_name(line.value) {
+                        return Err(Skip::Malformed);
+                    }
                     open.push(line.value);
+                    is_calendar |= is_calendar_of(&open);
+                    if line.value.eq_ignore_ascii_case(EVENT) && !is_event(&open) {
+                        said.nameless.push(Skip::Malformed);
+                    }
                     if open.len() > DEPTH_MAX {
                         return Err(Skip::TooDeep);
                     }
@@ -94,8 +103,12 @@ impl<'a> Said<'a> {
                 _ => {}
             }
         }
-        // What was cut off may have changed what stands before it.
-        if open.is_empty() { Ok(said) } else { Err(Skip::Malformed) }
+        match (open.is_empty(), is_calendar) {
+            // What was cut off may have changed what stands before it.
+            (false, _) => Err(Skip::Malformed),
+            (true, false) => Err(Skip::NoCalendar),
+            (true, true) => Ok(said),
+        }
     }
 
     fn add(
@@ -137,9 +150,20 @@ impl<'a> Series<'a> {
     }
 }
 
+const EVENT: &str = "VEVENT";
+
+/// What a component may be called: RFC 5545, 3.1.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+fn is_calendar_of(open: &[&str]) -> bool {
+    matches!(open, [calendar] if calendar.eq_ignore_ascii_case("VCALENDAR"))
+}
+
 fn is_event(open: &[&str]) -> bool {
-    let is = |one: &str, name: &str| one.eq_ignore_ascii_case(name);
-    matches!(open, [calendar, event] if is(calendar, "VCALENDAR") && is(event, "VEVENT"))
+    matches!(open, [calendar, event]
+        if is_calendar_of(&[*calendar]) && event.eq_ignore_ascii_case(EVENT))
 }
 
 /// The properties of an event that are looked at.

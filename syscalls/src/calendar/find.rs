@@ -40,8 +40,13 @@ const DEPTH_MAX: usize = 4;
 /// Most occurrences of one result, and how many where the call doesn't say.
 pub const EVENTS_FOUND_MAX: u64 = 1_000;
 const EVENTS_FOUND_DEFAULT: u64 = 100;
-/// What a file of events is called.
+/// What a file of events is called, in letters of any size.
 const SUFFIX: &str = ".ics";
+
+fn is_meant(name: &str) -> bool {
+    let at = name.len().checked_sub(SUFFIX.len());
+    at.and_then(|at| name.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(SUFFIX))
+}
 
 /// `calendar.find`: what is in a time, sorted by its start.
 #[derive(Debug)]
@@ -102,7 +107,7 @@ impl ReadTool for CalendarFind {
         let place = Place::parse(request, Ending::Folder, Rights::READ)?;
         let text = |name| request.args.get(name).and_then(Item::as_text);
         // By its name, since nothing is looked up before it is permitted.
-        let is_file = text("path").is_some_and(|path| path.ends_with(SUFFIX));
+        let is_file = text("path").is_some_and(is_meant);
         let demand = if is_file { place.demand() } else { place.demand_tree() };
         let limit = request.args.get("limit").and_then(Item::as_uint);
         let limit = limit.unwrap_or(EVENTS_FOUND_DEFAULT).min(EVENTS_FOUND_MAX);
@@ -208,9 +213,18 @@ impl Search<'_> {
             let mut inner = Vec::new();
             for entry in listing.entries {
                 let is_folder = entry.kind == Kind::Directory;
-                let Ok(name) = String::from_utf8(entry.name) else { continue };
-                let names: Vec<String> = folder.iter().cloned().chain([name]).collect();
-                let is_meant = names.last().is_some_and(|name| name.ends_with(SUFFIX));
+                let within = |name| folder.iter().cloned().chain([name]).collect::<Vec<String>>();
+                let name = match String::from_utf8(entry.name) {
+                    Ok(name) => name,
+                    Err(error) => {
+                        let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                        if is_folder || is_meant(&shown) {
+                            self.found.skip(&within(shown).join("/"), None, Skip::Name);
+                        }
+                        continue;
+                    }
+                };
+                let (is_meant, names) = (is_meant(&name), within(name));
                 match (is_folder, is_meant) {
                     (true, _) if folder.len() < DEPTH_MAX => inner.push(names),
                     (true, _) => self.found.skip(&names.join("/"), None, Skip::TooDeep),

@@ -9,7 +9,12 @@ pub(super) enum Skip {
     Unreadable,
     /// A file is no UTF-8.
     NotText,
-    /// The components of a file do not nest, or a line of an event is none.
+    /// A name is no text: no call could say it.
+    Name,
+    /// A file holds no calendar.
+    NoCalendar,
+    /// The components of a file do not nest, one has no name or an event is in no calendar, or a
+    /// line of an event is none.
     Malformed,
     /// Components nest too deep.
     TooDeep,
@@ -44,6 +49,8 @@ impl Skip {
             Self::TooLarge => "too_large",
             Self::Unreadable => "unreadable",
             Self::NotText => "not_text",
+            Self::Name => "bad_name",
+            Self::NoCalendar => "no_calendar",
             Self::Malformed => "malformed",
             Self::TooDeep => "too_deep",
             Self::TooMany => "too_many",

@@ -234,7 +234,8 @@ impl FsWritePlan {
             (refused, effect)
         };
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, self.parents, wait, &mut meter_of(permit));
+        let turn =
+            self.base.turn(&location, (self.parents, &self.content), wait, &mut meter_of(permit));
         let turn = turn.map_err(|failure| failed(failure, false))?;
         let made = if turn.folders() == 0 { Effect::NotDone } else { Effect::Partly };
         let (before, (existing, expected)) = match self.shown {

@@ -163,28 +163,35 @@ impl ReadPlan for MemoryListPlan {
 impl MemoryListPlan {
     /// `{keys: [{key, size_bytes}]}`, in the order of their bytes.
     fn list(&self) -> Result<Canonical, Refused> {
-        let entries = kept(&*self.base, &self.agent)?;
+        let (entries, skipped) = kept(&*self.base, &self.agent)?;
         let meant = entries.iter().filter(|(key, _)| key.starts_with(&self.prefix));
         let shown = meant.map(|(key, size_bytes)| {
             MapBuilder::new().text("key", key).uint("size_bytes", *size_bytes).finish()
         });
         let keys = Canonical::list(shown.collect::<Vec<_>>().into_iter());
-        Ok(MapBuilder::new().item("keys", keys.item()).finish())
+        let result = MapBuilder::new().item("keys", keys.item());
+        Ok(if skipped > 0 { result.uint("skipped", skipped) } else { result }.finish())
     }
 }
 
-/// The keys of an agent, and the sizes of what is kept under them. A memory that nothing was
-/// written to has none.
-pub(super) fn kept(base: &dyn Opener, agent: &AgentId) -> Result<Vec<(String, u64)>, Refused> {
+/// The keys of an agent, and the sizes of what is kept under them; and how much else lies there. A
+/// memory that nothing was written to has none.
+pub(super) fn kept(
+    base: &dyn Opener,
+    agent: &AgentId,
+) -> Result<(Vec<(String, u64)>, u64), Refused> {
     let listing = match base.list(&folder_of(agent)?, KEYS_MAX.saturating_add(1)) {
         Ok(listing) => listing,
-        Err(FsError::NotFound) => return Ok(Vec::new()),
+        Err(FsError::NotFound) => return Ok((Vec::new(), 0)),
         Err(error) => return Err(wrong(error)),
     };
+    let all = listing.entries.len().saturating_add(usize::from(listing.truncated));
     let files = listing.entries.into_iter().filter(|entry| entry.kind == Kind::File);
     let keys = files.filter_map(|entry| {
         let name = String::from_utf8(entry.name).ok()?;
         Some((name.strip_suffix(SUFFIX)?.to_owned(), entry.size_bytes))
     });
-    Ok(keys.collect())
+    let keys: Vec<(String, u64)> = keys.collect();
+    let others = all.saturating_sub(keys.len());
+    Ok((keys, u64::try_from(others).unwrap_or(u64::MAX)))
 }

@@ -87,22 +87,28 @@ impl MessageId {
     }
 }
 
-/// The messages in an inbox, the oldest first, and the sizes of their files. Nobody's inbox is
-/// there before somebody writes to it.
-pub(super) fn messages(base: &dyn Opener, of: &AgentId) -> Result<Vec<(MessageId, u64)>, FsError> {
+/// The messages in an inbox, the oldest first, and the sizes of their files; and how much else lies
+/// there. Nobody's inbox is there before somebody writes to it.
+pub(super) fn messages(base: &dyn Opener, of: &AgentId) -> Result<Inbox, FsError> {
     let folder = Location::new(&["agents", of.folder().as_str(), INBOX])?;
     let listing = match base.list(&folder, INBOX_MESSAGES_MAX.saturating_add(1)) {
         Ok(listing) => listing,
-        Err(FsError::NotFound) => return Ok(Vec::new()),
+        Err(FsError::NotFound) => return Ok((Vec::new(), 0)),
         Err(error) => return Err(error),
     };
+    let all = listing.entries.len().saturating_add(usize::from(listing.truncated));
     let files = listing.entries.into_iter().filter(|entry| entry.kind == Kind::File);
     let messages = files.filter_map(|entry| {
         let name = String::from_utf8(entry.name).ok()?;
         Some((MessageId::parse(name.strip_suffix(SUFFIX)?)?, entry.size_bytes))
     });
-    Ok(messages.collect())
+    let messages: Vec<(MessageId, u64)> = messages.collect();
+    let others = all.saturating_sub(messages.len());
+    Ok((messages, u64::try_from(others).unwrap_or(u64::MAX)))
 }
+
+/// Messages by their names, with the sizes of their files; and the number of other names.
+pub(super) type Inbox = (Vec<(MessageId, u64)>, u64);
 
 /// There is room for one more, by that sender.
 pub(super) fn expect_room(
@@ -111,7 +117,7 @@ pub(super) fn expect_room(
     from: &AgentId,
     size_bytes: u64,
 ) -> Result<(), Refused> {
-    let kept = messages(base, of).map_err(|error| refusal(error).field("recipients"))?;
+    let (kept, _) = messages(base, of).map_err(|error| refusal(error).field("recipients"))?;
     let (mut all, mut tree, mut own) =
         (Use::one(size_bytes), Use::one(size_bytes), Use::one(size_bytes));
     for (id, size_bytes) in kept {

@@ -123,9 +123,10 @@ impl ReadPlan for ListMessagesPlan {
 }
 
 impl ListMessagesPlan {
-    /// `{messages: [{id, from, sent_ms, bytes, integrity, confidentiality}], more, total}`.
+    /// `{messages: [{id, from, sent_ms, bytes, integrity, confidentiality}], more, total}`, and
+    /// `skipped`, where there is what no message is called.
     fn list(&self, bytes_max: usize) -> Result<Canonical, FsError> {
-        let all = messages(&*self.base, &self.agent)?;
+        let (all, skipped) = messages(&*self.base, &self.agent)?;
         let total = u64::try_from(all.len()).unwrap_or(u64::MAX);
         let mut room = bytes_max.saturating_sub(FRAME_BYTES);
         let (mut shown, mut more) = (Vec::new(), false);
@@ -147,7 +148,8 @@ impl ListMessagesPlan {
         }
         let shown = Canonical::list(shown.into_iter());
         let result = MapBuilder::new().item("messages", shown.item()).boolean("more", more);
-        Ok(result.uint("total", total).finish())
+        let result = result.uint("total", total);
+        Ok(if skipped > 0 { result.uint("skipped", skipped) } else { result }.finish())
     }
 
     fn show(&self, id: &MessageId, size_bytes: u64) -> Result<Canonical, FsError> {
@@ -272,7 +274,7 @@ impl Plan for DeleteMessagePlan {
             Err(error) => return permit.failed(wrong(error), TxOutcome::NoOp),
         };
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, Parents::Require, wait, &mut |_| Ok(()));
+        let turn = self.base.turn(&location, (Parents::Require, &[]), wait, &mut |_| Ok(()));
         match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => {
                 permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)

@@ -233,7 +233,7 @@ impl SendMessagePlan {
             };
             let wait = wait_of(permit.hold());
             let meter = &mut meter_of(permit);
-            let turn = self.base.turn(&at, MAKE_FOLDERS, wait, meter);
+            let turn = self.base.turn(&at, (MAKE_FOLDERS, job.content), wait, meter);
             if let Err(failure) = turn.and_then(|turn| self.base.write(turn, &job, meter)) {
                 let refused = refusal(failure.error).field(RECIPIENTS).got(to.as_str());
                 // What is beside an inbox nobody reads: it is never in doubt.
@@ -266,7 +266,7 @@ impl SendMessagePlan {
 
     fn is_away(&self, id: &MessageId, to: &AgentId) -> bool {
         let Ok(at) = id.incoming(to) else { return true };
-        let turn = self.base.turn(&at, Parents::Require, WAIT_MAX, &mut |_| Ok(()));
+        let turn = self.base.turn(&at, (Parents::Require, &[]), WAIT_MAX, &mut |_| Ok(()));
         match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => true,
             Err(failure) => failure.error == FsError::NotFound,

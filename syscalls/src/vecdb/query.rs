@@ -109,7 +109,8 @@ impl ReadPlan for VecQueryPlan {
 
 impl VecQueryPlan {
     /// `{hits: [{id, score, metadata}], vectors, truncated}`: how many were looked at, and whether
-    /// hits were left out because the result would have been too large.
+    /// hits were left out because the result would have been too large; and `skipped_bytes`, where
+    /// the end of the file can't be read.
     fn search(&self, bytes_max: usize) -> Result<(Canonical, Label), Refused> {
         let look = |held: &Held| self.among(held, bytes_max);
         self.store.look(self.name.as_str(), look).map_err(wrong)?
@@ -139,6 +140,10 @@ impl VecQueryPlan {
             .item("hits", Canonical::list(shown.into_iter()).item())
             .uint("vectors", u64::try_from(held.collection.len()).unwrap_or(u64::MAX))
             .boolean("truncated", is_cut);
+        let map = match held.skipped_bytes {
+            0 => map,
+            bytes => map.uint("skipped_bytes", bytes),
+        };
         Ok((map.finish(), label))
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Held {
     pub(super) collection: Collection,
     /// Where the last whole frame ends.
     end_bytes: u64,
+    /// What lies behind it and is none: of an append that a crash broke off, or damaged.
+    pub(super) skipped_bytes: u64,
     state: Known,
 }
 
@@ -159,10 +161,16 @@ impl Store {
             return Err(failure(FsError::TooLarge, Effect::NotDone));
         }
         let job = Append { from_bytes: held.end_bytes, content: &content };
-        let turn = self.base.turn(&at, Parents::Create(FolderMode::Private), WAIT_MAX, meter)?;
+        let turn = self.base.turn(
+            &at,
+            (Parents::Create(FolderMode::Private), job.content),
+            WAIT_MAX,
+            meter,
+        )?;
         self.base.append(&turn, &job, meter)?;
         drop(turn);
         held.end_bytes = end_bytes;
+        held.skipped_bytes = 0;
         // By the same reading as after a restart: nothing else gets into memory.
         apply(&mut held.collection, frame.dimensions, &frame.payload)
             .ok_or_else(|| failure(FsError::NotRegular, Effect::Unknown))
@@ -192,7 +200,7 @@ impl Store {
             temp: &temp,
             label: Label::PUBLIC,
         };
-        let turn = self.base.turn(&at, Parents::Require, WAIT_MAX, &mut |_| Ok(()));
+        let turn = self.base.turn(&at, (Parents::Require, &[]), WAIT_MAX, &mut |_| Ok(()));
         match turn.and_then(|turn| self.base.write(turn, &job, &mut |_| Ok(()))) {
             Ok(written) => {
                 held.end_bytes = written.size_bytes;
@@ -377,6 +385,7 @@ fn read(file: &OpenFile) -> Result<Held, FsError> {
         end = end.saturating_add(u64::try_from(frame).unwrap_or(u64::MAX));
         held.end_bytes = end;
     }
+    held.skipped_bytes = file.size_bytes().saturating_sub(held.end_bytes);
     Ok(held)
 }
 

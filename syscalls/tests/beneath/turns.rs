@@ -14,7 +14,7 @@ fn at(path: &str) -> Location {
 }
 
 fn wait(base: &dyn Opener, path: &str, ms: u64) -> Result<Turn, WriteFailure> {
-    base.turn(&at(path), Parents::Require, Duration::from_millis(ms), &mut |_| Ok(()))
+    base.turn(&at(path), (Parents::Require, &[]), Duration::from_millis(ms), &mut |_| Ok(()))
 }
 
 /// Adds one to the number that a file holds.
@@ -68,7 +68,8 @@ fn a_name_that_somebody_has_is_busy() {
     drop((from, to));
     // Folders that were made for a change that is not made stay, and that is said.
     let parents = Parents::Create(FolderMode::Private);
-    let made = world.base.turn(&at("new/f"), parents, Duration::ZERO, &mut |_| Ok(())).unwrap();
+    let made =
+        world.base.turn(&at("new/f"), (parents, &[]), Duration::ZERO, &mut |_| Ok(())).unwrap();
     assert_eq!(made.folders(), 1);
     // The folder has another name now: it is the same file.
     fs::rename(world.inside("new"), world.inside("old")).unwrap();

@@ -14,7 +14,7 @@ use std::{
 
 use rustix::{
     fd::OwnedFd,
-    fs::{AtFlags, CWD, Mode, OFlags},
+    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock},
 };
 
 /// A file's folder, open, and its name there.
@@ -73,6 +73,10 @@ impl Place {
 
     /// Puts a new content in the place of the one that was read, whole or not at all.
     pub(super) fn replace(&self, old: &Found, text: &[u8]) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(&self.folder, ".", flags, Mode::empty())?;
+        // Two of us at once would both find what they have read. It is held until the end.
+        flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
         let mut part = self.name.clone();
         part.push(format!(".{}.part", std::process::id()));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -93,8 +97,6 @@ impl Place {
             rustix::fs::unlinkat(&self.folder, &part, AtFlags::empty())?;
             return Err(error);
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(&self.folder, ".", flags, Mode::empty())?;
         Ok(rustix::fs::fsync(folder)?)
     }
 }
