@@ -3,7 +3,7 @@
 use kernel_support::sim::{self, Ending, flights::Flight, records, refused_with, seated};
 use syscap_format::{
     budget::{Amounts, Dimension},
-    envelope::Status,
+    envelope::{Status, TxOutcome},
     id::Seq,
     json,
     provenance::Source,
@@ -422,4 +422,10 @@ fn a_foreign_report_is_not_taken() {
     let token = sim.tokens[0].0;
     let held = sim.kernel.token(&token).unwrap().held;
     assert_eq!(held.get(Dimension::Concurrent), 1, "the slot is held for the run that has it");
+    // Its own, which went well, is recorded as what it was.
+    let mine = sim.late.remove(0);
+    sim.event(Event::Ran(mine, Default::default()));
+    sim.commit();
+    let Body::Late(late) = records(&mut sim).pop().unwrap().body else { panic!("its return") };
+    assert_eq!((late.status, late.tx), (Status::Ok, TxOutcome::Committed));
 }

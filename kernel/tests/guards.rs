@@ -466,17 +466,26 @@ fn a_resolution_says_what_was_signed() {
     let last = records(&mut sim).pop().unwrap();
     let whole = sim.store.into_inner();
     let world = sim.world;
-    let open = |change: &dyn Fn(&mut Recovery)| {
+    let open_with = |change: &dyn Fn(&mut Record)| {
         let store = whole.copy();
         let mut records = store.all_records();
         let mut last = last.clone();
-        let Body::Recovery(recovery) = &mut last.body else { panic!("{:?}", last.body) };
-        change(recovery);
+        change(&mut last);
         *records.last_mut().unwrap() = last.encode();
         let mut changed = Changed { store, records };
         Kernel::open(&mut changed, sim::parts(&world), &Anchor::default()).map(drop)
     };
+    let open = |change: &dyn Fn(&mut Recovery)| {
+        open_with(&|last| match &mut last.body {
+            Body::Recovery(recovery) => change(recovery),
+            other => panic!("{other:?}"),
+        })
+    };
     open(&|_| ()).unwrap();
+    // Nor is a record of another time or boot than the ones before it, whatever else is right.
+    let contradicts = Err(Halt::Contradiction { seq: last.seq });
+    assert_eq!(open_with(&|last| last.time = UnixMillis::new(0)), contradicts);
+    assert_eq!(open_with(&|last| last.boot += 1), contradicts);
     let forged = Err(Halt::Forged { seq: last.seq, why: Forgery::Form });
     assert_eq!(open(&|recovery| recovery.intent = second), forged);
     assert_eq!(open(&|recovery| recovery.verdict = Recovered::Done), forged);
