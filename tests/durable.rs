@@ -32,6 +32,8 @@ fn child() {
 #[derive(Debug, PartialEq, Eq)]
 enum Did {
     Made(PathBuf),
+    /// What has the second name now had the first.
+    Renamed(PathBuf, PathBuf),
     Synced(PathBuf),
 }
 
@@ -67,22 +69,33 @@ fn did(line: &str) -> Option<Did> {
         }
         "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
             let second = arguments.splitn(3, '"').nth(2)?;
-            Some(Did::Made(named(second.trim_start_matches(','))?))
+            Some(Did::Renamed(named(arguments)?, named(second.trim_start_matches(','))?))
         }
         _ => None,
     }
+}
+
+/// Whether a name was made.
+fn is_named(log: &[Did], path: &Path) -> bool {
+    log.iter().any(|did| matches!(did, Did::Made(made) | Did::Renamed(_, made) if made == path))
 }
 
 /// The first time that each name was made, and what was synced after that.
 fn unsynced(log: &[Did], is_file: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut lost = Vec::new();
     for (at, made) in log.iter().enumerate() {
-        let Did::Made(path) = made else { continue };
-        if log[..at].contains(made) {
+        let (before, path) = match made {
+            Did::Made(path) => (None, path),
+            Did::Renamed(from, path) => (Some(from), path),
+            Did::Synced(_) => continue,
+        };
+        if is_named(&log[..at], path) {
             continue;
         }
         let synced = |path: &Path| log[at..].contains(&Did::Synced(path.to_path_buf()));
-        if !synced(path.parent().unwrap()) || (is_file(path) && !synced(path)) {
+        let was_synced = before.is_some_and(|from| log[..at].contains(&Did::Synced(from.clone())));
+        let is_whole = was_synced || synced(path);
+        if !synced(path.parent().unwrap()) || (is_file(path) && !is_whole) {
             lost.push(path.clone());
         }
     }
@@ -122,11 +135,11 @@ fn a_new_home_survives_a_power_cut() {
     let marker = Did::Made(root.join("marker"));
     let end = log.iter().position(|did| *did == marker).expect("all was made");
     let ours = |did: &&Did| {
-        let (Did::Made(path) | Did::Synced(path)) = did;
+        let (Did::Made(path) | Did::Synced(path) | Did::Renamed(_, path)) = did;
         path.starts_with(&root) || root.starts_with(path)
     };
     let before: Vec<Did> = log.into_iter().take(end).filter(|did| ours(&did)).collect();
-    let made = |name: &str| before.contains(&Did::Made(root.join(name)));
+    let made = |name: &str| is_named(&before, &root.join(name));
     for name in ["deep", "deep/er", "deep/er/home", "deep/er/home/keys", "apart/there/base", "keys"]
     {
         assert!(made(name), "{name} was not seen");

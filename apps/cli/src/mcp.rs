@@ -20,6 +20,7 @@ use self::review::{Confirmed, review};
 use crate::{
     call::by_lane,
     exit::{Ended, Exit, Failure, diagnose, tell},
+    hook::setup,
     lane,
     output::Out,
     parse, recording, runtime, terminal,
@@ -64,6 +65,10 @@ pub(crate) struct Mcp {
     /// after -- (may be repeated).
     #[arg(long = "allow", value_name = "[SERVER:]WHAT,WHAT", value_parser = allowed)]
     allow: Vec<Allowed>,
+    /// Which of a server's tools are taken: NAME, or NAME* for all that begin so; without SERVER
+    /// of that after -- (may be repeated). All that may be, where none is named.
+    #[arg(long = "tool", value_name = "[SERVER:]NAME,NAME*", value_parser = chosen)]
+    tools: Vec<Chosen>,
     /// Show tools as NAME_tool also where there is only one server.
     #[arg(long)]
     prefix: bool,
@@ -186,6 +191,29 @@ fn allowed(text: &str) -> Result<Allowed, String> {
     Ok(Allowed { server, questions: names.split(',').map(read).collect::<Result<_, _>>()? })
 }
 
+/// Which of a server's tools are taken.
+#[derive(Clone, Debug)]
+struct Chosen {
+    server: Option<String>,
+    tools: Vec<String>,
+}
+
+fn chosen(text: &str) -> Result<Chosen, String> {
+    let (server, names) = match text.split_once(':') {
+        Some((server, names)) => (Some(server_name(server)?), names),
+        None => (None, text),
+    };
+    let tools: Vec<String> = names.split(',').map(str::to_owned).collect();
+    let is_name = |name: &String| {
+        let plain = name.strip_suffix('*').unwrap_or(name);
+        !name.is_empty() && !plain.contains('*')
+    };
+    match tools.iter().all(is_name) {
+        true => Ok(Chosen { server, tools }),
+        false => Err("write [SERVER:]NAME,NAME, with a * at the end of a name alone".to_owned()),
+    }
+}
+
 fn server(text: &str) -> Result<ServerCommand, String> {
     let (name, line) = text.split_once('=').ok_or("write NAME='COMMAND ARGS..'")?;
     let command = syscap_gateway::split(line).map_err(|error| error.to_string())?;
@@ -248,6 +276,7 @@ impl Mcp {
         servers.extend(self.servers.iter().cloned());
         self.put_env(&mut servers)?;
         self.put_asks(&mut servers)?;
+        self.put_tools(&mut servers)?;
         if servers.is_empty() && !self.builtins && self.token.is_none() {
             return Err(Failure::Usage {
                 what: "no server".to_owned(),
@@ -303,6 +332,15 @@ impl Mcp {
         Ok(())
     }
 
+    /// Notes which tools of each server are taken.
+    fn put_tools(&self, servers: &mut [ServerCommand]) -> Result<(), Failure> {
+        for chosen in &self.tools {
+            let server = self.server(servers, chosen.server.as_deref(), "--tool")?;
+            server.tools.extend(chosen.tools.iter().cloned());
+        }
+        Ok(())
+    }
+
     /// The server that an option is for.
     fn server<'s>(
         &self,
@@ -324,10 +362,11 @@ impl Mcp {
     fn config(&self, options: &Options) -> Result<String, Failure> {
         let program = std::env::current_exe().map_err(Failure::file(Path::new("syscap")))?;
         let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
-        let home = home.to_string_lossy().into_owned();
-        let args = with_home(std::env::args().skip(1), &self.home.to_string_lossy(), &home);
+        let words = std::env::args_os().skip(1).map(|word| setup::path(Path::new(&word)));
+        let words = words.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let args = with_home(words, &setup::path(&self.home)?, &setup::path(&home)?);
         let name = options.servers.first().map_or("syscap", |server| &server.name);
-        let snippet = syscap_gateway::snippet(self.client, name, &program.to_string_lossy(), &args);
+        let snippet = syscap_gateway::snippet(self.client, name, &setup::path(&program)?, &args);
         Ok(format!("{snippet:#}"))
     }
 }

@@ -22,6 +22,7 @@ use crate::{
     names,
     options::Options,
     say::say,
+    upstream,
 };
 
 /// Threads for calls that wait for the kernel, beside some for other work.
@@ -76,7 +77,10 @@ async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {
             // It ends when the input does, or when it is closed, with what is drained by then.
             Ok(running) => drop(running.waiting().await),
             Err(error) if gateway.closing.is_cancelled() => drop(error),
-            Err(error) => say(&format!("the client did not begin: {error}")),
+            Err(error) => {
+                let why = upstream::handshake(&error.to_string());
+                say(&format!("the client did not begin: {why}"));
+            }
         }
     };
     serving.await;

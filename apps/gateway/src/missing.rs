@@ -22,11 +22,14 @@ pub(crate) enum Why {
     Changed,
     /// The home has a tool of that name.
     Taken,
+    /// Its server has more than are taken.
+    LeftOut,
 }
 
 impl Why {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::NotGranted, Self::New, Self::Changed, Self::Taken];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::NotGranted, Self::New, Self::Changed, Self::Taken, Self::LeftOut];
 
     /// In a word.
     pub(crate) const fn name(self) -> &'static str {
@@ -35,6 +38,7 @@ impl Why {
             Self::New => "new",
             Self::Changed => "changed",
             Self::Taken => "name_taken",
+            Self::LeftOut => "left_out",
         }
     }
 }

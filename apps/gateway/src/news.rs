@@ -1,7 +1,11 @@
 //! What comes on record while the gateway runs, and what is offered and not shown: nothing that was
 //! offered silently fails to appear.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
@@ -26,7 +30,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Most tools that are named in a list, or in one line.
 const NAMED_MAX: usize = 32;
 /// What a client is told of who can show them.
-const NEXT: &str = "an operator can grant or accept them";
+const NEXT: &str = "an operator can grant, accept or choose them";
+/// What an operator does about tools that are left out.
+const CHOOSE: &str = "syscap mcp with --tool SERVER:NAME,NAME* which takes these alone";
 /// Longest list of tools in a command, in bytes: a command that is cut goes nowhere.
 const LIST_BYTES_MAX: usize = 300;
 
@@ -43,7 +49,20 @@ pub(crate) fn missing(gateway: &Gateway) -> Vec<Missing> {
         };
         Some(Missing { tool: id.clone(), why })
     });
-    each.collect()
+    each.chain(left_out(gateway)).collect()
+}
+
+/// What is not taken of servers that have more than that.
+fn left_out(gateway: &Gateway) -> Vec<Missing> {
+    let mut all = Vec::new();
+    for server in &gateway.servers {
+        let quota = server.quota.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools = quota.left().iter().filter_map(|name| {
+            ToolId::new(&format!("{}.{}", server.name, name.to_ascii_lowercase()))
+        });
+        all.extend(tools.map(|tool| Missing { tool, why: Why::LeftOut }));
+    }
+    all
 }
 
 /// What stands in a list of tools about those that are missing: `None` where none is. A client may
@@ -120,6 +139,7 @@ fn command(gateway: &Gateway, why: Why, missing: &[Missing]) -> Option<String> {
             Some(format!("syscap tools accept {home}{list}"))
         }
         Why::Taken => None,
+        Why::LeftOut => Some(String::from(CHOOSE)),
     }
 }
 
@@ -146,10 +166,16 @@ fn say_what_is_missing(gateway: &Gateway) {
             let because = match why {
                 Why::NotGranted => "the token does not grant what is offered:",
                 Why::New => "not on record yet, so that a person must accept:",
+                Why::LeftOut => "left out, since more are not taken of a server:",
                 _ => "another definition is on record of:",
             };
             // Apart, so that a long list of names cuts no command.
-            say(&format!("{because} {}", names.join(", ")));
+            let shown = names.get(..names.len().min(NAMED_MAX)).unwrap_or_default();
+            let more = match names.len().saturating_sub(shown.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            say(&format!("{because} {}{more}", shown.join(", ")));
             say(&format!("that is shown after: {command}"));
         }
     }

@@ -21,13 +21,25 @@ pub struct ServerCommand {
     pub env: Vec<(String, OsString)>,
     /// What it may ask of the client: nothing, unless the operator says so.
     pub asks: Vec<Question>,
+    /// Which of its tools are taken, by their names; one that ends with `*` is of all that begin
+    /// so. All, where none is named.
+    pub tools: Vec<String>,
 }
 
 impl ServerCommand {
     /// One that finds nothing of its own in its environment and may ask nothing.
     #[must_use]
     pub const fn new(name: String, command: Vec<String>) -> Self {
-        Self { name, command, env: Vec::new(), asks: Vec::new() }
+        Self { name, command, env: Vec::new(), asks: Vec::new(), tools: Vec::new() }
+    }
+
+    /// Whether a tool of that name is taken.
+    pub(crate) fn takes(&self, tool: &str) -> bool {
+        let is_meant = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(begins) => tool.starts_with(begins),
+            None => tool == pattern,
+        };
+        self.tools.is_empty() || self.tools.iter().any(is_meant)
     }
 }
 

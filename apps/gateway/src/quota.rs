@@ -20,11 +20,11 @@ const NAMES_MAX: usize = 448;
 /// Of what a server lists more than is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub(crate) enum TooMuch {
-    #[error("it has more tools or prompts than are taken; the rest is not offered")]
+    #[error("it has more than are taken of one server")]
     Tools,
-    #[error("they are described in more than {TEXT_BYTES_MAX} bytes; the rest is not offered")]
+    #[error("they are described in more than {TEXT_BYTES_MAX} bytes")]
     Text,
-    #[error("it has named too many in all; no new one is offered any more")]
+    #[error("it has named too many in all, and no new one is taken any more")]
     Names,
 }
 
@@ -36,6 +36,8 @@ pub(crate) struct Quota {
     /// Most names in all.
     most: usize,
     names: BTreeSet<String>,
+    /// What was not taken of the last list.
+    left: Vec<String>,
     /// What was passed, and whether that has been said.
     passed: BTreeMap<TooMuch, bool>,
 }
@@ -45,7 +47,7 @@ impl Quota {
     pub(crate) fn new(servers: usize) -> Self {
         let share = |all: usize| all.checked_div(servers).unwrap_or(all);
         let (tools, most) = (share(TOOLS_IN_ALL_MAX).min(TOOLS_MAX), share(NAMES_MAX));
-        Self { tools, most, names: BTreeSet::new(), passed: BTreeMap::new() }
+        Self { tools, most, names: BTreeSet::new(), left: Vec::new(), passed: BTreeMap::new() }
     }
 
     /// For the prompts of one of so many servers.
@@ -57,6 +59,7 @@ impl Quota {
     /// What is taken of a list: what was taken before goes first.
     pub(crate) fn admit(&mut self, definitions: BTreeMap<String, Definition>) -> Vec<Definition> {
         let (mut taken, mut text) = (Vec::new(), 0_usize);
+        self.left.clear();
         let (known, new): (Vec<_>, Vec<_>) =
             definitions.into_iter().partition(|(name, _)| self.names.contains(name));
         for (name, definition) in known.into_iter().chain(new) {
@@ -72,6 +75,7 @@ impl Quota {
             };
             if let Some(over) = over {
                 self.passed(over);
+                self.left.push(name);
                 continue;
             }
             text = with;
@@ -80,6 +84,11 @@ impl Quota {
         }
         taken.sort_by(|a, b| a.name().cmp(b.name()));
         taken
+    }
+
+    /// The names of what was not taken of the last list.
+    pub(crate) fn left(&self) -> &[String] {
+        &self.left
     }
 
     /// Notes what a list has passed.
@@ -127,6 +136,8 @@ mod tests {
         let taken = quota.admit(more.clone());
         assert_eq!(taken.len(), TOOLS_MAX);
         assert!(taken.iter().all(|tool| tool.name().starts_with('t')));
+        let left: Vec<String> = (0..9).map(|n| format!("a{n}")).collect();
+        assert_eq!(quota.left(), left);
         assert_eq!(quota.news(), [TooMuch::Tools]);
         let taken = Quota::new(4).admit(more.clone());
         assert_eq!(taken.len(), TOOLS_IN_ALL_MAX / 4);

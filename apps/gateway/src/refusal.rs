@@ -161,7 +161,7 @@ pub(crate) fn error(
 }
 
 fn parts(
-    (_, error, record): (Reason, Item<'_>, Seq),
+    (reason, error, record): (Reason, Item<'_>, Seq),
     aside: Aside,
     called: &str,
     known: Known<'_>,
@@ -180,6 +180,16 @@ fn parts(
         if let Some(allowed) = refusal.get_mut("allowed") {
             *allowed = Value::from(known.catalog.callable(known.granted, called));
         }
+    }
+    // The client gave no key: it is made of its request's id.
+    if let Some(field) = refusal.get_mut("field").filter(|field| *field == "idempotency_key") {
+        *field = Value::from("id");
+        refusal.insert(String::from("allowed"), Value::from("an id that no other request had"));
+        let hint = match reason {
+            Reason::KeyInFlight => "The request with this id is not done yet.",
+            _ => "Use another id: a request with this one made another call.",
+        };
+        refusal.insert(String::from("hint"), Value::from(hint));
     }
     refusal.insert(String::from("record"), Value::from(record.get()));
     let Aside { class, constraint, next, effect, intent, retry } = aside;
@@ -245,8 +255,12 @@ fn words(reason: Reason, refusal: &JsonObject) -> String {
     let kind = refusal.get("kind").and_then(Value::as_str).unwrap_or("refused");
     // What may have been done was not refused, whichever way it was found out.
     let kind = if reason == Reason::OutcomeUnknown { "unknown" } else { kind };
-    let mut words =
-        format!("Call {kind}: {} ({}). {}", reason.name(), reason.code(), reason.hint());
+    let hint = match refusal.get("field").and_then(Value::as_str) {
+        Some("id") => refusal.get("hint").and_then(Value::as_str),
+        _ => None,
+    };
+    let hint = hint.unwrap_or(reason.hint());
+    let mut words = format!("Call {kind}: {} ({}). {hint}", reason.name(), reason.code());
     for part in
         ["field", "got", "allowed", "class", "constraint", "record", "intent", "effect", "next"]
     {
@@ -266,6 +280,34 @@ mod tests {
     use syscap::format::reason::{ErrorKind, Refused};
 
     use super::*;
+
+    /// The key of a call is made of its request's id: a client is told of that.
+    #[test]
+    fn a_key_is_told_as_the_id_that_it_is_made_of() {
+        for (reason, hint) in [
+            (Reason::KeyReused, "Use another id: a request with this one made another call."),
+            (Reason::KeyInFlight, "The request with this id is not done yet."),
+        ] {
+            let refused = Refused::new(reason).field("idempotency_key").allowed("a new key");
+            let error = refused.error_object(ErrorKind::Refused);
+            let (catalog, granted) = (Catalog::default(), BTreeSet::new());
+            let home = HiddenHome::of(Path::new("/srv/home"));
+            let known = Known { home: &home, catalog: &catalog, granted: &granted };
+            let parts = (reason, error.item(), Seq::new(7));
+            let refusal = parts_of(parts, known);
+            assert_eq!(refusal["field"], "id");
+            assert_eq!(refusal["hint"], hint);
+            assert!(words(reason, &refusal).starts_with(&format!(
+                "Call refused: {} ({}). {hint}\nfield: id\n",
+                reason.name(),
+                reason.code()
+            )));
+        }
+    }
+
+    fn parts_of(refused: (Reason, Item<'_>, Seq), known: Known<'_>) -> JsonObject {
+        parts(refused, Aside::default(), "x", known)
+    }
 
     #[test]
     fn a_refusal_is_text_and_meta() {

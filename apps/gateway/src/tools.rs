@@ -100,6 +100,7 @@ fn read(server: &McpServer, method: ListMethod, whole: &Whole) -> Vec<Definition
             _ => Definition::read(value),
         };
         match read {
+            Ok(definition) if what == "tools" && !server.command.takes(definition.name()) => {}
             Ok(definition) => {
                 let name = definition.name().to_owned();
                 // One that says the same twice is one.
@@ -124,11 +125,14 @@ fn read(server: &McpServer, method: ListMethod, whole: &Whole) -> Vec<Definition
     if whole.cut {
         quota.passed(TooMuch::Tools);
     }
+    let all = definitions.len();
     let definitions = quota.admit(definitions);
     let news = quota.news();
     drop(quota);
     wrong.truncate(SAID_MAX);
-    wrong.extend(news.iter().map(ToString::to_string));
+    let (taken, least) = (definitions.len(), if whole.cut { "at least " } else { "" });
+    let said = |over: &TooMuch| format!("{over}: of {least}{all} {what} {taken} are offered");
+    wrong.extend(news.iter().map(said));
     for wrong in wrong {
         say(&format!("server {}: {wrong}", server.name));
     }

@@ -187,7 +187,8 @@ fn subject(text: &str) -> Result<&str, Refused> {
             || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
     if text.contains(hidden) || text.contains("=?") || text.trim() != text {
-        let allowed = "one line without control characters, `=?`, and spaces at its ends";
+        let allowed = "one line without control characters, invisible ones (as U+200D, which \
+                       joins emoji), `=?`, and spaces at its ends";
         return Err(bad("subject", text, allowed));
     }
     Ok(text)

@@ -319,7 +319,9 @@ impl Client {
     }
 }
 
-fn path(path: &Path) -> Result<String, Failure> {
+/// A path as a client's settings have it, which are JSON. One that JSON can't hold is refused, and
+/// no other takes its place.
+pub(crate) fn path(path: &Path) -> Result<String, Failure> {
     let advice = "is no UTF-8, and can't stand in a client's settings".to_owned();
     let bad = || Failure::Usage { what: path.display().to_string(), advice };
     path.to_str().map(str::to_owned).ok_or_else(bad)

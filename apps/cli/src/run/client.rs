@@ -5,7 +5,10 @@ use std::{ffi::OsStr, fs, path::Path};
 
 use syscap_gateway::KnownClient;
 
-use crate::{exit::Failure, hook::client::Client};
+use crate::{
+    exit::Failure,
+    hook::{client::Client, setup},
+};
 
 /// A client, if it is one that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +64,7 @@ impl Known {
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
             fs::write(&path, text).map_err(Failure::file(&path))?;
-            Ok::<_, Failure>(path.display().to_string())
+            setup::path(&path)
         };
         let mut made = Configured::default();
         match self {

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
-    hook::setup::quoted,
+    hook::setup::{self, quoted},
     lane, runtime,
     scratch::Scratch,
 };
@@ -131,7 +131,7 @@ impl Prepared {
     fn plan(&self, run: &Run, token: TokenId, services: &str) -> Result<Plan, Failure> {
         let own = self.own.real()?;
         let home = std::path::absolute(&run.home).map_err(Failure::file(&run.home))?;
-        let (own, home) = (own.display().to_string(), home.display().to_string());
+        let (own, home) = (setup::path(&own)?, setup::path(&home)?);
         // Within, what stands behind the first word is what was settled here.
         let line = |service: &str| {
             let words = [service, &home, "--agent", run.agent.as_str()];

@@ -1,6 +1,10 @@
 //! `init`, and the interface as a whole.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt},
+};
 
 use crate::cli::support::{TestHome, is_hash, names, run};
 
@@ -170,4 +174,33 @@ fn a_home_that_is_missing_is_4() {
     }
     assert_eq!(run(["doctor", &home]).code, 1);
     assert_eq!(names(folder.path()), [""; 0]);
+}
+
+/// A path is what the system has, also where it is no UTF-8: it is used as it stands; and where it
+/// would have to stand in JSON, that is said, and no other path takes its place.
+#[test]
+fn a_path_need_not_be_utf_8() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join(OsStr::from_bytes(b"h\xe9"));
+    let run = |words: &[&str]| {
+        let words = words.iter().map(|word| match *word {
+            "HOME" => home.as_os_str(),
+            word => OsStr::new(word),
+        });
+        run(words.collect::<Vec<_>>())
+    };
+    run(&["init", "HOME", "--no-passphrase"]).fine();
+    run(&["verify", "HOME"]).fine();
+    run(&["token", "issue", "HOME", "--agent", "a", "--tool", "echo"]).fine();
+    let asked: [&[&str]; 3] = [
+        &["mcp", "HOME", "--agent", "a", "--builtins", "--print-config"],
+        &["mcp", "--agent", "a", "HOME", "--print-config", "--", "HOME"],
+        &["hook", "HOME", "--agent", "a", "--client", "claude-code", "--setup"],
+    ];
+    for words in asked {
+        let asked = run(words);
+        assert_eq!((asked.code, asked.out.as_str()), (2, ""), "{words:?}: {}", asked.err);
+    }
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "no other home was made");
 }

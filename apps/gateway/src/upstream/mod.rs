@@ -91,6 +91,15 @@ pub(crate) enum NoStart {
     Exited(Exited),
 }
 
+/// What went wrong at the beginning, without what the library made of the message: that is shown
+/// as its own source has it.
+pub(crate) fn handshake(said: &str) -> String {
+    match said.split_once(", but received") {
+        Some((wanted, _)) => format!("{wanted}, but what came was not of that form"),
+        None => said.to_owned(),
+    }
+}
+
 /// A connection to a running server.
 pub(crate) struct Connection {
     peer: Peer<RoleClient>,
@@ -184,7 +193,7 @@ impl Connection {
                 let exited = process.await.unwrap_or_default();
                 return Err(match exited.status {
                     Some(_) => NoStart::Exited(exited),
-                    None => NoStart::Handshake(error.to_string()),
+                    None => NoStart::Handshake(handshake(&error.to_string())),
                 });
             }
             Err(_) => return Err(NoStart::Silent),

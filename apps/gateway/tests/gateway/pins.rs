@@ -1,6 +1,6 @@
 //! Definitions are pinned, lists are filtered, tokens are found.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use syscap::{
     Beside, Runtime,
     format::{
@@ -218,6 +218,35 @@ fn unsound_definitions_are_left_out() {
         assert!(!names.contains(&String::from(gone)), "{gone}");
         assert!(refusal(&gateway.call(gone, json!({})))["code"].is_u64());
     }
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// Of a server that has more tools than are taken it is said how many, which, and what to do: to the
+/// client, and on standard error. Those that are chosen are all that is taken.
+#[test]
+fn tools_beyond_the_limit_are_named_and_can_be_chosen() {
+    let bench = Bench::new();
+    let tools: Vec<Value> =
+        (0..600).map(|n| json!({"name": format!("t{n:03}"), "inputSchema": {}})).collect();
+    std::fs::write(bench.server("odd").join("tools"), json!(tools).to_string()).unwrap();
+    let mut gateway = bench.gateway(&[]).session();
+    let listed = gateway.request("tools/list", json!({}))["result"].clone();
+    let shown = listed["tools"].as_array().unwrap().len();
+    let missing = &listed["_meta"]["dev.syscap/missing"];
+    let named = missing["tools"].as_array().unwrap();
+    assert!(named.iter().any(|one| one["why"] == "left_out"), "{missing}");
+    assert!(missing["in_all"].as_u64().unwrap() >= 600 - 256 && shown >= 256, "{missing}");
+    assert!(gateway.said_with("left out").contains("more"), "{}", gateway.said());
+    assert!(gateway.said_with(" tools 256 are offered").contains(": of 6"), "{}", gateway.said());
+    assert!(gateway.said_with("--tool").contains("SERVER:NAME"));
+    assert!(gateway.end().success());
+    let mut gateway = bench.gateway(&["tool=odd:t59*", "tool=odd:t001"]).session();
+    let listed = gateway.request("tools/list", json!({}))["result"].clone();
+    let left_out = listed["_meta"]["dev.syscap/missing"]["tools"].as_array();
+    assert!(left_out.into_iter().flatten().all(|one| one["why"] != "left_out"), "{listed}");
+    let names = gateway.names();
+    assert!(names.contains(&"t001".into()) && !names.contains(&"t002".into()), "{names:?}");
     assert!(gateway.end().success());
     bench.settled();
 }

@@ -56,6 +56,12 @@ fn gateway(words: Vec<String>) {
                 let server = options.servers.iter_mut().find(|known| known.name == server).unwrap();
                 server.asks.push(Question::named(what).unwrap());
             }
+            // `SERVER:NAME`, one of the tools that are taken.
+            "tool" => {
+                let (server, name) = value.split_once(':').unwrap();
+                let server = options.servers.iter_mut().find(|known| known.name == server).unwrap();
+                server.tools.push(name.to_owned());
+            }
             "agent" => options.agent = AgentId::new(value).unwrap(),
             "token" => options.token = TokenId::from_hex(value),
             "class" => options.classes.push(ClassRule::parse(value).unwrap()),

@@ -27,6 +27,14 @@ fn place(lines: &[String], from: usize, all: &[&str]) -> usize {
     from + found.unwrap_or_else(|| panic!("{all:?} not after {from}: {lines:#?}"))
 }
 
+/// Where a file gets its name: it was written whole under another one, and synced, before.
+fn written(lines: &[String], file: &str) -> usize {
+    let (folder, name) = file.rsplit_once('/').unwrap();
+    let part = format!("{folder}/.{name}.");
+    let synced = place(lines, 0, &["sync(", &part]);
+    place(lines, synced, &["rename", &part, &format!("{file}\"")])
+}
+
 /// The new key is durable under its name before the record is asked for, the record is before the
 /// old key goes, and the new name is before the command ends.
 #[test]
@@ -36,7 +44,7 @@ fn a_rotation_is_durable_step_by_step() {
     let Some(lines) = watched(&home, &args) else { return };
     let keys = home.beside("home/keys");
     let synced = |path: &Path| format!("<{}>", path.display());
-    let file = place(&lines, 0, &["sync(", "issuer.key.part>"]);
+    let file = place(&lines, 0, &["sync(", "keys/.issuer.key.part."]);
     let named = place(&lines, file, &["rename", "issuer.key.part", "issuer.key.next"]);
     let folder = place(&lines, named, &["sync(", &synced(&keys)]);
     let record = place(&lines, folder, &["sync(", "home.db"]);
@@ -52,12 +60,12 @@ fn keys_are_durable_before_the_home_is() {
     let args = ["init", &home.path(), "--no-passphrase", "--recovery-out", &recovery];
     let Some(lines) = watched(&home, &args) else { return };
     for name in ["issuer", "policy", "revoker", "approver", "operator"] {
-        let file = place(&lines, 0, &["sync(", &format!("keys/{name}.key>")]);
-        let folder = place(&lines, file, &["sync(", &format!("<{}>", home.path() + "/keys")]);
+        let named = written(&lines, &format!("keys/{name}.key"));
+        let folder = place(&lines, named, &["sync(", &format!("<{}>", home.path() + "/keys")]);
         place(&lines, folder, &["sync(", "home.db-wal"]);
     }
-    let file = place(&lines, 0, &["sync(", "recovery.key>"]);
+    let named = written(&lines, "/recovery.key");
     let folder = format!("<{}>", home.folder.path().display());
-    let first = place(&lines, 0, &["sync(", "keys/issuer.key>"]);
-    assert!(place(&lines, file, &["sync(", &folder]) < first);
+    let first = place(&lines, 0, &["sync(", "keys/.issuer.key."]);
+    assert!(place(&lines, named, &["sync(", &folder]) < first);
 }
