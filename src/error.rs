@@ -28,8 +28,8 @@ pub enum Error {
     /// The kernel has stopped, or did not start: no call is answered any more.
     #[error("the kernel has stopped: {0}")]
     Halted(Halt),
-    /// The home can't be opened.
-    #[error("the home can't be opened: {0}")]
+    /// The home can't be opened, or its log failed.
+    #[error("{}", of_store(.0))]
     Home(StoreError),
     /// A policy document is not sound.
     #[error("the policy is not sound: {0}")]
@@ -155,6 +155,17 @@ pub enum Error {
         /// What the operating system says.
         source: io::Error,
     },
+}
+
+/// The store's error; one of the system's in the system's own words.
+fn of_store(error: &StoreError) -> String {
+    match error {
+        StoreError::Io(code) => {
+            let error = io::Error::from_raw_os_error(*code);
+            format!("the home's log can't be read or written: {error}")
+        }
+        error => format!("the home can't be opened: {error}"),
+    }
 }
 
 impl From<Halt> for Error {

@@ -10,6 +10,7 @@ mod keys;
 mod machine;
 mod mounts;
 mod storage;
+mod work;
 
 use std::path::PathBuf;
 

@@ -27,7 +27,7 @@ use super::{
     clients,
     container::Kind,
     findings::{Findings, Level},
-    holder, keys, machine, storage,
+    holder, keys, machine, storage, work,
 };
 use crate::{config::is_program, exit::Failure, output::plain, policy::Loaded, runtime, verify};
 
@@ -51,6 +51,7 @@ pub(super) fn look(
     holder::look(findings, folder, &reader)?;
     let home = Home::at(folder);
     permissions(findings, &home)?;
+    work::look(findings, folder)?;
     machine::opener(findings, &home)?;
     durability(findings, &mut reader)?;
     boot(findings, &mut reader)?;

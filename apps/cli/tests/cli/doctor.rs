@@ -62,13 +62,19 @@ fn a_new_home_is_fit_and_its_keys_are_spoken_of() {
 /// Mounts in a mount namespace of its own, makes a home there, and has it looked at; `None` where
 /// this system lets nobody do that.
 fn mounted(how: &str) -> Option<Vec<Value>> {
+    looked_at(how, "true", 0)
+}
+
+/// The same, with something done once the home is made; `doctor` ends with that code.
+fn looked_at(how: &str, then: &str, code: i32) -> Option<Vec<Value>> {
     let folder = tempfile::tempdir().unwrap();
     let is_root = rustix::process::geteuid().is_root();
     let flags = if is_root { "-m" } else { "-rm" };
     let mut shell = Command::new("unshare");
     let script = format!(
         "mkdir at lower upper work && {how} && echo mounted >&2 && \
-         \"$SYSCAP\" init at/home --no-passphrase >&2 && \"$SYSCAP\" doctor at/home --json"
+         \"$SYSCAP\" init at/home --no-passphrase >&2 && {then} && \
+         exec \"$SYSCAP\" doctor at/home --json"
     );
     shell.args([flags, "sh", "-ec", &script]).current_dir(&folder);
     let ran = shell.env("SYSCAP", syscap().get_program()).output().ok()?;
@@ -78,7 +84,7 @@ fn mounted(how: &str) -> Option<Vec<Value>> {
         println!("skipped: `{how}` is not to be had here: {err}");
         return None;
     }
-    assert_eq!(ran.status.code(), Some(0), "{err}");
+    assert_eq!(ran.status.code(), Some(code), "{err}");
     Some(out.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
@@ -105,6 +111,33 @@ fn what_a_home_lies_on_is_said() {
         let layer = finding(&findings, "storage");
         assert_eq!((&layer["level"], &layer["storage"]), (&"note".into(), &"layer".into()));
         assert!(layer["mounted_at"].as_str().unwrap().ends_with("/at"), "{layer}");
+    }
+}
+
+/// What calls need is tried, and what is wrong is named: a disk that can't be written, a system
+/// without `/proc`. A folder for temporary files is none of it.
+#[test]
+fn what_work_needs_is_tried() {
+    let home = TestHome::new();
+    let mut here = syscap();
+    here.args(["doctor", &home.path(), "--json"]).env("TMPDIR", "/nowhere");
+    let out = String::from_utf8(here.output().unwrap().stdout).unwrap();
+    let findings: Vec<Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for what in ["openat2", "work"] {
+        assert_eq!(levels(&findings, what), ["ok"], "{what}");
+    }
+    assert!(
+        !fs::read_dir(home.path())
+            .unwrap()
+            .any(|entry| { entry.unwrap().file_name().to_string_lossy().contains("doctor") })
+    );
+    let tmpfs = "mount -t tmpfs tmpfs at";
+    for then in ["mount -o remount,ro at", "umount -l /proc"] {
+        if let Some(findings) = looked_at(tmpfs, then, 1) {
+            let work = finding(&findings, "work");
+            assert_eq!(work["level"], "bad", "{then}: {work}");
+        }
     }
 }
 

@@ -1,0 +1,50 @@
+//! What work needs of a home's disk, done once: opened, locked, appended to, served, called.
+
+use std::{fs, path::Path, process};
+
+use syscap::{
+    Error, Runtime,
+    format::{budget::Budget, record::Durability},
+    prelude::{Grant, args},
+};
+
+use super::findings::Findings;
+use crate::exit::Failure;
+
+/// Makes a home beside the log of this one, works with it, and takes it away. Nothing else shows
+/// that work will go well: a disk that is mounted to be read, a system without `/proc`, a folder of
+/// somebody else's.
+pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
+    let scratch = folder.join(format!(".doctor-{}", process::id()));
+    let worked = work(&scratch);
+    // It may not have come to be.
+    let left = scratch.exists() && fs::remove_dir_all(&scratch).is_err();
+    match worked {
+        Ok(()) => findings.fine("work", "a home beside this one was made, served and called")?,
+        Err((step, error)) => {
+            let remedy = "calls would fail as this did: make the folder writable, and see that \
+                          /proc is there";
+            let text = format!("{}: {step}: {error}; {remedy}", scratch.display());
+            findings.bad("work", &text)?;
+        }
+    }
+    match left {
+        true => findings.note("work", &format!("{} is left: remove it", scratch.display())),
+        false => Ok(()),
+    }
+}
+
+fn work(scratch: &Path) -> Result<(), (&'static str, Error)> {
+    let at = |step| move |error| (step, error);
+    let made = syscap::Options::new().durability(Durability::Full).create(scratch);
+    made.map_err(at("make a home"))?.close().map_err(at("close it"))?;
+    let holder = Runtime::share(scratch).map_err(at("open it, lock it and serve it"))?;
+    let attached = Runtime::share(scratch).map_err(at("connect to its socket"))?;
+    let grant = Grant::to("doctor").tools(["echo"]).budget(Budget::standard());
+    let token = attached.issue(grant).map_err(at("append to its log"))?;
+    let session = attached.session("doctor", token).map_err(at("append to its log"))?;
+    session.call("echo", args! { "value": "here" }).map_err(at("call a tool"))?;
+    drop(session);
+    attached.close().map_err(at("let go of it"))?;
+    holder.close().map_err(at("close it"))
+}
