@@ -78,7 +78,7 @@ impl Base {
         let place = self.place(at, parents, &made, meter)?;
         let taken = self.turns.take(std::slice::from_ref(&place.name), wait);
         match taken.and_then(|mut taken| taken.pop()) {
-            Some(taken) => Ok(place.with(taken)),
+            Some(taken) => self.begin_turn(place, taken),
             None => Err(place.state.failed(FsError::Busy)),
         }
     }
@@ -102,9 +102,16 @@ impl Base {
         let to = self.place(to, parents, &may_move, meter)?;
         let taken = self.turns.take(&[from.name.clone(), to.name.clone()], wait);
         match taken.and_then(|taken| <[Taken<Name>; 2]>::try_from(taken).ok()) {
-            Some([one, other]) => Ok([from.with(one), to.with(other)]),
+            Some([one, other]) => Ok([self.begin_turn(from, one)?, self.begin_turn(to, other)?]),
             None => Err(to.state.failed(FsError::Busy)),
         }
+    }
+
+    /// A turn that has come. The folder may have become a home while others had it.
+    fn begin_turn(&self, place: Place, taken: Taken<Name>) -> Result<Turn, WriteFailure> {
+        let Place { at, dir, name: (_, name), state } = place;
+        self.expect_no_home(&dir).map_err(|error| state.failed(error))?;
+        Ok(Turn { at, dir, name, folders: state.folders, taken })
     }
 
     fn place(
@@ -129,12 +136,5 @@ impl Base {
             Ok((dir, name)) => Ok(Place { at: at.clone(), dir, name, state }),
             Err(error) => Err(state.failed(error)),
         }
-    }
-}
-
-impl Place {
-    fn with(self, taken: Taken<Name>) -> Turn {
-        let (_, name) = self.name;
-        Turn { at: self.at, dir: self.dir, name, folders: self.state.folders, taken }
     }
 }

@@ -76,6 +76,25 @@ fn a_name_that_somebody_has_is_busy() {
     assert_eq!(wait(&*world.base, "old/f", 10).map(drop), Err(busy));
 }
 
+/// A folder that became a home while somebody waited is changed no more.
+#[test]
+fn a_folder_that_is_a_home_by_then_is_left_alone() {
+    let world = World::new();
+    fs::create_dir(world.inside("d")).unwrap();
+    fs::write(world.inside("d/f"), "old").unwrap();
+    let held = turn(&*world.base, &at("d/f")).unwrap();
+    let waited = thread::scope(|scope| {
+        let waits = scope.spawn(|| wait(&*world.base, "d/f", 60_000).map(drop));
+        // It has opened the folder by then, or does so now and finds the home: the same answer.
+        thread::sleep(Duration::from_millis(50));
+        fs::write(world.inside("d/home.db"), "").unwrap();
+        drop(held);
+        waits.join().unwrap()
+    });
+    let home = WriteFailure { error: FsError::Home, effect: Effect::NotDone, folders: 0 };
+    assert_eq!(waited, Err(home));
+}
+
 /// A turn is over with the change.
 #[test]
 fn a_change_ends_the_turn() {
