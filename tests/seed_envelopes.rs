@@ -1,7 +1,7 @@
 //! The third requirement's envelopes, to the letter: what goes in for each of its tools, what comes
 //! out, and what is on record, under the names that it gives. A row a tool.
 
-use crate::web::server;
+use host_support::server;
 
 use std::{fs, path::PathBuf};
 

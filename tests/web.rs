@@ -9,7 +9,6 @@ mod hostile;
 mod killed;
 mod requests;
 mod secrets;
-pub(crate) mod server;
 mod settings;
 mod tls;
 mod world;

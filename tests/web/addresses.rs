@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::server::{Server, answer};
 use syscap::{
     format::{
         record::{Body, Durability},
@@ -23,7 +24,6 @@ use syscap::{
 
 use crate::web::{
     records,
-    server::{Server, answer},
     world::{blocks, call, get, local, world},
 };
 

@@ -9,12 +9,10 @@ use std::{
     },
 };
 
+use host_support::server::{Sent, Server, answer, read};
 use syscap::{format::cbor::Item, prelude::*};
 
-use crate::web::{
-    server::{Sent, Server, answer, read},
-    world::{get, local, text, uint, world},
-};
+use crate::web::world::{get, local, text, uint, world};
 
 /// What follows the last chunk is no header, no part of the body, and leads nowhere.
 #[test]

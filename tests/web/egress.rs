@@ -1,15 +1,13 @@
 //! `net.egress`: routes and purposes are named in the capability.
 
+use host_support::server::{Server, answer};
 use syscap::{
     format::{cbor::Item, manifest::EffectClass, scope::Scope},
     policy::Policy,
     prelude::*,
 };
 
-use crate::web::{
-    server::{Server, answer},
-    world::{call, local, text, uint, world},
-};
+use crate::web::world::{call, local, text, uint, world};
 
 fn grant(routes: &[&str], purposes: &[&str]) -> Grant {
     let grant = local(&["net.egress", "http_request", "echo"]);

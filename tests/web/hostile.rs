@@ -7,15 +7,13 @@ use std::{
     time::Duration,
 };
 
+use host_support::server::{Deaf, Sent, Server, answer};
 use syscap::{
     format::{cbor::Item, envelope::TxOutcome},
     prelude::*,
 };
 
-use crate::web::{
-    server::{Deaf, Sent, Server, answer},
-    world::{call, flag, get, local, text, world},
-};
+use crate::web::world::{call, flag, get, local, text, world};
 
 /// Writes until nobody reads any more.
 fn flood(stream: &mut dyn Write, part: &[u8]) {

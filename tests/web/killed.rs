@@ -8,6 +8,7 @@ use std::{
 };
 
 use host_support::new_home;
+use host_support::server::Server;
 use syscap::{
     format::record::{Body, Recovered},
     prelude::*,
@@ -15,7 +16,6 @@ use syscap::{
 
 use crate::web::{
     records,
-    server::Server,
     world::{get, local},
 };
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use host_support::server::{Server, answer};
 use syscap::{
     format::{
         cbor::Item,
@@ -15,7 +16,6 @@ use syscap::{
 
 use crate::web::{
     records,
-    server::{Server, answer},
     world::{blocks, call, flag, get, local, text, uint, world},
 };
 

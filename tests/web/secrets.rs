@@ -2,12 +2,10 @@
 
 use std::{fs, path::Path, thread};
 
+use host_support::server::{Server, answer};
 use syscap::{Error, prelude::*, secrets::SecretFiles};
 
-use crate::web::{
-    server::{Server, answer},
-    world::{World, call, get, local, text, world},
-};
+use crate::web::world::{World, call, get, local, text, world};
 
 const VALUE: &str = "ghp_Zx81Qw-77abcDEF";
 

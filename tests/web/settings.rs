@@ -1,6 +1,7 @@
 //! What an operator sets a tool to: each field, what it is where it is not set, and who may.
 
 use host_support::end;
+use host_support::server::{Server, answer};
 use syscap::{
     Configured, Error,
     format::{budget::Amounts, envelope::TxOutcome, json, manifest::EffectClass},
@@ -9,10 +10,7 @@ use syscap::{
     syscalls::net::Network,
 };
 
-use crate::web::{
-    server::{Server, answer},
-    world::{call, flag, local, local_to, text, uint, world},
-};
+use crate::web::world::{call, flag, local, local_to, text, uint, world};
 
 fn manifest(
     tool: &str,

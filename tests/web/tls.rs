@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use host_support::server::{Server, answer, read};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
@@ -14,10 +15,7 @@ use rustls::{
 };
 use syscap::prelude::*;
 
-use crate::web::{
-    server::{Server, answer, read},
-    world::{World, call, local, text, world},
-};
+use crate::web::world::{World, call, local, text, world};
 
 /// An authority, and its certificate in PEM.
 struct Authority {

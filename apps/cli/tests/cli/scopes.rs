@@ -174,7 +174,7 @@ fn named() -> BTreeSet<String> {
 
 #[test]
 fn documented_scope_permits_the_documented_call() {
-    let (port, _) = server();
+    let port = server().port;
     let home = TestHome::new();
     let path = home.path();
     let routes = json!({"routes": {"desk": {

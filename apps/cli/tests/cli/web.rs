@@ -1,35 +1,19 @@
 //! `http`, `secret`, and calls that go by them.
 
 use std::{
-    io::{Read, Write},
-    net::TcpListener,
+    io::Write as _,
     sync::{Arc, Mutex},
     thread,
 };
 
+use host_support::server::Server;
 use serde_json::{Value, json};
 
 use crate::cli::support::{Serving, TestHome, reason, run, run_with, syscap};
 
-/// A server that answers `ok`, and keeps the heads that it was sent.
-pub(crate) fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let kept = Arc::clone(&seen);
-    thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut head = Vec::new();
-            let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
-                head.extend(byte);
-            }
-            kept.lock().unwrap().push(String::from_utf8(head).unwrap());
-            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-            stream.write_all(answer).unwrap_or_default();
-        }
-    });
-    (port, seen)
+/// A server that answers `ok`.
+pub(crate) fn server() -> Server {
+    Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 }
 
 const SCOPES: [&str; 6] =
@@ -43,7 +27,8 @@ fn call(home: &TestHome, token: &str, tool: &str, args: &Value) -> Value {
 #[test]
 fn a_tool_is_set_called_shown_and_removed() {
     let home = TestHome::new();
-    let (port, seen) = server();
+    let server = server();
+    let port = server.port;
     let settings = json!({
         "base_url": format!("http://127.0.0.1:{port}/v1"),
         "title": "Tickets", "description": "Reads tickets.",
@@ -66,7 +51,7 @@ fn a_tool_is_set_called_shown_and_removed() {
     let token = home.token("a", &flags);
     let result = call(&home, &token, "tickets", &json!({"path": "7"}));
     assert_eq!(result["result"]["data"], "ok", "{result}");
-    let head = seen.lock().unwrap()[0].clone();
+    let head = server.seen()[0].head.clone();
     assert!(head.starts_with("GET /v1/7 HTTP/1.1\r\n"), "{head}");
     assert!(head.to_lowercase().contains("x-api-key: value-of-0123456789\r\n"), "{head}");
     let shown: Value =
@@ -90,7 +75,8 @@ fn a_tool_is_set_called_shown_and_removed() {
 #[test]
 fn a_tool_is_set_beside_a_holder() {
     let home = TestHome::new();
-    let (port, seen) = server();
+    let server = server();
+    let port = server.port;
     let serving = Serving::of(&home.path(), &[]);
     let settings = json!({"allowed_methods": ["GET"]}).to_string();
     run_with(["http", "set", &home.path(), "look", "-"], settings.as_bytes()).fine();
@@ -100,7 +86,7 @@ fn a_tool_is_set_beside_a_holder() {
     run(["http", "rm", &home.path(), "look"]).fine();
     assert_eq!(reason(&call(&home, &token, "look", &json!({"url": url}))), "unknown_tool");
     drop(serving);
-    assert_eq!(seen.lock().unwrap().len(), 1);
+    assert_eq!(server.seen().len(), 1);
 }
 
 #[test]
@@ -141,14 +127,15 @@ fn what_is_wrong_is_said_in_a_line() {
 #[test]
 fn nothing_of_the_environment_counts() {
     let home = TestHome::new();
-    let ((port, seen), (proxy, through)) = (server(), server());
+    let (server, proxy) = (server(), server());
+    let port = server.port;
     let token = home.token("a", &[&["--tool", "http_request"][..], &SCOPES[..]].concat());
     let line = json!({"tool_id": "http_request",
         "args": {"url": format!("http://127.0.0.1:{port}/")}});
     let mut command = syscap();
-    let proxy = format!("http://127.0.0.1:{proxy}");
+    let through = proxy.url("");
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
-        command.env(name, &proxy).env(name.to_lowercase(), &proxy);
+        command.env(name, &through).env(name.to_lowercase(), &through);
     }
     let keys = home.text_beside("tls-keys");
     command.env("NO_PROXY", "").env("SSLKEYLOGFILE", &keys).env("SSL_CERT_FILE", "/nowhere");
@@ -159,7 +146,7 @@ fn nothing_of_the_environment_counts() {
     let output = child.wait_with_output().unwrap();
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["result"]["data"], "ok", "{result}");
-    assert_eq!((seen.lock().unwrap().len(), through.lock().unwrap().len()), (1, 0));
+    assert_eq!((server.seen().len(), proxy.seen().len()), (1, 0));
     assert!(!home.beside("tls-keys").exists());
 }
 
@@ -200,7 +187,8 @@ fn real_names_are_judged_too() {
         return;
     }
     let asked = dns();
-    let (port, seen) = server();
+    let server = server();
+    let port = server.port;
     let home = TestHome::new();
     let flags = [
         &["--tool", "http_request", "--scope", "host=*.test"][..],
@@ -222,7 +210,7 @@ fn real_names_are_judged_too() {
     assert_eq!(reason(&ask("hosts.test")), "unreachable");
     // First one address, then another: the first is judged and used.
     assert_eq!(reason(&ask("turns.test")), "forbidden_address");
-    assert_eq!(seen.lock().unwrap().len(), 1);
+    assert_eq!(server.seen().len(), 1);
     // No name is completed by the search list.
     let names = asked.lock().unwrap().clone();
     assert!(names.iter().all(|name| !name.ends_with("inner.test")), "{names:?}");

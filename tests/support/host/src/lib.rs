@@ -7,6 +7,7 @@ mod home;
 mod last_label;
 mod records;
 mod scratch;
+pub mod server;
 mod still;
 mod verdict;
 

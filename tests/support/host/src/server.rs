@@ -13,36 +13,36 @@ use rustix::net;
 
 /// What it was sent on one connection: the head as it stands, and the body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sent {
-    pub(crate) head: String,
-    pub(crate) body: Vec<u8>,
+pub struct Sent {
+    pub head: String,
+    pub body: Vec<u8>,
 }
 
 impl Sent {
-    pub(crate) fn line(&self) -> &str {
+    pub fn line(&self) -> &str {
         self.head.lines().next().unwrap()
     }
 
     /// A header's value, by its name in small letters.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         found.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 }
 
 #[derive(Clone)]
-pub(crate) struct Server {
-    pub(crate) port: u16,
+pub struct Server {
+    pub port: u16,
     seen: Arc<Mutex<Vec<Sent>>>,
 }
 
 impl Server {
     /// One that answers each request by what `answer` writes.
-    pub(crate) fn new(answer: impl Fn(&Sent, &mut dyn Write) + Send + Sync + 'static) -> Self {
+    pub fn new(answer: impl Fn(&Sent, &mut dyn Write) + Send + Sync + 'static) -> Self {
         Self::of(move |mut stream: TcpStream, seen: &Mutex<Vec<Sent>>| {
             let Some(sent) = read(&mut stream) else { return };
             seen.lock().unwrap().push(sent.clone());
@@ -51,13 +51,13 @@ impl Server {
     }
 
     /// One that always says the same.
-    pub(crate) fn saying(answer: impl Into<Vec<u8>>) -> Self {
+    pub fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         // Where nobody reads it any more, that is what is tested.
         Self::new(move |_, stream| stream.write_all(&answer).unwrap_or_default())
     }
 
-    pub(crate) fn of(serve: impl Fn(TcpStream, &Mutex<Vec<Sent>>) + Send + Sync + 'static) -> Self {
+    pub fn of(serve: impl Fn(TcpStream, &Mutex<Vec<Sent>>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen: Arc<Mutex<Vec<Sent>>> = Arc::default();
@@ -72,35 +72,35 @@ impl Server {
         Self { port, seen }
     }
 
-    pub(crate) fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
     /// All that it was sent so far.
-    pub(crate) fn seen(&self) -> Vec<Sent> {
+    pub fn seen(&self) -> Vec<Sent> {
         self.seen.lock().unwrap().clone()
     }
 }
 
 /// A port at which nobody answers, as long as it is held: bound, so that no other test's server gets
 /// it, and never listened on.
-pub(crate) struct Deaf(OwnedFd);
+pub struct Deaf(OwnedFd);
 
 impl Deaf {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).unwrap();
         net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         Self(socket)
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let name = SocketAddr::try_from(net::getsockname(&self.0).unwrap()).unwrap();
         format!("http://{name}/")
     }
 }
 
 /// Reads a request: its head, and as much body as that says.
-pub(crate) fn read(stream: &mut impl Read) -> Option<Sent> {
+pub fn read(stream: &mut impl Read) -> Option<Sent> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -116,7 +116,7 @@ pub(crate) fn read(stream: &mut impl Read) -> Option<Sent> {
 }
 
 /// An answer with a body of a media type.
-pub(crate) fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
+pub fn answer(status: &str, kind: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}")
         .into_bytes()
