@@ -1,29 +1,13 @@
 //! Input and output that break.
 
 use std::{
-    io::{self, BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Write},
     process::Stdio,
     thread,
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::cli::support::{ECHO, TestHome, run, syscap};
-
-/// A pipe that nobody reads. Another test's process may have the other end, too, until it becomes
-/// another program: that is waited for.
-fn unheard() -> io::PipeWriter {
-    let (reader, writer) = io::pipe().unwrap();
-    drop(reader);
-    let is_heard = || {
-        let mut ends = [PollFd::new(&writer, PollFlags::empty())];
-        poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 })).unwrap();
-        !ends[0].revents().contains(PollFlags::ERR)
-    };
-    while is_heard() {}
-    writer
-}
+use crate::cli::support::{ECHO, TestHome, run, syscap, unheard};
 
 /// Nobody reads: the command ends without a panic and without a word.
 #[test]

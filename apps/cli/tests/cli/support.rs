@@ -2,12 +2,13 @@
 
 use std::{
     ffi::OsStr,
-    io::{BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -274,4 +275,18 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// A pipe that nobody reads. Another test's process may have the other end, too, until it becomes
+/// another program: that is waited for.
+pub(crate) fn unheard() -> io::PipeWriter {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let is_heard = || {
+        let mut ends = [PollFd::new(&writer, PollFlags::empty())];
+        poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 })).unwrap();
+        !ends[0].revents().contains(PollFlags::ERR)
+    };
+    while is_heard() {}
+    writer
 }

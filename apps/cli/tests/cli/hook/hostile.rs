@@ -13,7 +13,7 @@ use std::{
 use serde_json::json;
 
 use super::world::{Hooked, claude, terminate, with};
-use crate::cli::support::{run_with, syscap};
+use crate::cli::support::{run_with, syscap, unheard};
 
 fn read(id: &str) -> serde_json::Value {
     claude("PreToolUse", id, "Read", json!({ "file_path": "a" }))
@@ -193,9 +193,7 @@ fn an_answer_that_nobody_reads_is_a_no() {
     let mut command = syscap();
     command.args(["hook", &hooked.home.path(), "--agent", "coder", "--client", "claude-code"]);
     command.args(["--patience", "6s"]);
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    command.stdin(std::process::Stdio::piped()).stdout(writer);
+    command.stdin(std::process::Stdio::piped()).stdout(unheard());
     let mut child = command.spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), event.as_bytes()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(2));
