@@ -71,7 +71,8 @@ code! {
     pub enum Presence {
         /// It must.
         Required = 1 "required",
-        /// It may be left out or be null; null counts as left out.
+        /// It may be left out or be null. Null counts as left out, unless the whole definition that
+        /// the manifest keeps permits it.
         Optional = 2 "optional",
     }
 }

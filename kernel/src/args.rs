@@ -250,7 +250,7 @@ pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Cano
     }
     let (params, mut same) = (&manifest.params, true);
     let mut given = [false; PARAMS_MAX];
-    let foreign = Foreign::of(manifest, args);
+    let mut foreign = Foreign(None);
     for (name, value) in args.entries() {
         let named = params.iter().zip(given.iter_mut()).find(|(param, _)| *param.name == *name);
         let Some((param, given)) = named else {
@@ -259,7 +259,7 @@ pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Cano
             }
             return Err(unknown(manifest, name, args));
         };
-        if foreign.keeps(name, value) {
+        if value.is_null() && foreign.permits_null(manifest, name) {
             *given = true;
             continue;
         }
@@ -283,6 +283,8 @@ pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Cano
 /// The arguments that a policy decides about, where they are others than those that the tool gets:
 /// an optional null is to it as an argument that was not given.
 pub(crate) fn decided(manifest: &Manifest, args: Item<'_>) -> Option<Canonical> {
+    // Only such a tool is given one.
+    manifest.definition_bytes.as_ref()?;
     let stays = |(name, value): &(&str, Item<'_>)| {
         find(manifest, name).is_none_or(|param| !is_left_out(param, *value))
     };
@@ -290,20 +292,15 @@ pub(crate) fn decided(manifest: &Manifest, args: Item<'_>) -> Option<Canonical> 
     (!all_stay).then(|| Canonical::map(args.entries().filter(stays).collect()))
 }
 
-/// What a tool says of its arguments itself, where somebody else defined it.
-struct Foreign(Option<Canonical>);
+/// What a tool says of its arguments itself, where somebody else defined it: read once, and only
+/// for a call with an argument that is null.
+struct Foreign(Option<Option<Canonical>>);
 
 impl Foreign {
-    /// Read only where one of the arguments is null.
-    fn of(manifest: &Manifest, args: Item<'_>) -> Self {
-        let any_null = args.entries().any(|(_, value)| value.is_null());
-        Self(if any_null { manifest.whole_definition() } else { None })
-    }
-
-    /// Whether an argument is null, and the tool's own schema has a meaning for that.
-    fn keeps(&self, name: &str, value: Item<'_>) -> bool {
-        let schema = self.0.as_ref().filter(|_| value.is_null());
-        let schema = schema.and_then(|whole| whole.item().get("inputSchema"));
+    /// Whether the tool's own schema has a meaning for null there.
+    fn permits_null(&mut self, manifest: &Manifest, name: &str) -> bool {
+        let whole = self.0.get_or_insert_with(|| manifest.whole_definition()).as_ref();
+        let schema = whole.and_then(|whole| whole.item().get("inputSchema"));
         let schema = schema.and_then(|schema| schema.get("properties")?.get(name));
         schema.is_some_and(permits_null)
     }

@@ -184,12 +184,13 @@ fn parts(
     // The client gave no key: it is made of its request's id.
     if let Some(field) = refusal.get_mut("field").filter(|field| *field == "idempotency_key") {
         *field = Value::from("id");
-        refusal.insert(String::from("allowed"), Value::from("an id that no other request had"));
-        let hint = match reason {
-            Reason::KeyInFlight => "The request with this id is not done yet.",
-            _ => "Use another id: a request with this one made another call.",
-        };
-        refusal.insert(String::from("hint"), Value::from(hint));
+        if let Some(hint) = of_the_id(reason) {
+            refusal.insert(String::from("hint"), Value::from(hint));
+        }
+        // Nothing can be left out.
+        if let Some(allowed) = refusal.get_mut("allowed") {
+            *allowed = Value::from("an id that no other request had");
+        }
     }
     refusal.insert(String::from("record"), Value::from(record.get()));
     let Aside { class, constraint, next, effect, intent, retry } = aside;
@@ -250,16 +251,21 @@ fn tell(words: &str, refusal: JsonObject) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(words)]).with_meta(Some(MetaObject(meta)))
 }
 
+/// What is said of a reason about the key of a call, which a client knows as its request's id.
+fn of_the_id(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::KeyReused => Some("Use another id: a request with this one made another call."),
+        Reason::KeyInFlight => Some("The request with this id is not done yet."),
+        _ => None,
+    }
+}
+
 /// One line for each thing that a model can act on.
 fn words(reason: Reason, refusal: &JsonObject) -> String {
     let kind = refusal.get("kind").and_then(Value::as_str).unwrap_or("refused");
     // What may have been done was not refused, whichever way it was found out.
     let kind = if reason == Reason::OutcomeUnknown { "unknown" } else { kind };
-    let hint = match refusal.get("field").and_then(Value::as_str) {
-        Some("id") => refusal.get("hint").and_then(Value::as_str),
-        _ => None,
-    };
-    let hint = hint.unwrap_or(reason.hint());
+    let hint = of_the_id(reason).unwrap_or(reason.hint());
     let mut words = format!("Call {kind}: {} ({}). {hint}", reason.name(), reason.code());
     for part in
         ["field", "got", "allowed", "class", "constraint", "record", "intent", "effect", "next"]
@@ -287,6 +293,7 @@ mod tests {
         for (reason, hint) in [
             (Reason::KeyReused, "Use another id: a request with this one made another call."),
             (Reason::KeyInFlight, "The request with this id is not done yet."),
+            (Reason::OutcomeErased, Reason::OutcomeErased.hint()),
         ] {
             let refused = Refused::new(reason).field("idempotency_key").allowed("a new key");
             let error = refused.error_object(ErrorKind::Refused);
@@ -297,6 +304,7 @@ mod tests {
             let refusal = parts_of(parts, known);
             assert_eq!(refusal["field"], "id");
             assert_eq!(refusal["hint"], hint);
+            assert_eq!(refusal["allowed"], "an id that no other request had");
             assert!(words(reason, &refusal).starts_with(&format!(
                 "Call refused: {} ({}). {hint}\nfield: id\n",
                 reason.name(),

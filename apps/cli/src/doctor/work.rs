@@ -1,6 +1,6 @@
 //! What work needs of a home's disk, done once: opened, locked, appended to, served, called.
 
-use std::{fs, path::Path, process};
+use std::{fmt, fs, path::Path, process};
 
 use syscap::{
     Error, Runtime,
@@ -16,21 +16,23 @@ use crate::exit::Failure;
 /// somebody else's.
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
     let scratch = folder.join(format!(".doctor-{}", process::id()));
-    let worked = work(&scratch);
-    // It may not have come to be.
-    let left = scratch.exists() && fs::remove_dir_all(&scratch).is_err();
-    match worked {
-        Ok(()) => findings.fine("work", "a home beside this one was made, served and called")?,
-        Err((step, error)) => {
-            let remedy = "calls would fail as this did: make the folder writable, and see that \
-                          /proc is there";
-            let text = format!("{}: {step}: {error}; {remedy}", scratch.display());
-            findings.bad("work", &text)?;
-        }
+    let shown = scratch.display();
+    let bad = |findings: &mut Findings<'_>, step: &str, error: &dyn fmt::Display| {
+        let remedy = "calls would fail as this did: make the folder writable, and see that /proc \
+                      is there";
+        findings.bad("work", &format!("{shown}: {step}: {error}; {remedy}"))
+    };
+    // What is removed is what was made here.
+    if let Err(error) = fs::create_dir(&scratch) {
+        return bad(findings, "make a folder", &error);
     }
-    match left {
-        true => findings.note("work", &format!("{} is left: remove it", scratch.display())),
-        false => Ok(()),
+    match work(&scratch) {
+        Ok(()) => findings.fine("work", "a home beside this one was made, served and called")?,
+        Err((step, error)) => bad(findings, step, &error)?,
+    }
+    match fs::remove_dir_all(&scratch) {
+        Ok(()) => Ok(()),
+        Err(error) => findings.note("work", &format!("{shown} is left, remove it: {error}")),
     }
 }
 
