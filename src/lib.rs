@@ -99,7 +99,7 @@ pub use crate::{
     recover::Unresolved,
     remote::ProvedSession,
     runtime::Runtime,
-    sent::{CallWith, Written},
+    sent::{CallContext, CallWith, Written},
     session::Session,
     state::{AgentState, Changed},
     submit::{Beside, Configured, PolicyPlace},

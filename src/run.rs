@@ -1,5 +1,6 @@
 //! Running a job: measured, caught if it panics, given up if it takes too long.
 
+pub(crate) mod clock;
 pub(crate) mod limit;
 
 use std::{
@@ -15,18 +16,24 @@ use syscap_kernel::{
     tool::Job,
 };
 
+use self::clock::Clock;
 use crate::{clock::thread_cpu_us, guard::caught, pool, provide::Cancel};
 
 thread_local! {
-    /// Says that the run on this thread was given up.
-    static GIVEN_UP: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+    /// Of the run on this thread: what says that it was given up, and its time.
+    static HERE: RefCell<Option<(Cancel, Arc<Clock>)>> = const { RefCell::new(None) };
     /// What this thread does before it runs something that may block.
     static BEFORE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
 /// What says that the run on this thread was given up. A run that can't be never hears of it.
 pub(crate) fn given_up() -> Cancel {
-    GIVEN_UP.with_borrow(|cancel| cancel.clone()).unwrap_or_default()
+    HERE.with_borrow(|here| here.as_ref().map(|(cancel, _)| cancel.clone())).unwrap_or_default()
+}
+
+/// The time of the run on this thread, where that has a limit.
+pub(crate) fn time() -> Option<Arc<Clock>> {
+    HERE.with_borrow(|here| here.as_ref().map(|(_, clock)| Arc::clone(clock)))
 }
 
 /// Says what this thread does before it runs something that may block.
@@ -57,20 +64,23 @@ pub(crate) struct Means {
 /// on the caller's own thread, and so does another where somebody can stand in for the caller; else
 /// it gets a thread, so that it can be given up, and hears of `cancel`.
 pub(crate) fn run(cancels: &Cancels, job: Job, means: Means, cancel: &Cancel) -> Ended {
-    let Some(ms) = job.wall_ms_max() else { return Ended::Here(run_here(job), None) };
+    let Some(ms) = job.wall_ms_max() else { return Ended::Here(run_here(job, None), None) };
     // A run that is given up says so to nobody but itself: the caller may have others.
     let (own, limit) = (cancel.part(), Duration::from_millis(ms));
     let _running = cancels.enter(job.intent(), &own);
     let Means { late, stand_in } = means;
+    let clock = Arc::new(Clock::start(limit));
     if let Some(limited) = stand_in.and_then(|one| limited(one, job.intent(), limit, &own)) {
-        GIVEN_UP.set(Some(own));
+        let number = limited.number();
+        clock.when_moved(move |clock| limit::move_to(number, || clock.until()));
+        HERE.set(Some((own, Arc::clone(&clock))));
         BEFORE.with_borrow(|before| before.iter().for_each(|act| act()));
-        let event = run_here(job);
+        let event = run_here(job, Some(&clock));
         // The thread's next job is another's.
-        GIVEN_UP.set(None);
+        HERE.set(None);
         return if limited.ends() { Ended::Here(event, None) } else { Ended::Late(event) };
     }
-    let (event, given_up) = run_apart(job, (late, &own), limit);
+    let (event, given_up) = run_apart(job, (late, &own), &clock);
     Ended::Here(event, given_up)
 }
 
@@ -162,12 +172,14 @@ impl GivenUp {
     }
 }
 
-fn run_here(job: Job) -> Event {
+fn run_here(job: Job, clock: Option<&Clock>) -> Event {
     let intent = job.intent();
     let (wall, cpu) = (Instant::now(), thread_cpu_us());
     let ended = caught(|| job.run());
-    let measured =
-        Measured { cpu_us: thread_cpu_us().saturating_sub(cpu), wall_us: micros(wall.elapsed()) };
+    // What a person took is not its own time.
+    let paused = clock.map_or(Duration::ZERO, Clock::paused);
+    let wall_us = micros(wall.elapsed().saturating_sub(paused));
+    let measured = Measured { cpu_us: thread_cpu_us().saturating_sub(cpu), wall_us };
     match ended {
         Some(ran) => Event::Ran(ran, measured),
         None => Event::Lost(intent, Lost::Panicked, measured),
@@ -184,17 +196,24 @@ enum Slot {
 fn run_apart(
     job: Job,
     (late, cancel): (Box<dyn FnOnce(Event) + Send>, &Cancel),
-    limit: Duration,
+    clock: &Arc<Clock>,
 ) -> (Event, Option<GivenUp>) {
     let intent = job.intent();
     let shared = Arc::new((Mutex::new(Slot::Running), Condvar::new()));
-    let theirs = Arc::clone(&shared);
+    let (theirs, time) = (Arc::clone(&shared), Arc::clone(clock));
     let given_up = cancel.clone();
+    let waiter = Arc::clone(&shared);
+    clock.when_moved(move |_| {
+        let (slot, changed) = &*waiter;
+        // Locked: else it might come between the waiter's look at the time and its sleep.
+        drop(slot.lock().unwrap_or_else(PoisonError::into_inner));
+        changed.notify_one();
+    });
     let started = pool::spawn(move || {
-        GIVEN_UP.set(Some(given_up));
-        let event = run_here(job);
+        HERE.set(Some((given_up, Arc::clone(&time))));
+        let event = run_here(job, Some(&time));
         // The thread's next job is another's.
-        GIVEN_UP.set(None);
+        HERE.set(None);
         let (slot, ended) = &*theirs;
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*slot, Slot::GivenUp) {
@@ -208,7 +227,7 @@ fn run_apart(
         }
     });
     match started {
-        Ok(_) => wait(&shared, intent, limit, cancel.clone()),
+        Ok(_) => wait(&shared, intent, clock, cancel.clone()),
         // The job went down with the thread that was not made: it did not run.
         Err(_) => (Event::Lost(intent, Lost::Abandoned, Measured::default()), None),
     }
@@ -217,21 +236,29 @@ fn run_apart(
 fn wait(
     shared: &(Mutex<Slot>, Condvar),
     intent: Seq,
-    limit: Duration,
+    clock: &Clock,
     cancel: Cancel,
 ) -> (Event, Option<GivenUp>) {
-    let (slot, ended) = shared;
-    let start = Instant::now();
-    let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-    let running = |slot: &mut Slot| matches!(slot, Slot::Running);
-    let waited = ended.wait_timeout_while(slot, limit, running);
-    let (mut slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    let (slot, changed) = shared;
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    while matches!(*slot, Slot::Running) {
+        let left = clock.until().map(|until| until.saturating_duration_since(Instant::now()));
+        slot = match left {
+            Some(Duration::ZERO) => break,
+            Some(left) => {
+                let waited = changed.wait_timeout(slot, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => changed.wait(slot).unwrap_or_else(PoisonError::into_inner),
+        };
+    }
     match std::mem::replace(&mut *slot, Slot::GivenUp) {
         Slot::Ended(event) => (*event, None),
         Slot::Running | Slot::GivenUp => {
             // Its limit is what it took. That it is found out a moment later is not its doing,
             // and would count as more than was set aside for it.
-            let measured = Measured { cpu_us: 0, wall_us: micros(start.elapsed().min(limit)) };
+            let measured =
+                Measured { cpu_us: 0, wall_us: micros(clock.elapsed().min(clock.limit())) };
             (Event::Lost(intent, Lost::TimedOut, measured), Some(GivenUp(cancel)))
         }
     }

@@ -3,6 +3,7 @@
 use syscap_format::{
     cbor::{DecodeError, Decoder, Encoder, Fault},
     field::{Field, shape},
+    id::Seq,
     json::Escapes,
     provenance::Source,
 };
@@ -73,6 +74,38 @@ impl CallWith {
     }
 }
 
+/// Most calls that one can be made on behalf of.
+const WITHIN_MAX: usize = 64;
+
+shape! {
+    /// What its holder is told of a call beside the envelope. Nothing of it is on record.
+    #[derive(Default)]
+    pub struct CallContext {
+        /// The caller's own name for the call, which the tool's provider is told; 0 for none.
+        1 => pub tag: u64,
+        /// The intents of calls that this process made and runs, on whose behalf it asks a person
+        /// by this one. While it runs their time stands still, for up to 600 s of each: it is
+        /// neither measured nor counted toward their limit. A number that names no such call is
+        /// ignored. Not on the agents' lane.
+        2 => pub within: Vec<Seq> [..WITHIN_MAX],
+    }
+}
+
+impl CallContext {
+    /// Most intents in [`within`](Self::within).
+    pub const WITHIN_MAX: usize = WITHIN_MAX;
+
+    /// A name, and nothing else.
+    #[must_use]
+    pub const fn tag(tag: u64) -> Self {
+        Self { tag, within: Vec::new() }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.tag == 0 && self.within.is_empty()
+    }
+}
+
 shape! {
     /// An envelope on its way to the kernel.
     pub(crate) struct Sent {
@@ -80,6 +113,6 @@ shape! {
         2 => pub(crate) form: Written,
         /// Who brings it about, by the host's word.
         3 => pub(crate) source: Source,
-        4 => pub(crate) tag: u64,
+        4 => pub(crate) context: CallContext,
     }
 }

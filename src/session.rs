@@ -24,11 +24,12 @@ use crate::{
         Aborted, AgentAsk, Ask, Call, Charge, Opening, Proposed, SessionTicket, Taken, client::Step,
     },
     holding::LocalSession,
+    provide::Cancel,
     runtime::{
         failover::{Side, Term},
         open::Open,
     },
-    sent::{CallWith, Sent, Written},
+    sent::{CallContext, CallWith, Sent, Written},
     tools::ConnectionId,
 };
 
@@ -171,7 +172,9 @@ impl Session {
     /// As [`Session::call`].
     pub fn call_with(&self, tool: &str, args: Args, with: &CallWith) -> Result<ToolResult, Error> {
         let map = MapBuilder::new().item("args", args.finish().item());
-        self.dispatch(self.envelope(map, tool, with).as_bytes(), Written::Cbor, with)
+        let envelope = self.envelope(map, tool, with);
+        let context = CallContext::tag(with.tag);
+        self.dispatch(envelope.as_bytes(), Written::Cbor, &context, &with.cancel)
     }
 
     /// Makes calls together, none of which waits for another's records to be durable: what all of
@@ -215,12 +218,12 @@ impl Session {
             self.envelope(map, tool, &with).into_bytes()
         };
         let envelopes: Vec<Vec<u8>> = calls.into_iter().map(envelope).collect();
-        let (source, tag) = (self.source, 0);
+        let source = self.source;
         let sent = |envelope: &Vec<u8>| Sent {
             envelope: envelope.clone(),
             form: Written::Cbor,
             source,
-            tag,
+            context: CallContext::default(),
         };
         let answers = self.with(|term, seated| match (seated, &term.side) {
             (Seated::Here(session), _) => {
@@ -298,7 +301,8 @@ impl Session {
     ) -> Result<ToolResult, Error> {
         let map = MapBuilder::new().bytes("args", text.as_bytes());
         let envelope = self.envelope(map, tool, with);
-        self.dispatch(envelope.as_bytes(), Written::Arguments(escapes), with)
+        let context = CallContext::tag(with.tag);
+        self.dispatch(envelope.as_bytes(), Written::Arguments(escapes), &context, &with.cancel)
     }
 
     /// Sends an envelope as canonical CBOR, whole or with only `tool_id` and `args`.
@@ -325,18 +329,20 @@ impl Session {
     /// # Errors
     /// As [`Session::call`].
     pub fn send(&self, envelope: &[u8], form: Written, tag: u64) -> Result<ToolResult, Error> {
-        self.dispatch(envelope, form, &CallWith { tag, ..CallWith::default() })
+        self.dispatch(envelope, form, &CallContext::tag(tag), &Cancel::new())
     }
 
     fn dispatch(
         &self,
         envelope: &[u8],
         form: Written,
-        CallWith { tag, cancel, .. }: &CallWith,
+        context: &CallContext,
+        cancel: &Cancel,
     ) -> Result<ToolResult, Error> {
-        let (source, tag) = (self.source, *tag);
+        let source = self.source;
         self.with(|term, seated| {
-            let sent = Sent { envelope: envelope.to_vec(), form, source, tag };
+            let (envelope, context) = (envelope.to_vec(), context.clone());
+            let sent = Sent { envelope, form, source, context };
             let step = match (seated, &term.side) {
                 (Seated::Here(session), _) => return Step::Done(session.send(sent, cancel)),
                 (Seated::There(session), Side::There(holder)) => {

@@ -40,7 +40,12 @@ pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 use crate::{
     Error,
     provide::{Cancel, HostCall, Offer, Provider},
-    run::given_up,
+    run::{
+        self,
+        clock::{Clock, Pause},
+        given_up,
+    },
+    sent::CallContext,
 };
 
 /// What makes a tool the one that was accepted: its foreign definition, where it has one, else
@@ -86,14 +91,21 @@ pub(crate) struct Table {
     pub(crate) awaiting: BTreeMap<ToolId, Vec<Place>>,
     /// Which connection opened a session.
     pub(crate) sessions: BTreeMap<Seq, ConnectionId>,
-    /// The callers' names for calls that are out.
-    pub(crate) tags: BTreeMap<Ticket, u64>,
+    /// What callers say of calls that are out.
+    pub(crate) contexts: BTreeMap<Ticket, CallContext>,
     /// The runs that are out.
-    pub(crate) runs: BTreeMap<Seq, (Seq, Cancel)>,
+    pub(crate) runs: BTreeMap<Seq, RunOut>,
     /// How many tools an attached process has had put on record.
     pub(crate) pins: BTreeMap<ConnectionId, usize>,
     /// How often tools came on record here, or went.
     pub(crate) changes: u64,
+}
+
+/// A run that is out.
+pub(crate) struct RunOut {
+    session: Seq,
+    cancel: Cancel,
+    clock: Option<Arc<Clock>>,
 }
 
 impl Providers {
@@ -116,18 +128,18 @@ impl Providers {
         made.map_err(|error| bad(error.to_string()))
     }
 
-    /// Names a call, until [`Providers::untag`].
-    pub(crate) fn tag(&self, ticket: Ticket, tag: u64) {
-        self.lock().tags.insert(ticket, tag);
+    /// Notes what the caller says of a call, until [`Providers::forget`].
+    pub(crate) fn note(&self, ticket: Ticket, context: CallContext) {
+        self.lock().contexts.insert(ticket, context);
     }
 
-    pub(crate) fn untag(&self, ticket: Ticket) {
-        self.lock().tags.remove(&ticket);
+    pub(crate) fn forget(&self, ticket: Ticket) {
+        self.lock().contexts.remove(&ticket);
     }
 
     /// Nobody waits for the runs of a session any more.
     fn give_up_session(&self, session: Seq) {
-        let of_it = |(whose, cancel): &(Seq, Cancel)| (*whose == session).then(|| cancel.clone());
+        let of_it = |run: &RunOut| (run.session == session).then(|| run.cancel.clone());
         let cancels: Vec<Cancel> = self.lock().runs.values().filter_map(of_it).collect();
         cancels.iter().for_each(Cancel::cancel);
     }
@@ -169,15 +181,28 @@ impl Providers {
         self.lock().provider(tool, pinned, live).map(|_| ())
     }
 
+    /// Who runs the call, and what its caller says of it.
     fn pick(
         &self,
         tool: &ToolId,
         pinned: DefinitionHash,
         live: Live,
-    ) -> Result<(Arc<dyn Provider>, u64), Reason> {
+    ) -> Result<(Arc<dyn Provider>, CallContext), Reason> {
         let table = self.lock();
-        let tag = table.tags.get(&live.ticket).copied().unwrap_or(0);
-        Ok((Arc::clone(table.provider(tool, pinned, live)?), tag))
+        let context = table.contexts.get(&live.ticket).cloned().unwrap_or_default();
+        Ok((Arc::clone(table.provider(tool, pinned, live)?), context))
+    }
+
+    /// Stops the time of runs on whose behalf a person is asked by a call of `session`. Of others
+    /// than those that the same process made nothing stops.
+    fn pause(&self, session: Seq, within: &[Seq]) -> Vec<Pause> {
+        let table = self.lock();
+        let own = table.sessions.get(&session);
+        let runs = within.iter().filter_map(|intent| table.runs.get(intent));
+        let own_runs = runs.filter(|run| table.sessions.get(&run.session) == own);
+        let clocks: Vec<Arc<Clock>> = own_runs.filter_map(|run| run.clock.clone()).collect();
+        drop(table);
+        clocks.iter().map(Clock::pause).collect()
     }
 
     /// Of what an agent's client runs itself there is only its word.
@@ -286,13 +311,15 @@ impl Plan for DelegatedPlan {
         permit.enforced_by(self.providers.enforcement(permit.live()));
         // Asked again: whoever ran the tool may have gone, or offer another by now.
         let picked = self.providers.pick(permit.tool(), self.pinned, permit.live());
-        let Ok((provider, tag)) = picked else {
+        let Ok((provider, context)) = picked else {
             return permit.failed(Refused::new(Reason::ProviderGone), TxOutcome::NoOp);
         };
         let (intent, session) = (permit.intent(), permit.live().session);
         let cancel = given_up();
         let running = Running { providers: self.providers, intent };
-        running.providers.lock().runs.insert(intent, (session, cancel.clone()));
+        let run = RunOut { session, cancel: cancel.clone(), clock: run::time() };
+        running.providers.lock().runs.insert(intent, run);
+        let pauses = running.providers.pause(session, &context.within);
         let ran = provider.run(HostCall {
             tool: permit.tool().clone(),
             definition: self.pinned,
@@ -303,9 +330,10 @@ impl Plan for DelegatedPlan {
             hold: *permit.hold(),
             result_bytes_max: permit.result_bytes_max(),
             read_only: permit.is_read_only(),
-            tag,
+            tag: context.tag,
             cancel,
         });
+        drop(pauses);
         drop(running);
         ran.report(permit)
     }

@@ -33,7 +33,7 @@ use super::{
     wire::{Broken, Partial, Reader, Writer},
 };
 use crate::{
-    Changed, Error, Grant,
+    CallContext, Changed, Error, Grant,
     host::uses::{Prompt, Reported, ToolUse},
     keys::{KeyUse, SignerError},
     provide::{Cancel, HostCall, HostRan, Offer, Standing},
@@ -71,7 +71,12 @@ fn deep() -> Canonical {
 fn agents() -> Vec<AgentAsk> {
     let (session, envelope) = (Seq::new(7), || vec![0xff; 9]);
     let call = |form| {
-        let sent = Sent { envelope: envelope(), form, source: Source::User, tag: u64::MAX };
+        let sent = Sent {
+            envelope: envelope(),
+            form,
+            source: Source::User,
+            context: CallContext::tag(u64::MAX),
+        };
         AgentAsk::Call(Box::new(Call { session, sent }))
     };
     vec![

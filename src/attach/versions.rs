@@ -17,7 +17,7 @@ shape! {
 
 impl Versions {
     /// Those that this program speaks.
-    pub const OURS: Self = Self { least: 3, greatest: 3 };
+    pub const OURS: Self = Self { least: 4, greatest: 4 };
 
     /// The greatest version that both sides speak.
     #[must_use]

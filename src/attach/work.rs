@@ -19,7 +19,7 @@ use super::{
     turn::Job,
     wire::Broken,
 };
-use crate::guard::caught;
+use crate::{guard::caught, sent::Sent};
 
 /// What a request is, for the bounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,8 +100,11 @@ impl Hub {
     ) -> Result<(Begun, Asked), Refusal> {
         let mut kind = Work::of(&asked);
         if let Asked::Agent(AgentAsk::Call(call)) = &asked {
-            // What somebody else has brought about is the host's word, and an agent is no host.
-            if lane == Lane::Agents && call.sent.source != Source::Agent {
+            // What somebody else has brought about, and for whom a person is asked, is the host's
+            // word, and an agent is no host.
+            let Sent { source, context, .. } = &call.sent;
+            let is_host = *source != Source::Agent || !context.within.is_empty();
+            if lane == Lane::Agents && is_host {
                 return Err(Reason::WrongLane.into());
             }
             // It takes nobody's place where it can't be made.

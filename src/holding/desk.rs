@@ -33,7 +33,7 @@ use crate::{
         uses::{Begun, Prompt, Reported, ToolUse},
     },
     provide::{Cancel, HostCall, HostRan, Provider, Standing},
-    sent::{Sent, Written},
+    sent::{CallContext, Sent, Written},
     tools::{
         ConnectionId,
         commands::{PLACE, is_shell},
@@ -149,7 +149,8 @@ impl Desk {
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
             let (form, source) = (Written::Cbor, Source::Agent);
-            let sent = Sent { envelope: envelope(&used, &args), form, source, tag };
+            let (envelope, context) = (envelope(&used, &args), CallContext::tag(tag));
+            let sent = Sent { envelope, form, source, context };
             let answer = caught(|| session.send(sent, &Cancel::new()));
             shared.answered(tag, answer.unwrap_or(Err(Error::BrokeOff)));
         });

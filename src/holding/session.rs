@@ -29,7 +29,7 @@ use crate::{
     error::Error,
     notify,
     provide::Cancel,
-    sent::{Sent, Written},
+    sent::{CallContext, Sent, Written},
     state::Changed,
     tools::Providers,
 };
@@ -78,21 +78,21 @@ impl LocalSession {
             Ok(salts) => salts,
             Err(error) => return done(Err(error.into())),
         };
-        let ((received, form), source, tag) = read(sent);
-        let (session, tagged) = (self.number, Arc::new(AtomicU64::new(0)));
+        let ((received, form), source, context) = read(sent);
+        let (session, named, is_noted) =
+            (self.number, Arc::new(AtomicU64::new(0)), !context.is_empty());
         let event = |ticket: Ticket| {
-            if tag != 0 {
-                // The provider of a delegated tool is told the name.
-                self.providers.tag(ticket, tag);
-                tagged.store(ticket.0, Ordering::SeqCst);
+            if is_noted {
+                self.providers.note(ticket, context);
+                named.store(ticket.0, Ordering::SeqCst);
             }
             Event::Submit(Submit { ticket, session, received, form, source, salts, proof: None })
         };
-        let (core, providers, named) =
-            (Arc::clone(&self.core), Arc::clone(&self.providers), Arc::clone(&tagged));
+        let (core, providers, noted) =
+            (Arc::clone(&self.core), Arc::clone(&self.providers), Arc::clone(&named));
         self.core.request_then(event, cancel, move |answer| {
-            if tag != 0 {
-                providers.untag(Ticket(named.load(Ordering::SeqCst)));
+            if is_noted {
+                providers.forget(Ticket(noted.load(Ordering::SeqCst)));
             }
             done(match answer {
                 Ok(Answer::Reply(result)) => {
@@ -118,14 +118,13 @@ impl LocalSession {
         let count = sent.len();
         // Read here, in the caller's thread: the kernel does nothing else meanwhile.
         let mut waiting = sent.into_iter().map(read).zip(salts);
-        let (mut tags, mut answers) = (Vec::new(), Vec::new());
+        let (mut noted, mut answers) = (Vec::new(), Vec::new());
         answers.resize_with(count, || None);
         let event = |ticket| {
-            let (((received, form), source, tag), salts) = waiting.next()?;
-            if tag != 0 {
-                // The provider of a delegated tool is told the name.
-                self.providers.tag(ticket, tag);
-                tags.push(ticket);
+            let (((received, form), source, context), salts) = waiting.next()?;
+            if !context.is_empty() {
+                self.providers.note(ticket, context);
+                noted.push(ticket);
             }
             let session = self.number;
             Some(Event::Submit(Submit {
@@ -144,7 +143,7 @@ impl LocalSession {
                 *place = Some(*result);
             }
         });
-        tags.into_iter().for_each(|ticket| self.providers.untag(ticket));
+        noted.into_iter().for_each(|ticket| self.providers.forget(ticket));
         answers.iter().flatten().for_each(|result| notify::answered(&self.core, result));
         ended?;
         answers.into_iter().collect::<Option<_>>().ok_or(Error::Halted(Halt::Halted))
@@ -279,15 +278,15 @@ fn parts(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An envelope as the kernel takes it, who brings it about, and the caller's name for it.
-fn read(sent: Sent) -> ((Vec<u8>, Form), Source, u64) {
-    let Sent { envelope, form, source, tag } = sent;
+/// An envelope as the kernel takes it, who brings it about, and what goes beside it.
+fn read(sent: Sent) -> ((Vec<u8>, Form), Source, CallContext) {
+    let Sent { envelope, form, source, context } = sent;
     let received = match form {
         Written::Cbor => (envelope, Form::Cbor),
         Written::Json => read_json(&envelope),
         Written::Arguments(escapes) => read_arguments(envelope, escapes),
     };
-    (received, source, tag)
+    (received, source, context)
 }
 
 /// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. What is

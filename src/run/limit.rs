@@ -38,6 +38,14 @@ impl State {
         Self { runs: false, wakes: None, last: 0, out: BTreeMap::new() }
     }
 
+    /// The thread looks again at that moment, or before.
+    fn wakes_by(&mut self, until: Instant) {
+        if self.wakes.is_none_or(|wakes| until < wakes) {
+            self.wakes = Some(until);
+            WATCH.changed.notify_one();
+        }
+    }
+
     /// The next that is over, and else when that is to be looked for again.
     fn over(&mut self, now: Instant) -> Result<(u64, GiveUp), Option<Instant>> {
         let first = self.out.iter().min_by_key(|(_, (until, _))| *until);
@@ -68,14 +76,27 @@ pub(crate) fn limit(after: Duration, give_up: impl FnOnce() + Send + 'static) ->
     state.last = state.last.wrapping_add(1);
     let number = state.last;
     state.out.insert(number, (until, Box::new(give_up)));
-    if state.wakes.is_none_or(|wakes| until < wakes) {
-        state.wakes = Some(until);
-        WATCH.changed.notify_one();
-    }
+    state.wakes_by(until);
     Some(Limited(number))
 }
 
+/// This one is given up at another moment, if it has not been yet. `until` is asked for it while
+/// the table is locked, so that of two that move it at once the later says where it stays.
+pub(crate) fn move_to(number: u64, until: impl FnOnce() -> Option<Instant>) {
+    let mut state = WATCH.state();
+    let Some(place) = state.out.get_mut(&number) else { return };
+    if let Some(until) = until() {
+        place.0 = until;
+        state.wakes_by(until);
+    }
+}
+
 impl Limited {
+    /// Its number, for [`move_to`].
+    pub(crate) const fn number(&self) -> u64 {
+        self.0
+    }
+
     /// It has ended; whether that was before it was given up.
     pub(crate) fn ends(self) -> bool {
         let mut state = WATCH.state();

@@ -16,7 +16,7 @@ use crate::{
     pool,
     provide::Cancel,
     runtime::failover::Side,
-    sent::{Sent, Written},
+    sent::{CallContext, Sent, Written},
 };
 
 impl Session {
@@ -27,11 +27,11 @@ impl Session {
         &self,
         envelope: &[u8],
         form: Written,
-        tag: u64,
+        context: CallContext,
         done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static,
     ) {
         let again = self.by(self.source);
-        let sent = Sent { envelope: envelope.to_vec(), form, source: self.source, tag };
+        let sent = Sent { envelope: envelope.to_vec(), form, source: self.source, context };
         if let Some(here) = self.here() {
             return again.run_apart(here, sent, done);
         }
@@ -75,7 +75,8 @@ impl Session {
         let done = Arc::new(Mutex::new(Some(done)));
         let theirs = Arc::clone(&done);
         let started = pool::spawn(move || {
-            tell(&theirs, self.send(&sent.envelope, sent.form, sent.tag));
+            let Sent { envelope, form, context, .. } = sent;
+            tell(&theirs, self.dispatch(&envelope, form, &context, &Cancel::new()));
         });
         if started.is_err() {
             tell(&done, Err(Error::NotStarted));

@@ -214,7 +214,7 @@ fn connections_are_bounded() {
     // One more is attached.
     let held: Vec<UnixStream> = (0..223).map(|_| agent()).collect();
     let mut one_more = connect(&world.home);
-    let overloaded = [3, Reason::Overloaded.code(), 3, 3];
+    let overloaded = [3, Reason::Overloaded.code(), 4, 4];
     assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), overloaded);
     assert!(is_dropped(one_more));
     world.notices_nothing();
@@ -339,9 +339,9 @@ fn a_holder_that_speaks_otherwise_is_an_error() {
         b"\xa2\x01\x00\x05\xf6".to_vec(),
         b"\x83\x09\x00\x01".to_vec(),
         // Versions that were not offered, and no range.
-        welcome(2),
-        welcome(4),
-        vec![0x84, 3, 0x18, 106, 4, 3],
+        welcome(3),
+        welcome(5),
+        vec![0x84, 3, 0x18, 106, 5, 4],
     ];
     for answer in answers {
         let (_dir, home) = home();
@@ -373,7 +373,7 @@ fn only_what_was_turned_away_is_sent_again() {
             scope.spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 receive(&mut stream).unwrap();
-                let welcome = [&[0x83, 2, 3, 0x58, 0x20][..], id.as_bytes()].concat();
+                let welcome = [&[0x83, 2, 4, 0x58, 0x20][..], id.as_bytes()].concat();
                 stream.write_all(&frame(&welcome)).unwrap();
                 let asked = receive(&mut stream).unwrap();
                 let (id, carries, body) = parts(&asked);

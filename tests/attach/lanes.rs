@@ -122,6 +122,11 @@ fn the_holder_keeps_the_lanes_apart() {
     assert_eq!(refused(&ask(&mut stream, &calling(number, Source::Agent))), no_session);
     // Nor does an agent say who else has brought a call about.
     assert_eq!(refused(&ask(&mut stream, &calling(number, Source::User))), Some(wrong));
+    // Nor on whose behalf it asks a person, so that these calls have more time.
+    let within = asking(1, AGENT_ASK, CALL, |encoder| {
+        sending(encoder, number, (Source::Agent, &[number]), b"\xa0");
+    });
+    assert_eq!(refused(&ask(&mut stream, &within)), Some(wrong));
     let close = asking(1, AGENT_ASK, CLOSE, |encoder| encoder.uint(number));
     assert_eq!(refused(&ask(&mut stream, &close)), no_session);
     let token = [&[0x83, 4, 7, 0x58, 0x20][..], other.token().as_bytes()].concat();
@@ -216,7 +221,7 @@ fn agents_leave_room_for_operators() {
     let agent = |_| settled_by(&home, &HELLO_AGENTS, lent());
     let agents: Vec<UnixStream> = (0..224).map(agent).collect();
     let mut one_more = connect(&home);
-    assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 3, 3]);
+    assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 4, 4]);
     assert!(is_dropped(one_more));
     assert!(matches!(Runtime::agent(&home), Err(Error::Full(_))));
     let operators: Vec<UnixStream> = (0..16).map(|_| settled_by(&home, &HELLO, lent())).collect();

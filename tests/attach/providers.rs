@@ -2,18 +2,20 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
+        mpsc::channel,
     },
+    thread,
     time::Duration,
 };
 
 use host_support::end;
 use syscap::{
-    CallWith, Runtime,
+    CallContext, CallWith, Runtime, Written,
     format::{
-        budget::Amounts,
-        cbor::Canonical,
+        budget::{Amounts, Dimension},
+        cbor::{Canonical, MapBuilder},
         envelope::TxOutcome,
         hash::definition_hash,
         id::Seq,
@@ -100,6 +102,76 @@ fn a_changed_definition_waits_for_an_operator() {
     decides.accept(&[tool("t.a")]).unwrap();
     assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
     assert!(matches!(decides.accept(&[tool("t.a")]), Err(Error::NoSuch { .. })));
+}
+
+/// How long a call may take, and how long the person whom it asks takes.
+const MAY_TAKE: Duration = Duration::from_millis(700);
+const ASKED: Duration = Duration::from_millis(1_500);
+
+/// Asks a person by a call of its own.
+struct Asks {
+    own: OnceLock<Session>,
+    others: OnceLock<Session>,
+}
+
+impl Provider for Asks {
+    fn run(&self, call: HostCall) -> HostRan {
+        let name = call.tool.as_str();
+        if name == "t.person" {
+            thread::sleep(ASKED);
+            return HostRan::new(Ok(Canonical::null()), TxOutcome::NoOp, Amounts::ZERO);
+        }
+        let by = if name == "t.by_another" { &self.others } else { &self.own };
+        let within = if name == "t.unsaid" { Vec::new() } else { vec![call.intent] };
+        let map = MapBuilder::new().text("tool_id", "t.person");
+        let envelope = map.item("args", MapBuilder::new().finish().item()).finish();
+        let ((told, answer), context) = (channel(), CallContext { tag: 0, within });
+        let tell =
+            move |answer: Result<ToolResult, _>| told.send(answer.unwrap().reason()).unwrap();
+        by.get().unwrap().submit(envelope.as_bytes(), Written::Cbor, context, tell);
+        assert_eq!(answer.recv().unwrap(), None, "{name}");
+        HostRan::new(Ok(Canonical::null()), TxOutcome::Committed, Amounts::ZERO)
+    }
+}
+
+/// While a call asks a person its time stands still, in its limit and in what it costs, whoever
+/// holds the home. That it asks is said by the process that made it, and by no other.
+#[test]
+fn a_persons_time_is_not_the_tools() {
+    let tries = |holds: bool| {
+        let (_dir, home) = home();
+        let holder = Runtime::share(&home).unwrap();
+        let attached = Runtime::share(&home).unwrap();
+        let (runs, other) = if holds { (&holder, &attached) } else { (&attached, &holder) };
+        let names = ["t.asks", "t.unsaid", "t.by_another", "t.person"];
+        let tools = names.map(|name| {
+            let mut manifest = manifest(name);
+            let most = if name == "t.person" { 60_000 } else { MAY_TAKE.as_millis() };
+            manifest.wall_ms_max = u64::try_from(most).ok();
+            manifest
+        });
+        let asks = Arc::new(Asks { own: OnceLock::new(), others: OnceLock::new() });
+        runs.provide(tools.to_vec(), Arc::clone(&asks) as Arc<dyn Provider>).unwrap();
+        let own = asks.own.get_or_init(|| caller(runs, &names));
+        asks.others.get_or_init(|| caller(other, &["t.person"]));
+        let answers = thread::scope(|scope| {
+            let calls = ["t.unsaid", "t.by_another", "t.asks"];
+            let calls = calls.map(|name| scope.spawn(move || call(own, name, args! {}).unwrap()));
+            calls.map(|call| call.join().unwrap())
+        });
+        assert_eq!(
+            answers.each_ref().map(|answer| answer.reason()),
+            [Some(Reason::TimedOut), Some(Reason::TimedOut), None],
+            "{holds}"
+        );
+        let wall = outcome(&home, &answers[2]).call.used.get(Dimension::WallUs);
+        assert!(Duration::from_micros(wall) < MAY_TAKE, "{wall}");
+        until("all have ended", || holder.view().unwrap().running.is_empty());
+        drop(asks);
+        attached.close().unwrap();
+        end(&holder, &home);
+    };
+    thread::scope(|scope| [true, false].map(|holds| drop(scope.spawn(move || tries(holds)))));
 }
 
 /// The process that runs a call dies: what it did is not known, it is charged in full, and the

@@ -14,9 +14,9 @@ use syscap::format::{
     reason::Reason,
 };
 
-/// Hello: version 3, the operator's lane; and the agents'.
-pub(crate) const HELLO: [u8; 5] = [0x84, 1, 3, 3, 1];
-pub(crate) const HELLO_AGENTS: [u8; 5] = [0x84, 1, 3, 3, 2];
+/// Hello: version 4, the operator's lane; and the agents'.
+pub(crate) const HELLO: [u8; 5] = [0x84, 1, 4, 4, 1];
+pub(crate) const HELLO_AGENTS: [u8; 5] = [0x84, 1, 4, 4, 2];
 /// A question how things stand, under the id 9.
 pub(crate) const STATUS: [u8; 3] = [0x82, 6, 9];
 
@@ -82,20 +82,35 @@ pub(crate) fn calling(session: u64, source: Source) -> Vec<u8> {
 /// A call by its envelope.
 pub(crate) fn calling_by(id: u64, session: u64, source: Source, envelope: &[u8]) -> Vec<u8> {
     asking(id, AGENT_ASK, CALL, |encoder| {
-        encoder.map(2);
-        encoder.uint(1);
-        encoder.uint(session);
-        encoder.uint(2);
-        encoder.map(4);
-        encoder.uint(1);
-        encoder.bytes(envelope);
-        encoder.uint(2);
-        encoder.uint(1);
-        encoder.uint(3);
-        encoder.uint(source.code());
-        encoder.uint(4);
-        encoder.uint(0);
+        sending(encoder, session, (source, &[]), envelope);
     })
+}
+
+/// What a call carries: by whom, and on whose behalf, it is made.
+pub(crate) fn sending(
+    encoder: &mut Encoder,
+    session: u64,
+    (source, within): (Source, &[u64]),
+    envelope: &[u8],
+) {
+    encoder.map(2);
+    encoder.uint(1);
+    encoder.uint(session);
+    encoder.uint(2);
+    encoder.map(4);
+    encoder.uint(1);
+    encoder.bytes(envelope);
+    encoder.uint(2);
+    encoder.uint(1);
+    encoder.uint(3);
+    encoder.uint(source.code());
+    encoder.uint(4);
+    encoder.map(2);
+    encoder.uint(1);
+    encoder.uint(0);
+    encoder.uint(2);
+    encoder.array(within.len());
+    within.iter().for_each(|intent| encoder.uint(*intent));
 }
 
 pub(crate) fn send(stream: &mut UnixStream, bytes: &[u8]) {
@@ -154,7 +169,7 @@ pub(crate) fn greeted(home: &Path) -> UnixStream {
 pub(crate) fn greeted_by(home: &Path, hello: &[u8]) -> UnixStream {
     let mut stream = connect(home);
     let welcome = ask(&mut stream, hello);
-    assert_eq!(uints(&welcome), [2, 3], "welcome, in version 3");
+    assert_eq!(uints(&welcome), [2, 4], "welcome, in version 4");
     stream
 }
 

@@ -4,7 +4,7 @@
 //! The client is shown who asks. A server can't write in another's name: each line of what it says
 //! bears its own, and characters that can't be seen are spelt out.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use rmcp::{
     ErrorData,
@@ -14,7 +14,7 @@ use rmcp::{
     },
 };
 use serde_json::{Value, json};
-use syscap::plain::plain;
+use syscap::{CallContext, format::id::Seq, plain::plain};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -50,7 +50,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, place: usize, mut questions: Qu
         gateway.clone().tasks.spawn(async move {
             let able = gateway.client.able();
             let answered = match able.wire {
-                WireKind::Session => ask(&gateway, place, &request, (able, withdrawn)).await,
+                WireKind::Session => within(&gateway, place, &request, (able, withdrawn)).await,
                 WireKind::Stateless => Err(no_question()),
             };
             // The server may not wait any more.
@@ -59,13 +59,39 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, place: usize, mut questions: Qu
     }
 }
 
+/// Asks on behalf of all that the server has out: on this wire it doesn't say for which call. Where
+/// nobody waits for any of these any more the question ends, too.
+async fn within(
+    gateway: &Arc<Gateway>,
+    place: usize,
+    request: &InputRequest,
+    (able, withdrawn): (Able, CancellationToken),
+) -> Result<Value, ErrorData> {
+    let (intents, waits): (Vec<Seq>, Vec<CancellationToken>) =
+        gateway.runs.of(place).into_iter().take(CallContext::WITHIN_MAX).unzip();
+    let over = async {
+        for waits in &waits {
+            waits.cancelled().await;
+        }
+        if waits.is_empty() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let mut asking = pin!(ask(gateway, place, request, (able, intents, withdrawn.clone())));
+    tokio::select! {
+        answered = &mut asking => return answered,
+        () = over => withdrawn.cancel(),
+    }
+    asking.await
+}
+
 /// Asks the client what the server of that place asks; on the newer wire, only whether that may be
 /// asked. An error says to the server that nobody answered, and not whose doing that is.
 pub(crate) async fn ask(
     gateway: &Arc<Gateway>,
     place: usize,
     request: &InputRequest,
-    (able, cancel): (Able, CancellationToken),
+    (able, within, cancel): (Able, Vec<Seq>, CancellationToken),
 ) -> Result<Value, ErrorData> {
     let (server, kind) = gateway.server(place).zip(question(request)).ok_or_else(no_question)?;
     if !server.command.asks.contains(&kind) {
@@ -85,7 +111,8 @@ pub(crate) async fn ask(
     }
     timeout(OPENED_MAX, gateway.opened.cancelled()).await.map_err(|_| no_question())?;
     let id = names::single(&server.name, Method::Ask(kind)).ok_or_else(no_question)?;
-    let (flight, key) = (Flight::question(able, cancel), format!("{}:a{}", gateway.run, random()));
+    let flight = Flight::question(able, within, cancel);
+    let key = format!("{}:a{}", gateway.run, random());
     let outcome = calls::make(gateway, (id.as_str(), &params(request)), Arc::new(flight), &key)
         .await
         .map_err(|none| ErrorData::internal_error(none.tell(), None))?;

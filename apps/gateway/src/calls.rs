@@ -11,12 +11,15 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Value, json};
-use syscap::format::{
-    cbor::{Canonical, MapBuilder},
-    hash::object_id,
-    id::ToolId,
-    limits::TRACE_BYTES_MAX,
-    provenance::Source,
+use syscap::{
+    CallContext,
+    format::{
+        cbor::{Canonical, MapBuilder},
+        hash::object_id,
+        id::ToolId,
+        limits::TRACE_BYTES_MAX,
+        provenance::Source,
+    },
 };
 use tokio::sync::oneshot;
 
@@ -302,6 +305,7 @@ async fn send_by(
         true => open.slots.try_acquire().ok(),
         false => Some(open.slots.acquire().await.map_err(|_| not_made("the gateway ends"))?),
     };
+    let within = flight.as_ref().map(|flight| flight.within.clone()).unwrap_or_default();
     let cancel = flight.map(|flight| flight.cancel.clone()).unwrap_or_default();
     // No more is done for a client than it reads.
     tokio::select! {
@@ -312,7 +316,7 @@ async fn send_by(
     let (told, outcome) = oneshot::channel();
     // Who gave it up does not wait for it any more.
     let done = Box::new(move |outcome| drop(told.send(outcome)));
-    Arc::clone(&open.session).submit(Arc::clone(envelope), tag, done);
+    Arc::clone(&open.session).submit(Arc::clone(envelope), CallContext { tag, within }, done);
     let broken = || Unreached::new("a thread of the gateway broke off");
     let outcome = outcome.await.unwrap_or_else(|_| Err(NoAnswer::Unknown(broken(), None)));
     drop(slot);

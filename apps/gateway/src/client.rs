@@ -8,15 +8,17 @@ use std::{
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        ClientResult, ErrorCode, InputRequest, LoggingMessageNotification,
-        LoggingMessageNotificationParam, ProgressNotification, ProgressNotificationParam,
-        PromptListChangedNotification, ResourceListChangedNotification,
-        ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
-        ServerRequest, ToolListChangedNotification,
+        CancelledNotificationParam, ClientResult, ErrorCode, InputRequest,
+        LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
+        ProgressNotificationParam, PromptListChangedNotification, RequestId,
+        ResourceListChangedNotification, ResourceUpdatedNotification,
+        ResourceUpdatedNotificationParam, ServerNotification, ServerRequest,
+        ToolListChangedNotification,
     },
     service::{Peer, PeerRequestOptions, RequestContext, ServiceError, SubscriptionSink},
 };
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -29,6 +31,39 @@ use crate::{
 const ASK_MAX: Duration = Duration::from_secs(600);
 /// Most subscriptions of a client.
 const SINKS_MAX: usize = 64;
+
+/// A question that the client has got, and not answered.
+struct Asked {
+    /// `None` where it is answered, or the library has told the client that its time is over.
+    id: Option<RequestId>,
+    peer: Peer<RoleServer>,
+    deaf: CancellationToken,
+}
+
+impl Asked {
+    fn ended(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let reason = Some(String::from("nobody waits for the answer any more"));
+        let notice = CancelledNotificationParam::new(Some(id), reason);
+        let (peer, deaf) = (self.peer.clone(), self.deaf.clone());
+        let told = async move {
+            tokio::select! {
+                told = peer.notify_cancelled(notice) => drop(told),
+                () = deaf.cancelled() => {}
+            }
+        };
+        // Without a runtime there is no connection either.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(told);
+        }
+    }
+}
 
 /// See the module.
 #[derive(Default)]
@@ -94,7 +129,8 @@ impl McpClient {
         self.sinks().retain(|known| known.id() != sink.id());
     }
 
-    /// Asks the client what a server asks, on the older wire, where it can be asked that.
+    /// Asks the client what a server asks, on the older wire, where it can be asked that. Where this
+    /// is dropped before the answer, the client is told that nobody waits for it.
     pub(crate) async fn ask(&self, request: InputRequest) -> Result<ClientResult, ErrorData> {
         let able = self.able();
         let cannot =
@@ -110,8 +146,13 @@ impl McpClient {
             _ => return Err(cannot()),
         };
         let options = PeerRequestOptions::with_timeout(ASK_MAX);
-        let asked =
-            async { peer.send_request_with_option(request, options).await?.await_response().await };
+        let asked = async {
+            let request = peer.send_request_with_option(request, options).await?;
+            let asked = Asked { id: Some(request.id.clone()), peer, deaf: self.deaf.clone() };
+            let answer = request.await_response().await;
+            asked.ended();
+            answer
+        };
         asked.await.map_err(|error| match error {
             ServiceError::McpError(error) => error,
             other => ErrorData::internal_error(format!("the client did not answer: {other}"), None),

@@ -13,7 +13,7 @@ use rmcp::{
     model::{InputResponses, LoggingLevel, ProgressToken, RequestMetaObject},
     service::RequestContext,
 };
-use syscap::{SystemEntropy, kernel::ports::Entropy};
+use syscap::{SystemEntropy, format::id::Seq, kernel::ports::Entropy};
 use tokio_util::sync::CancellationToken;
 
 use crate::{capabilities::Able, twins::Turn};
@@ -35,6 +35,8 @@ pub(crate) struct Flight {
     pub(crate) log: Option<LoggingLevel>,
     /// Whether it is a server's question, and no request of the client's.
     pub(crate) question: bool,
+    /// Of a question, the intents of the calls on whose behalf it is asked.
+    pub(crate) within: Vec<Seq>,
     /// The turn of a call that has not been decided yet.
     turn: Mutex<Option<Turn>>,
 }
@@ -57,15 +59,16 @@ impl Flight {
             trace: context.meta.get_traceparent().map(String::from),
             log: context.meta.log_level(),
             question: false,
+            within: Vec::new(),
             turn: Mutex::default(),
         }
     }
 
-    /// A server's question to a client that is able to do so much.
-    pub(crate) const fn question(able: Able, cancel: CancellationToken) -> Self {
+    /// A server's question, on behalf of these calls, to a client that is able to do so much.
+    pub(crate) const fn question(able: Able, within: Vec<Seq>, cancel: CancellationToken) -> Self {
         let (progress, input, trace, log) = (None, None, None, None);
         let turn = Mutex::new(None);
-        Self { cancel, progress, able, input, trace, log, question: true, turn }
+        Self { cancel, progress, able, input, trace, log, question: true, within, turn }
     }
 
     /// It is decided next, and others like it wait.
@@ -152,6 +155,45 @@ impl Flights {
 impl Drop for Boarded<'_> {
     fn drop(&mut self) {
         self.flights.lock().remove(&self.tag);
+    }
+}
+
+/// The runs that a server has out.
+#[derive(Default)]
+pub(crate) struct Runs(Mutex<HashMap<Seq, (usize, CancellationToken)>>);
+
+impl Runs {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Seq, (usize, CancellationToken)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server of that place has this call out, until this is dropped.
+    pub(crate) fn enter(
+        &self,
+        (intent, place): (Seq, usize),
+        cancel: &CancellationToken,
+    ) -> Entered<'_> {
+        self.lock().insert(intent, (place, cancel.clone()));
+        Entered(self, intent)
+    }
+
+    /// What a server has out, with what says that nobody waits for it any more; the oldest first.
+    pub(crate) fn of(&self, place: usize) -> Vec<(Seq, CancellationToken)> {
+        let runs = self.lock();
+        let own = runs.iter().filter(|(_, (at, _))| *at == place);
+        let mut own: Vec<_> = own.map(|(intent, (_, cancel))| (*intent, cancel.clone())).collect();
+        drop(runs);
+        own.sort_by_key(|(intent, _)| *intent);
+        own
+    }
+}
+
+/// Forgets a run when it is dropped.
+pub(crate) struct Entered<'r>(&'r Runs, Seq);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.lock().remove(&self.1);
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use syscap::{
-    Error, Session, Written,
+    CallContext, Error, Session, Written,
     audit::sqlite::SqliteReader,
     format::{
         cbor::{Canonical, Item},
@@ -199,10 +199,10 @@ impl KernelSession for HomeSession {
         &self.token
     }
 
-    fn submit(self: Arc<Self>, envelope: Arc<Envelope>, tag: u64, done: Done) {
+    fn submit(self: Arc<Self>, envelope: Arc<Envelope>, context: CallContext, done: Done) {
         let (again, sent) = (Arc::clone(&self), Arc::clone(&envelope));
-        let (map, form) = parts(&sent);
-        self.session.submit(map.as_bytes(), form, tag, move |answer| match answer {
+        let ((map, form), tag) = (parts(&sent), context.tag);
+        self.session.submit(map.as_bytes(), form, context, move |answer| match answer {
             Ok(answer) => done(Ok(outcome(&answer))),
             Err(error) => {
                 let unknown = Fate::of(&error) != Fate::NotMade;

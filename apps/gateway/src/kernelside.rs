@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use syscap::{
-    Error,
+    CallContext, Error,
     format::{
         cbor::Canonical,
         envelope::TxOutcome,
@@ -175,7 +175,7 @@ pub(crate) trait KernelSession: Send + Sync + 'static {
 
     /// Sends an envelope, under a name of our own for the call; `done` is told the answer. Where
     /// the holder goes before it has answered it is sent again, under its idempotency key.
-    fn submit(self: Arc<Self>, envelope: Arc<Envelope>, tag: u64, done: Done);
+    fn submit(self: Arc<Self>, envelope: Arc<Envelope>, context: CallContext, done: Done);
 
     /// The intent of the newest call with that key, where the log has one.
     fn intent_of(&self, key: &str) -> Option<Seq>;

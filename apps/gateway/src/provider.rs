@@ -17,7 +17,7 @@ use syscap::{
         budget::Amounts,
         cbor::Canonical,
         envelope::TxOutcome,
-        id::DefinitionHash,
+        id::{DefinitionHash, Seq},
         manifest::EffectClass,
         reason::{Reason, Refused},
     },
@@ -80,6 +80,9 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     let by_kernel = cancel.clone();
     call.cancel.on_cancel(move || by_kernel.cancel());
     let method = offered.definition.method;
+    // A question is no call that a server makes another one for.
+    let _out =
+        (!method.is_question()).then(|| gateway.runs.enter((call.intent, offered.server), &cancel));
     // What the call was let through for must be what this very connection lists: the one before
     // may have been another program's.
     let defined = tokio::select! {
@@ -91,7 +94,8 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     let Some(name) = defined else {
         return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
     };
-    let to = To { gateway, place: offered.server, connection: &connection, cancel: &cancel };
+    let (place, intent) = (offered.server, call.intent);
+    let to = To { gateway, place, intent, connection: &connection, cancel: &cancel };
     let args = data::to_object(call.args.item());
     let answer = to.call((method, call.definition), (name, args), flight.as_ref()).await;
     let most = call.result_bytes_max;
@@ -118,6 +122,7 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
 struct To<'c> {
     gateway: &'c Arc<Gateway>,
     place: usize,
+    intent: Seq,
     connection: &'c Connection,
     cancel: &'c CancellationToken,
 }
@@ -219,8 +224,8 @@ impl To<'_> {
             let able = flight.map(|flight| flight.able.clone()).unwrap_or_default();
             let (mut responses, mut shown) = (InputResponses::new(), JsonObject::new());
             for (name, request) in required.input_requests.clone().unwrap_or_default() {
-                let asked = (able.clone(), self.cancel.child_token());
-                let answer = asks::ask(self.gateway, self.place, &request, asked).await;
+                let flight = (able.clone(), vec![self.intent], self.cancel.child_token());
+                let answer = asks::ask(self.gateway, self.place, &request, flight).await;
                 if self.cancel.is_cancelled() {
                     return Err(Trouble::Cancelled);
                 }

@@ -4,7 +4,9 @@ use std::{thread, time::Duration};
 
 use serde_json::{Value, json};
 use syscap::{
-    format::{control::Freeze, id::TokenId, manifest::EffectClass, record::Body},
+    format::{
+        budget::Dimension, control::Freeze, id::TokenId, manifest::EffectClass, record::Body,
+    },
     prelude::*,
 };
 
@@ -101,6 +103,45 @@ fn a_server_asks_nothing_unless_it_is_allowed() {
     assert_eq!(told.len(), 5);
     assert!(told[..3].iter().all(|told| *told == json!({})), "{told:?}");
     assert_eq!(told[4], json!({"roots": {"listChanged": true}}));
+    bench.settled();
+}
+
+/// The time in which a form waits for a person is not the tool's: a call may take less than that.
+#[test]
+fn a_persons_time_does_not_count() {
+    let bench = Bench::new();
+    let options = ["allow=odd:elicitation", "timeout=1500"];
+    let mut gateway = bench.gateway(&options).able(able()).session();
+    let [(method, params, said), ..] = questions();
+    let id = ask(&mut gateway, (method, &params), 0);
+    let asked = gateway.hears(method);
+    thread::sleep(Duration::from_millis(2_500));
+    answer(&mut gateway, &asked, &said);
+    assert!(text(&gateway.result(&id)).contains("accept"));
+    let wall = |body: &Body| match body {
+        Body::Outcome(outcome) if outcome.reason.is_none() => {
+            outcome.call.used.get(Dimension::WallUs)
+        }
+        _ => 0,
+    };
+    let walls: Vec<u64> = bench.records().iter().map(|record| wall(&record.body)).collect();
+    assert_eq!(walls.iter().filter(|wall| **wall >= 2_500_000).count(), 1, "{walls:?}");
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
+/// A client that still asks a person when nobody waits for the answer any more is told so.
+#[test]
+fn what_was_asked_is_taken_back() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&["allow=odd:elicitation"]).able(able()).session();
+    let [(method, params, _), ..] = questions();
+    let id = ask(&mut gateway, (method, &params), 0);
+    let asked = gateway.hears(method);
+    gateway.notify("notifications/cancelled", json!({"requestId": id}));
+    let told = gateway.hears("notifications/cancelled");
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+    assert!(gateway.end().success());
     bench.settled();
 }
 
