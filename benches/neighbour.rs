@@ -37,6 +37,14 @@ enum Neighbour {
     Repeats,
 }
 
+/// What other agents do in a loop, each in so many threads.
+#[derive(Clone, Copy)]
+struct Crowd {
+    agents: usize,
+    threads: usize,
+    tool: &'static str,
+}
+
 fn runtime(folder: &std::path::Path) -> Runtime {
     let tool = |name, effect| HostTool::new(name, effect).unwrap();
     let touch = tool("touch", EffectClass::LocalWrite).run(|_| Ok(0_u64));
@@ -56,7 +64,7 @@ fn runtime(folder: &std::path::Path) -> Runtime {
 }
 
 fn session(rt: &Runtime, agent: &str) -> Session {
-    let tools = ["touch", "mail.send", "text.give", "text.take"];
+    let tools = ["touch", "echo", "mail.send", "text.give", "text.take"];
     let budget = Budget::standard().with(Dimension::Calls, 1 << 40);
     let token = rt.issue(Grant::to(agent).tools(tools).budget(budget)).unwrap();
     rt.session(agent, token).unwrap()
@@ -132,8 +140,63 @@ fn measure(neighbour: Neighbour, span: Duration) -> (f64, f64) {
     (calls as f64 / span.as_secs_f64(), others as f64 / span.as_secs_f64())
 }
 
+/// The victim's calls a second, and its longest wait, beside a crowd.
+fn beside(crowd: Crowd, span: Duration) -> (f64, Duration) {
+    let folder = tempfile::tempdir().unwrap();
+    let rt = runtime(folder.path());
+    let victim = session(&rt, "victim");
+    let others: Vec<Session> =
+        (0..crowd.agents).map(|n| session(&rt, &format!("other{n}"))).collect();
+    let over = AtomicBool::new(false);
+    let (calls, worst) = std::thread::scope(|scope| {
+        for other in others.iter().flat_map(|other| std::iter::repeat_n(other, crowd.threads)) {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    let args = if crowd.tool == "echo" {
+                        args! { "value": "x" }
+                    } else {
+                        args! {}
+                    };
+                    other.call(crowd.tool, args).unwrap();
+                }
+            });
+        }
+        let (start, mut calls, mut worst) = (Instant::now(), 0_u64, Duration::ZERO);
+        while start.elapsed() < span {
+            let before = Instant::now();
+            assert_eq!(victim.call("touch", args! {}).unwrap().reason(), None);
+            worst = worst.max(before.elapsed());
+            calls += 1;
+        }
+        over.store(true, Ordering::SeqCst);
+        (calls, worst)
+    });
+    rt.close().unwrap();
+    (calls as f64 / span.as_secs_f64(), worst)
+}
+
+/// Beside refused calls nobody may have less than beside as many granted ones.
+fn crowds(span: Duration) {
+    for (agents, threads) in [(1, 1), (1, 4), (1, 16), (16, 1)] {
+        let measure = |tool| beside(Crowd { agents, threads, tool }, span);
+        // Not granted, in reach of the policy, and of no effect.
+        let [refused, granted, pure] = ["none", "touch", "echo"].map(measure);
+        println!(
+            "{agents:>2} agents of {threads:>2} threads: refused {:.0} calls/s (worst {:.1} ms), \
+             granted {:.0} ({:.1} ms), pure {:.0} ({:.1} ms)",
+            refused.0,
+            refused.1.as_secs_f64() * 1e3,
+            granted.0,
+            granted.1.as_secs_f64() * 1e3,
+            pure.0,
+            pure.1.as_secs_f64() * 1e3,
+        );
+    }
+}
+
 fn main() {
     let span = Duration::from_secs(3);
+    crowds(span);
     let quiet = measure(Neighbour::Quiet, span);
     let (rate, other) = quiet;
     println!("{:<44} {rate:.0} calls/s (other: {other:.0})", "beside a quiet neighbour");

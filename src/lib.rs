@@ -36,6 +36,7 @@ mod args;
 pub mod artifact;
 mod asks;
 mod attach;
+mod backoff;
 mod bell;
 mod carried;
 #[cfg(feature = "sqlite")]

@@ -51,7 +51,9 @@ impl ProvedSession {
     /// # Errors
     /// As [`Session::call`](crate::Session::call).
     pub fn call(&self, envelope: Vec<u8>, proof: Option<Proof>) -> Result<ToolResult, Error> {
-        self.session.prove((envelope, proof), Source::Agent, &Cancel::new())
+        let answer = self.session.prove((envelope, proof), Source::Agent, &Cancel::new());
+        self.session.hold_up(&answer);
+        answer
     }
 
     /// Closes it.

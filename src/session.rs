@@ -225,9 +225,11 @@ impl Session {
             source,
             context: CallContext::default(),
         };
+        let mut here = None;
         let answers = self.with(|term, seated| match (seated, &term.side) {
             (Seated::Here(session), _) => {
                 let answers = session.send_all(envelopes.iter().map(sent).collect(), &with.cancel);
+                here = Some(session);
                 Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
             }
             (Seated::There(session), Side::There(holder)) => {
@@ -236,6 +238,9 @@ impl Session {
             }
             (Seated::There(_), Side::Here(_)) => Step::Again,
         })?;
+        if let Some(session) = here {
+            session.hold_up(answers.iter().flatten());
+        }
         // What an ending holder turned away is sent to the next one.
         let answers = envelopes.iter().zip(answers).map(|(envelope, answer)| match answer {
             Some(answer) if answer.reason() != Some(Reason::Closing) => Ok(answer),
@@ -339,12 +344,16 @@ impl Session {
         context: &CallContext,
         cancel: &Cancel,
     ) -> Result<ToolResult, Error> {
-        let source = self.source;
-        self.with(|term, seated| {
+        let (source, mut here) = (self.source, None);
+        let answer = self.with(|term, seated| {
             let (envelope, context) = (envelope.to_vec(), context.clone());
             let sent = Sent { envelope, form, source, context };
             let step = match (seated, &term.side) {
-                (Seated::Here(session), _) => return Step::Done(session.send(sent, cancel)),
+                (Seated::Here(session), _) => {
+                    let answer = session.send(sent, cancel);
+                    here = Some(session);
+                    return Step::Done(answer);
+                }
                 (Seated::There(session), Side::There(holder)) => {
                     holder.call(Call { session, sent }, cancel)
                 }
@@ -355,7 +364,11 @@ impl Session {
                 Step::Done(Ok(answer)) if answer.reason() == Some(Reason::Closing) => Step::Again,
                 step => step,
             }
-        })
+        });
+        if let Some(session) = here {
+            session.hold_up(&answer);
+        }
+        answer
     }
 
     /// Posts model tokens and credits that were used, after the fact.

@@ -217,6 +217,8 @@ const SENT: [&str; 3] = ["link", "link/s.txt", "./link"];
 /// What all tools say of paths through `link`, which must all be refused for this reason and name
 /// what was sent, and nothing else.
 fn told(world: &World, reason: Reason) -> [[Canonical; 3]; 3] {
+    // Who is only refused waits.
+    assert_eq!(world.list(".").reason(), None);
     SENT.map(|sent| {
         let results = [world.read(sent), world.list(sent), world.write(sent, "x")];
         results.map(|result| {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use host_support::{end, new_home, records, verdict};
+use host_support::{ample, end, new_home, records, verdict};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::{
     audit::{
@@ -508,7 +508,7 @@ fn a_log_without_its_head_is_not_sound() {
 fn a_home_that_is_taken_meanwhile_is_no_less_sound() {
     let (_dir, home) = new_home();
     let rt = Options::new().durability(Durability::Memory).create(&home).unwrap();
-    let token = rt.issue(Grant::to("a").tools(["echo"]).workspace()).unwrap();
+    let token = rt.issue(Grant::to("a").tools(["echo"]).workspace().budget(ample())).unwrap();
     let agent = rt.session("a", token).unwrap();
     // A log that takes a while to verify.
     for n in 0..2_000 {

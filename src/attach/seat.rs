@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     Error,
+    backoff::Backoff,
     guard::caught,
     holding::{Holding, LocalSession},
     pool,
@@ -66,6 +67,8 @@ pub(super) struct Seat {
     pub(super) asked: AtomicU64,
     /// Whether it has gone.
     left: AtomicBool,
+    /// How often it was refused what no session is asked for.
+    pub(super) backoff: Backoff,
 }
 
 /// What becomes of the sessions of a process that has gone.
@@ -95,7 +98,20 @@ impl Seat {
         let (state, offering) = (Mutex::default(), Mutex::default());
         let (greeted, left) = (AtomicBool::new(false), AtomicBool::new(false));
         let (asked, answers) = (AtomicU64::new(0), AtomicUsize::new(0));
-        Self { answers, number, peer, provider, lent, state, offering, greeted, asked, left }
+        let backoff = Backoff::default();
+        Self {
+            answers,
+            number,
+            peer,
+            provider,
+            lent,
+            state,
+            offering,
+            greeted,
+            asked,
+            left,
+            backoff,
+        }
     }
 
     /// Room for one more request of so many bytes.
@@ -152,6 +168,14 @@ impl Seat {
     pub(super) fn cancel(&self, call: u64) {
         let cancel = self.state().calls.get(&call).cloned();
         caught(|| cancel.inspect(Cancel::cancel)).unwrap_or_default();
+    }
+
+    /// Waits before one more request is looked at, where those of before were refused: of the
+    /// session that it is for, or of none. Called by who reads the connection.
+    pub(super) fn hold_up(&self, session: Option<Seq>) {
+        self.backoff.wait();
+        let session = session.and_then(|session| self.state().sessions.get(&session).cloned());
+        session.inspect(|session| session.backoff().wait());
     }
 
     /// Whether it has this session.
@@ -378,7 +402,16 @@ impl Seat {
     ) {
         let cancel = self.state().calls.get(&id).cloned().unwrap_or_default();
         match self.session(session) {
-            Ok(session) => session.send_then(sent, &cancel, done),
+            Ok(session) => {
+                let counted = Arc::clone(&session);
+                session.send_then(sent, &cancel, move |answer| {
+                    // The connection isn't read on for that long: nobody's thread waits here.
+                    if let Ok(answer) = &answer {
+                        counted.backoff().answered(answer);
+                    }
+                    done(answer);
+                });
+            }
             Err(error) => done(Err(error)),
         }
     }

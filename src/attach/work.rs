@@ -71,9 +71,24 @@ impl Hub {
                 seat.peer.answer(id, Reply::nothing());
                 return Ok(None);
             }
-            Ok(asked) => self.begin(seat, lane, (id, bytes), asked),
-            Err(reason) => Err(Refusal::Told(reason)),
+            Ok(asked) => {
+                match &asked {
+                    Asked::Agent(AgentAsk::Call(call)) => seat.hold_up(Some(call.session)),
+                    Asked::Agent(_) => seat.hold_up(None),
+                    Asked::Operator(_) => {}
+                }
+                self.begin(seat, lane, (id, bytes), asked)
+            }
+            Err(reason) => {
+                seat.hold_up(None);
+                Err(Refusal::Told(reason))
+            }
         };
+        match &begun {
+            Ok(_) => seat.backoff.taken(),
+            Err(Refusal::Told(Reason::Overloaded | Reason::Closing) | Refusal::Broken(_)) => {}
+            Err(Refusal::Told(_)) => seat.backoff.refused(),
+        }
         let (begun, asked) = match begun {
             Ok(begun) => begun,
             Err(Refusal::Told(reason)) => {

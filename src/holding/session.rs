@@ -25,6 +25,7 @@ use syscap_kernel::{
 };
 
 use crate::{
+    backoff::Backoff,
     core::{Answer, Core},
     error::Error,
     notify,
@@ -46,17 +47,18 @@ pub(crate) struct LocalSession {
     number: Seq,
     agent: AgentId,
     token: TokenId,
+    backoff: Backoff,
 }
 
 impl LocalSession {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         core: Arc<Core>,
         providers: Arc<Providers>,
         number: Seq,
         agent: AgentId,
         token: TokenId,
     ) -> Self {
-        Self { core, providers, number, agent, token }
+        Self { core, providers, number, agent, token, backoff: Backoff::default() }
     }
 
     /// Sends an envelope. The answer is on record, and durable, when this returns. What runs
@@ -64,6 +66,20 @@ impl LocalSession {
     pub(crate) fn send(&self, sent: Sent, cancel: &Cancel) -> Result<ToolResult, Error> {
         let mut answers = self.send_all(vec![sent], cancel)?;
         answers.pop().ok_or(Error::Halted(Halt::Halted))
+    }
+
+    /// Counts refused calls, and has their caller wait where they are too many: on its own thread,
+    /// before it is told, with nothing locked.
+    pub(crate) fn hold_up<'a>(&self, answers: impl IntoIterator<Item = &'a ToolResult>) {
+        let count = |refused, answer| self.backoff.answered(answer) || refused;
+        if answers.into_iter().fold(false, count) {
+            self.backoff.wait();
+        }
+    }
+
+    /// How often it was refused.
+    pub(crate) const fn backoff(&self) -> &Backoff {
+        &self.backoff
     }
 
     /// Sends an envelope, and tells `done` the answer: on this thread, or on another where what it

@@ -59,7 +59,9 @@ impl Session {
         let done = Arc::new(Mutex::new(Some(done)));
         let theirs = Arc::clone(&done);
         let started = pool::spawn(move || {
+            let session = Arc::clone(&here);
             here.send_then(sent, &Cancel::new(), move |answer| {
+                session.hold_up(&answer);
                 tell(&theirs, answer);
                 // What holds the home stays until it is answered.
                 drop(self);

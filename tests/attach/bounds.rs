@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::channel,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use syscap::{
@@ -19,6 +19,8 @@ use syscap::{
         envelope::TxOutcome,
         hash::definition_hash,
         manifest::Manifest,
+        provenance::Source,
+        record::Kind,
     },
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
@@ -26,10 +28,7 @@ use syscap::{
     view::Whose,
 };
 
-use crate::attach::{
-    wire::{greeted, is_dropped},
-    world::*,
-};
+use crate::attach::{wire::*, world::*};
 
 /// Most tools of a home, and most that one process can have put on record.
 const TOOLS: usize = 4_096;
@@ -42,6 +41,45 @@ fn many(count: usize, names: &str, description: &str) -> Vec<Manifest> {
 
 fn tools_in_all(access: &Runtime) -> usize {
     usize::try_from(access.view().unwrap().tools_in_all).unwrap()
+}
+
+/// How long it takes to be refused so often in a row.
+fn refused_in_a_row(count: usize, mut refused: impl FnMut()) -> Duration {
+    let since = Instant::now();
+    (0..count).for_each(|_| refused());
+    since.elapsed()
+}
+
+/// Past the refusals that have a record of their own each one waits longer, up to 50 ms: in process
+/// before it is told, at the holder before more is read of its connection.
+#[test]
+fn who_is_refused_again_and_again_waits() {
+    let (_dir, home) = home();
+    let holder = Runtime::share(&home).unwrap();
+    let attached = Runtime::share(&home).unwrap();
+    // 1, 2, 4, 8, 16, 32 and 50 ms.
+    let least = Duration::from_millis(113);
+    for access in [&holder, &attached] {
+        let agent = caller(access, &["echo"]);
+        let refuse = || {
+            let refused = agent.call("none", args! {}).unwrap();
+            assert_eq!(refused.reason(), Some(Reason::UnknownTool));
+        };
+        assert!(refused_in_a_row(24, refuse) >= least);
+        // Others of the same agent, and it after a call that goes through, have their own rows.
+        for agent in [&caller(access, &["echo"]), &agent] {
+            echo(agent).unwrap();
+            let first = agent.call("none", args! {}).unwrap();
+            assert_eq!(record(&home, first.receipt().outcome_seq).body.kind(), Kind::Refusal);
+        }
+    }
+    // Where there is no session the connection waits.
+    let mut stream = greeted_by(&home, &HELLO_AGENTS);
+    let refuse = || {
+        let answer = ask(&mut stream, &calling(1, Source::Agent));
+        assert_eq!(refused(&answer), Some(Reason::NoSession.code()));
+    };
+    assert!(refused_in_a_row(24, refuse) >= least);
 }
 
 #[test]

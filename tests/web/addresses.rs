@@ -286,12 +286,14 @@ fn no_way_of_writing_a_url_leads_here() {
     let server = Server::saying(answer("200 OK", "text/plain", "x"));
     let grant = local(&["http_request"]);
     let grant = grant.scope("host", Scope::hosts(["allowed.test", "*.allowed.test"]).unwrap());
-    let session = world.session(grant.scope("address", blocks(&[("192.0.2.1", 32)])));
+    let grant = grant.scope("address", blocks(&[("192.0.2.1", 32)]));
     world.names.lead("allowed.test", &[&["127.0.0.1"]]);
     let port = server.port;
     let urls = hostile_urls();
     let (mut tried, mut said) = (0, Vec::new());
     for url in &urls {
+        // Who is only refused waits.
+        let session = world.session(grant.clone());
         for url in [url.clone(), format!("{url}/"), format!("{url}:{port}/")] {
             let url = url.replace('"', "\\\"").replace("\\u{", "\\\\u{");
             for field in ["url", "path"] {
