@@ -150,7 +150,7 @@ impl CarriedAsk {
         // The other two are no part of what is carried: nothing here is committed to by them.
         let salts = CallSalts { call: self.salt, args: self.salt, result: self.salt };
         let (args, texts) = (Some(self.arguments.clone()), self.texts.clone());
-        let entry = VaultEntry { salts: Some(salts), args, result: None, texts };
+        let entry = VaultEntry { salts: Some(salts), args, texts, ..VaultEntry::default() };
         let known = |hash: &TextHash| entry.text(hash).is_some();
         let conditions = &ask.preconditions;
         let conditions = conditions.iter().flat_map(|one| [Some(one.subject), one.seen]);

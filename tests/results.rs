@@ -113,6 +113,9 @@ fn a_long_result_is_read_page_by_page() {
         (text(&beyond, "text").unwrap(), number(&beyond, "next_offset")),
         (String::new(), None)
     );
+    // What each page refers to is not written once more, and all of it is found.
+    let report = Options::new().inspect(&world.home).unwrap().verify_vault().unwrap();
+    assert_eq!((report.altered, report.absent), (Vec::new(), 0));
     // A result as a whole is paged as JSON, bytes as bytes.
     (0..300).for_each(|n| world.put(&format!("name{n}"), b""));
     let listed = session.call("fs.list", args! {}).unwrap();

@@ -1,10 +1,11 @@
 //! The vault's rows: what is kept of a record beside the log, and can be erased.
 //!
 //! A row is CBOR `[version, key id or null, nonce or null, wrapped data key or null, bytes]`. In
-//! this version nothing is encrypted: the three in the middle are null, and the bytes are a map
-//! {1: salts or null, 2: arguments or null, 3: result or null, 4: texts}. A call has one row
-//! under its first record, made durable before it runs, and one under its outcome. Texts that
-//! people write lie under the record that commits to them.
+//! these versions nothing is encrypted: the three in the middle are null, and the bytes are a map
+//! {1: salts or null, 2: arguments or null, 3: result or null, 4: texts}. In version 1 the arguments
+//! are a byte string; in version 2 they are pieces, some of which lie in the rows of results that
+//! the call refers to. A call has one row under its first record, made durable before it runs, and
+//! one under its outcome. Texts that people write lie under the record that commits to them.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -14,11 +15,15 @@ use crate::{
     field::Field,
     hash::{args_hash, changes_hash, fact_id, result_hash, text_hash},
     id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, TextHash, ToolId},
-    limits::{TEXT_BYTES_MAX, TEXTS_MAX},
+    limits::{REFERENCES_MAX, TEXT_BYTES_MAX, TEXTS_MAX},
 };
 
-/// Version of the row's form.
-const VERSION: u64 = 1;
+/// Version of a row that has all that it says itself.
+const WHOLE: u64 = 1;
+/// Version of a row whose arguments are in pieces.
+const IN_PIECES: u64 = 2;
+/// Most pieces: what is referred to, and what stands around it.
+const PIECES_MAX: usize = 2 * REFERENCES_MAX + 1;
 /// Keys of the payload.
 const SALTS: u64 = 1;
 const ARGUMENTS: u64 = 2;
@@ -87,6 +92,47 @@ pub struct CallSalts {
     pub result: Salt,
 }
 
+/// A piece of arguments. The bytes of all pieces, one after another, are the arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArgsPiece {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Those of a part of a result: of which outcome, and the path to it, text for keys and
+    /// integers for places in lists.
+    Part(Seq, Canonical),
+}
+
+impl Field for ArgsPiece {
+    const SHAPE: &'static str = "bstr or array [uint, array of text or uint]";
+
+    fn put(&self, encoder: &mut Encoder) {
+        match self {
+            Self::Bytes(bytes) => encoder.bytes(bytes),
+            Self::Part(outcome, path) => {
+                encoder.array(2);
+                outcome.put(encoder);
+                encoder.item(path.item());
+            }
+        }
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        if decoder.peek()? == Kind::Bytes {
+            return decoder.bytes().map(|bytes| Self::Bytes(Vec::from(bytes)));
+        }
+        let fault = decoder.fault(Fault::Value);
+        if decoder.array()? != 2 {
+            return Err(fault);
+        }
+        let (outcome, path) = (Seq::take(decoder)?, decoder.item()?);
+        let is_step = |step: Item<'_>| step.as_text().is_some() || step.as_uint().is_some();
+        match path.kind() == Kind::Array && path.elements().all(is_step) {
+            true => Ok(Self::Part(outcome, path.into())),
+            false => Err(fault),
+        }
+    }
+}
+
 /// A row of the vault, to be written: opaque to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaultWrite {
@@ -116,7 +162,13 @@ impl VaultWrite {
     /// The bytes of a row.
     #[must_use]
     pub fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) -> Vec<u8> {
-        row(salts, args, result, &[])
+        row(salts, args.map_or(Kept::Nothing, Kept::Whole), result, &[])
+    }
+
+    /// The bytes of a row whose arguments are in pieces.
+    #[must_use]
+    pub fn row_of_pieces(salts: &CallSalts, pieces: &[ArgsPiece]) -> Vec<u8> {
+        row(Some(salts), Kept::InPieces(pieces), None, &[])
     }
 }
 
@@ -138,8 +190,10 @@ pub enum Commitment<'a> {
 pub struct VaultEntry {
     /// The salts, unless erased.
     pub salts: Option<CallSalts>,
-    /// The resolved arguments, or the changes of a state, unless erased.
+    /// The resolved arguments, or the changes of a state, unless erased, or in pieces.
     pub args: Option<Vec<u8>>,
+    /// The pieces of resolved arguments that do not lie here as a whole: at most 33.
+    pub pieces: Vec<ArgsPiece>,
     /// The result, unless erased.
     pub result: Option<Vec<u8>>,
     /// The texts that the record commits to, unless erased: at most 128.
@@ -189,26 +243,45 @@ impl VaultEntry {
     /// The row that holds this.
     #[must_use]
     pub fn to_row(&self) -> Vec<u8> {
-        row(self.salts.as_ref(), self.args.as_deref(), self.result.as_deref(), &self.texts)
+        let args = match &self.args {
+            Some(args) => Kept::Whole(args),
+            None if self.pieces.is_empty() => Kept::Nothing,
+            None => Kept::InPieces(&self.pieces),
+        };
+        row(self.salts.as_ref(), args, self.result.as_deref(), &self.texts)
     }
+}
+
+/// What a row has of arguments.
+enum Kept<'a> {
+    Nothing,
+    Whole(&'a [u8]),
+    InPieces(&'a [ArgsPiece]),
 }
 
 fn row(
     salts: Option<&CallSalts>,
-    args: Option<&[u8]>,
+    args: Kept<'_>,
     result: Option<&[u8]>,
     texts: &[VaultText],
 ) -> Vec<u8> {
     let listed = list(texts);
     let listed = listed.as_deref().unwrap_or(NO_TEXTS);
-    let sizes = [args, result].map(|bytes| bytes.map_or(1, item_len));
+    // Pieces are short: what is long lies elsewhere.
+    let (args, pieces) = match args {
+        Kept::Nothing => (None, None),
+        Kept::Whole(args) => (Some(args), None),
+        Kept::InPieces(pieces) => (None, list(pieces)),
+    };
+    let args_len = pieces.as_ref().map_or_else(|| args.map_or(1, item_len), Vec::len);
+    let sizes = [args_len, result.map_or(1, item_len)];
     let salted = salts.map_or(1, |_| 1_usize.saturating_add(item_len(&[0; 32]).saturating_mul(3)));
     // The map's head, four keys, and the list of texts.
     let around = salted.saturating_add(5).saturating_add(listed.len());
     let size = sizes.iter().fold(around, |sum, len| sum.saturating_add(*len));
     let mut encoder = Encoder::with_capacity(size.saturating_add(FRAME_BYTES));
     encoder.array(5);
-    encoder.uint(VERSION);
+    encoder.uint(if pieces.is_some() { IN_PIECES } else { WHOLE });
     (0..3).for_each(|_| encoder.null());
     encoder.byte_head(size);
     encoder.map(4);
@@ -220,27 +293,41 @@ fn row(
         }
         None => encoder.null(),
     }
-    for (key, bytes) in [(ARGUMENTS, args), (RESULT, result)] {
-        encoder.uint(key);
-        match bytes {
-            Some(bytes) => encoder.bytes(bytes),
-            None => encoder.null(),
-        }
+    encoder.uint(ARGUMENTS);
+    match (&pieces, args) {
+        (Some(pieces), _) => encoder.raw(pieces),
+        (None, Some(args)) => encoder.bytes(args),
+        (None, None) => encoder.null(),
+    }
+    encoder.uint(RESULT);
+    match result {
+        Some(result) => encoder.bytes(result),
+        None => encoder.null(),
     }
     encoder.uint(TEXTS);
     encoder.raw(listed);
     encoder.into_bytes()
 }
 
-/// The list of texts, where there are any: most rows have none.
-fn list(texts: &[VaultText]) -> Option<Vec<u8>> {
-    if texts.is_empty() {
+/// The list of texts, or pieces, where there are any: most rows have none.
+fn list(all: &[impl Field]) -> Option<Vec<u8>> {
+    if all.is_empty() {
         return None;
     }
     let mut listed = Encoder::new();
-    listed.array(texts.len());
-    texts.iter().for_each(|text| text.put(&mut listed));
+    listed.array(all.len());
+    all.iter().for_each(|one| one.put(&mut listed));
     Some(listed.into_bytes())
+}
+
+/// Such a list of so many at most.
+fn listed<T: Field>(decoder: &mut Decoder<'_>, most: usize) -> Result<Vec<T>, DecodeError> {
+    let fault = decoder.fault(Fault::Value);
+    let count = decoder.array()?;
+    if count > crate::field::count(most) {
+        return Err(fault);
+    }
+    (0..count).map(|_| T::take(decoder)).collect()
 }
 
 /// How long a byte string is with its head.
@@ -258,9 +345,9 @@ const fn item_len(bytes: &[u8]) -> usize {
 fn parse(row: &[u8]) -> Result<VaultEntry, DecodeError> {
     let mut decoder = Decoder::new(row, Profile::CONTROL);
     let fault = decoder.fault(Fault::Value);
-    if (decoder.array()?, decoder.uint()?) != (5, VERSION) {
+    let (5, version @ (WHOLE | IN_PIECES)) = (decoder.array()?, decoder.uint()?) else {
         return Err(fault);
-    }
+    };
     for _ in 0..3 {
         decoder.null()?;
     }
@@ -276,17 +363,21 @@ fn parse(row: &[u8]) -> Result<VaultEntry, DecodeError> {
         Ok(CallSalts { call: salt()?, args: salt()?, result: salt()? })
     })?;
     payload.key(ARGUMENTS)?;
-    let args = optional(&mut payload, |payload| payload.bytes().map(Vec::from))?;
+    let (mut args, mut pieces) = (None, Vec::new());
+    match version {
+        WHOLE => args = optional(&mut payload, |payload| payload.bytes().map(Vec::from))?,
+        _ => pieces = listed(&mut payload, PIECES_MAX)?,
+    }
+    // Without pieces it would be another form of the same.
+    if version == IN_PIECES && pieces.is_empty() {
+        return Err(fault);
+    }
     payload.key(RESULT)?;
     let result = optional(&mut payload, |payload| payload.bytes().map(Vec::from))?;
     payload.key(TEXTS)?;
-    let count = payload.array()?;
-    if count > crate::field::count(TEXTS_MAX) {
-        return Err(fault);
-    }
-    let texts = (0..count).map(|_| VaultText::take(&mut payload)).collect::<Result<_, _>>()?;
+    let texts = listed(&mut payload, TEXTS_MAX)?;
     payload.finish()?;
-    Ok(VaultEntry { salts, args, result, texts })
+    Ok(VaultEntry { salts, args, pieces, result, texts })
 }
 
 fn optional<'a, T>(
@@ -316,16 +407,39 @@ mod tests {
                 (None, None, Some(&result[..])),
                 (None, None, None),
             ] {
-                let row = row(with_salts, with_args, with_result, &[]);
+                let args = with_args.map_or(Kept::Nothing, Kept::Whole);
+                let row = row(with_salts, args, with_result, &[]);
                 assert!(crate::cbor::Item::check(&row, Profile::CONTROL).is_ok(), "{len}");
                 let wanted = VaultEntry {
                     salts: with_salts.copied(),
                     args: with_args.map(Vec::from),
                     result: with_result.map(Vec::from),
-                    texts: Vec::new(),
+                    ..VaultEntry::default()
                 };
                 assert_eq!(parse(&row), Ok(wanted), "{len}");
             }
+        }
+    }
+
+    #[test]
+    fn pieces_read_back_and_are_bounded() {
+        let step = |path: &Canonical| ArgsPiece::Part(Seq::new(70_000), path.clone());
+        let path = |bytes: &[u8]| Canonical::check(bytes.to_vec(), Profile::DATA).unwrap();
+        let (root, deep) = (path(b"\x80"), path(b"\x83\x61a\x18\x18\x00"));
+        let one = ArgsPiece::Bytes(vec![7; 300]);
+        let salt = Salt::from_bytes([1; 32]);
+        let salts = CallSalts { call: salt, args: salt, result: salt };
+        let whole = vec![one.clone(), step(&root), ArgsPiece::Bytes(vec![1]), step(&deep)];
+        let row = VaultWrite::row_of_pieces(&salts, &whole);
+        assert!(crate::cbor::Item::check(&row, Profile::CONTROL).is_ok());
+        let entry = parse(&row).unwrap();
+        assert_eq!((&entry.pieces, &entry.args, entry.to_row()), (&whole, &None, row));
+        let many = |count| VaultWrite::row_of_pieces(&salts, &vec![one.clone(); count]);
+        assert!(parse(&many(PIECES_MAX)).is_ok());
+        assert!(parse(&many(PIECES_MAX + 1)).is_err());
+        // A step is a key or a place.
+        for other in [&b"\xa0"[..], b"\x81\x20", b"\x81\x80"] {
+            assert!(parse(&VaultWrite::row_of_pieces(&salts, &[step(&path(other))])).is_err());
         }
     }
 
@@ -351,11 +465,12 @@ mod tests {
 
     #[test]
     fn a_row_of_another_form_is_not_read() {
-        let good = row(None, None, Some(b"x"), &[]);
-        let newer = [&good[..1], &[2], &good[2..]].concat();
+        let good = row(None, Kept::Nothing, Some(b"x"), &[]);
+        let newer = [&good[..1], &[3], &good[2..]].concat();
+        let in_no_pieces = [&good[..1], &[2], &good[2..]].concat();
         let keyed = [&good[..2], &[0x01], &good[3..]].concat();
         let longer = [&good[..], &[0]].concat();
-        for other in [newer, keyed, longer, Vec::new()] {
+        for other in [newer, in_no_pieces, keyed, longer, Vec::new()] {
             assert!(parse(&other).is_err(), "{other:?}");
         }
     }

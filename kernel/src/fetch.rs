@@ -10,7 +10,7 @@ use core::fmt;
 
 use crate::{
     args::Reference,
-    store::{Store, StoreError, vault_entry},
+    store::{Store, StoreError, vault_rows},
 };
 use syscap_format::{
     cbor::Canonical,
@@ -83,12 +83,12 @@ impl Fetching {
         let wanted = self.0;
         let found = match &wanted {
             Wanted::Outcome(stored) => {
-                let entry = vault_entry(store, stored.intent, stored.outcome)?;
+                let entry = vault_rows(store, stored.intent, stored.outcome)?;
                 Found::Outcome { salts: entry.salts, delivered: stored.committed(&entry) }
             }
             Wanted::Parts(parts) => Found::Parts(read_parts(parts, store)?),
             Wanted::Texts(seq) => {
-                let VaultEntry { texts, .. } = vault_entry(store, *seq, *seq)?;
+                let VaultEntry { texts, .. } = vault_rows(store, *seq, *seq)?;
                 Found::Texts(VaultEntry { texts, ..VaultEntry::default() })
             }
         };
@@ -128,7 +128,7 @@ fn read_parts(
     picked.resize_with(parts.len(), || None);
     let mut kept = 0_usize;
     for result in &results {
-        let entry = vault_entry(store, result.intent, result.outcome)?;
+        let entry = vault_rows(store, result.intent, result.outcome)?;
         let Some(delivered) = result.committed(&entry) else {
             return Ok(Err(Refused::new(Reason::ReferenceErased).field("$ref")));
         };

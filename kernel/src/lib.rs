@@ -28,6 +28,7 @@ pub mod inspect;
 pub mod kernel;
 mod lookups;
 mod meter;
+mod pieces;
 pub mod policy;
 pub mod ports;
 pub mod probe;

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::halt::Halt;
+use crate::{halt::Halt, pieces};
 use syscap_format::{
     hash::leaf,
     id::{HomeId, Leaf, ObjectId, Seq},
@@ -134,12 +134,27 @@ pub fn record_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Vec<u8>>, Sto
 }
 
 /// What the vault has of a call: salts and arguments under `first`, the result and what was written
-/// beside it under `outcome`. A row that is not of a form that this version reads counts as erased:
+/// beside it under `outcome`. Parts of results that the arguments refer to are put in; where such a
+/// result is erased, so are they. A row that is not of a form that this version reads counts as erased:
 /// what it held is held against its commitment anyway.
 ///
 /// # Errors
 /// [`StoreError`].
 pub fn vault_entry(
+    store: &mut dyn Store,
+    first: Seq,
+    outcome: Seq,
+) -> Result<VaultEntry, StoreError> {
+    let mut entry = vault_rows(store, first, outcome)?;
+    let pieces = core::mem::take(&mut entry.pieces);
+    if !pieces.is_empty() {
+        entry.args = pieces::join(store, &pieces)?;
+    }
+    Ok(entry)
+}
+
+/// The same, of these two rows alone: arguments that are in pieces are left so.
+pub(crate) fn vault_rows(
     store: &mut dyn Store,
     first: Seq,
     outcome: Seq,

@@ -1,6 +1,10 @@
 //! What becomes of a call: run once for a key, with earlier results, cut off, lost, late.
 
-use kernel_support::sim::{self, Ending, flights::Flight, records, refused_with, seated};
+use kernel_support::{
+    fault::FaultStore,
+    sim::{self, Ending, flights::Flight, records, refused_with, seated},
+};
+use syscap_audit::memory::MemoryStore;
 use syscap_format::{
     budget::{Amounts, Dimension},
     envelope::{Status, TxOutcome},
@@ -9,8 +13,12 @@ use syscap_format::{
     provenance::Source,
     reason::{Reason, Refused, Retry},
     record::Body,
+    vault::Commitment,
 };
-use syscap_kernel::kernel::{Event, Lost, Proposal};
+use syscap_kernel::{
+    kernel::{Event, Lost, Proposal},
+    store::{Store, StoreError, vault_entry},
+};
 
 /// A row of the vault for each record of a call, and no other: salts and arguments lie in one, the
 /// result in the other, so each can be erased alone.
@@ -212,6 +220,55 @@ fn a_reference_brings_the_released_result_and_nothing_else() {
     sim.commit();
     let other = *sim.sessions.last().unwrap();
     refused_with(&mut sim, other, &refer("[]"), Reason::UnknownReference);
+}
+
+/// What a call refers to lies in the row of that result, and where it is long it is not written
+/// once more; whoever reads the arguments gets them whole, or, where the result is erased, none.
+#[test]
+fn what_a_call_refers_to_is_written_once() {
+    let (mut sim, session) = seated();
+    let (long, list) = ("x".repeat(9_000), format!(r#"["{}", 7]"#, "y".repeat(2_000)));
+    let said = format!(r#"{{"a": "{long}", "b": {list}, "c": "short"}}"#);
+    let first =
+        sim.submit_json(session, &format!(r#"{{"tool_id": "look", "args": {{"at": {said}}}}}"#));
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    let result = sim.reply_to(first).unwrap().receipt().outcome_seq;
+    let of = |path: &str| format!(r#"{{"$ref": {{"record": {result}, "path": {path}}}}}"#);
+    let refer = |parts: [String; 5]| {
+        let args = format!(r#"{{"at": [{}]}}"#, parts.join(", "));
+        format!(r#"{{"tool_id": "look", "args": {args}}}"#)
+    };
+    let (a, b, c) = (of(r#"["saw", "a"]"#), of(r#"["saw", "b"]"#), of(r#"["saw", "c"]"#));
+    let second = sim.submit_json(session, &refer([a.clone(), "{}".into(), b, c, a]));
+    sim.end_job(0, Ending::Runs);
+    sim.commit();
+    let (intent, _) = sim.reply_to(second).unwrap().receipt().intent.unwrap();
+    let text = format!(r#""{long}""#);
+    let whole = refer([text.clone(), "{}".into(), list, r#""short""#.into(), text]);
+    let whole = json::to_data(whole.as_bytes()).unwrap();
+    let all = records(&mut sim);
+    let recorded = all.into_iter().find(|record| record.seq == intent).unwrap();
+    let Body::Intent(recorded) = recorded.body else { panic!("an intent") };
+    let (tool, manifest) = (recorded.call.tool_id.unwrap(), recorded.call.manifest.unwrap());
+    let commitment = Commitment::Arguments(recorded.call.args_hash.unwrap(), &tool, &manifest);
+    assert!(sim.store.vault(intent).unwrap().unwrap().len() < 400);
+    let entry = vault_entry(&mut sim.store, intent, intent).unwrap();
+    let args = entry.committed(commitment).unwrap();
+    assert_eq!(Some(args.item()), whole.item().get("args"));
+    let erased = vault_entry(&mut Erased(&mut sim.store, result), intent, intent).unwrap();
+    assert_eq!((erased.salts, erased.committed(commitment)), (entry.salts, None));
+}
+
+/// A store in which the row of that record is gone.
+struct Erased<'a>(&'a mut FaultStore<MemoryStore>, Seq);
+
+impl Store for Erased<'_> {
+    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+        if seq == self.1 { Ok(None) } else { self.0.vault(seq) }
+    }
+
+    kernel_support::forward!(self.0 => commit records object room);
 }
 
 /// A revocation between intent and run: nothing runs, what was held is free.

@@ -126,9 +126,9 @@ impl VaultReport {
             return Ok(());
         }
         let entry = match own.flatten() {
-            Some(entry) if salted_by == seq => entry,
-            _ if salted_by != seq => vault_entry(store, salted_by, seq)?,
-            _ => VaultEntry::default(),
+            Some(whole) if salted_by == seq && whole.pieces.is_empty() => whole,
+            None if salted_by == seq => VaultEntry::default(),
+            _ => vault_entry(store, salted_by, seq)?,
         };
         if row.is_some() && call.is_none() && texts.is_empty() && !matches!(body, Body::Repeat(_)) {
             self.alter(seq, Part::Row);

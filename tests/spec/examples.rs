@@ -166,13 +166,9 @@ fn signatures() -> Vec<Vector> {
 /// A vault row before a run and one after, and the trust file.
 fn files() -> Vec<Vector> {
     let (args, log) = (args().into_bytes(), Log::example());
-    let before = VaultEntry {
-        salts: Some(salts()),
-        args: Some(args.clone()),
-        result: None,
-        texts: Vec::new(),
-    };
-    let after = VaultEntry { salts: None, args: None, result: Some(args), texts: Vec::new() };
+    let before =
+        VaultEntry { salts: Some(salts()), args: Some(args.clone()), ..VaultEntry::default() };
+    let after = VaultEntry { result: Some(args), ..VaultEntry::default() };
     for entry in [&before, &after] {
         assert_eq!(VaultEntry::from_row(&entry.to_row()).as_ref(), Some(entry));
     }
@@ -201,8 +197,7 @@ fn rows_of_the_vault_have_the_keys_that_stand_there() {
     let rows = table("Key | Name | Form");
     let names: Vec<&str> = rows.iter().map(|row| &*row[1]).collect();
     assert_eq!(names, ["salts", "arguments", "result", "texts"]);
-    let row =
-        VaultEntry { salts: Some(salts()), args: None, result: None, texts: Vec::new() }.to_row();
+    let row = VaultEntry { salts: Some(salts()), ..VaultEntry::default() }.to_row();
     let mut decoder = Decoder::new(&row, Profile::CONTROL);
     assert_eq!((decoder.array().unwrap(), decoder.uint().unwrap()), (5, 1));
     (0..3).for_each(|_| decoder.null().unwrap());

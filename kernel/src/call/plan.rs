@@ -12,6 +12,8 @@ use crate::{
     context::Context,
     decide::{Engines, keep, refusal},
     diagnostics::{named, of_account, token_has_room},
+    fetch::Part,
+    pieces,
     policy::Question,
     state::sets::shown,
     tool::{Demand, Demands, Live, Request},
@@ -191,8 +193,14 @@ fn what_is_asked(
 }
 
 impl<'c> Call<'c, Approved<'_>> {
-    /// Holds the plan's cost against the budget of the token and of all its ancestors.
-    pub(crate) fn reserve(self, context: &Context<'_>, salts: &CallSalts) -> Stepped<'c, Reserved> {
+    /// Holds the plan's cost against the budget of the token and of all its ancestors. What the
+    /// arguments refer to, and what that is, is kept where it lies.
+    pub(crate) fn reserve(
+        self,
+        context: &Context<'_>,
+        salts: &CallSalts,
+        (referred, parts): (&[Part], &[Canonical]),
+    ) -> Stepped<'c, Reserved> {
         let Self { fields, at: Approved { resolved, plan, hold, kept, approval } } = self;
         has_room(context, &hold).map_err(|refused| resolved.stopped(refused))?;
         let (call, session) = (resolved.call, context.session);
@@ -227,7 +235,12 @@ impl<'c> Call<'c, Approved<'_>> {
             wall_ms_max: manifest.wall_ms_max,
             result_bytes_max: cap.unwrap_or(usize::MAX).min(manifest.result_limit()),
             read_only: kept.read_only,
-            row: VaultWrite::row(Some(salts), Some(args.as_bytes()), None),
+            row: match pieces::cut(args, referred, parts) {
+                pieces if pieces.is_empty() => {
+                    VaultWrite::row(Some(salts), Some(args.as_bytes()), None)
+                }
+                pieces => VaultWrite::row_of_pieces(salts, &pieces),
+            },
         };
         Ok(Call { fields, at })
     }

@@ -185,8 +185,8 @@ impl Kernel {
         let checked = decoded.check(context)?;
         self.is_open()?;
         let (checked, needs) = checked.needs(context)?;
-        let parts = match needs {
-            Needs::Nothing => &[][..],
+        let (referred, parts) = match needs {
+            Needs::Nothing => (&[][..], &[][..]),
             Needs::Repeat(used, outcome) => {
                 let (intent, result) = (used.intent, used.result);
                 let wanted = Wanted::Outcome(Stored { intent, outcome, result });
@@ -201,7 +201,7 @@ impl Kernel {
                 Some(Fetched { wanted: Wanted::Parts(of), found: Found::Parts(found) })
                     if *of == parts =>
                 {
-                    found.as_deref().map_err(Clone::clone)?
+                    (of.as_slice(), found.as_deref().map_err(Clone::clone)?)
                 }
                 _ => return Err(Pause::Fetch(Wanted::Parts(parts))),
             },
@@ -219,7 +219,7 @@ impl Kernel {
         let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
         let approved =
             planned.decide(context, Engines { policy: &*self.engine, shadow }, &answered)?;
-        Ok(approved.reserve(context, salts)?.into_reserved())
+        Ok(approved.reserve(context, salts, (referred, parts))?.into_reserved())
     }
 
     /// A session and what is known around it, as of now.

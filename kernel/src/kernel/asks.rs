@@ -133,6 +133,7 @@ impl Kernel {
             args: stopped.args.map(Canonical::into_bytes),
             result: Some(delivered.as_bytes().into()),
             texts,
+            ..VaultEntry::default()
         };
         self.pending.keep(VaultWrite { seq, row: entry.to_row() });
         let reply = Reply {

@@ -1,0 +1,116 @@
+//! Arguments in pieces: what a call refers to lies in a row of the vault already, and is not
+//! written once more where it is long.
+
+use alloc::vec::Vec;
+
+use syscap_format::{
+    cbor::{Canonical, Decoder, Item, Kind, Profile},
+    id::Seq,
+    limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX},
+    vault::{ArgsPiece, VaultEntry},
+};
+
+use crate::{
+    args::Reference,
+    fetch::Part,
+    store::{Store, StoreError},
+};
+
+/// Least bytes of a part that is not written once more: shorter ones are no longer than what would
+/// stand in their place, or not worth another read.
+const PART_BYTES_MIN: usize = 1_024;
+
+/// The pieces of arguments that refer to these parts of results; nothing where they are better
+/// written as they are.
+pub(crate) fn cut(args: Item<'_>, referred: &[Part], parts: &[Canonical]) -> Vec<ArgsPiece> {
+    let long = |(_, part): &(&Part, &Canonical)| part.as_bytes().len() >= PART_BYTES_MIN;
+    let long: Vec<(&Part, &Canonical)> = referred.iter().zip(parts).filter(long).collect();
+    let mut found = Vec::new();
+    if !long.is_empty() {
+        find(&mut reader(args), &long, &mut found);
+    }
+    let (bytes, mut pieces, mut end) = (args.as_bytes(), Vec::new(), 0);
+    let bytes_to = |pieces: &mut Vec<ArgsPiece>, from: usize, to: usize| {
+        let between = bytes.get(from..to).filter(|between| !between.is_empty());
+        pieces.extend(between.map(|between| ArgsPiece::Bytes(between.into())));
+    };
+    for (start, len, part) in found {
+        bytes_to(&mut pieces, end, start);
+        pieces.push(ArgsPiece::Part(part.of.outcome, part.path.clone()));
+        end = start.saturating_add(len);
+    }
+    if !pieces.is_empty() {
+        bytes_to(&mut pieces, end, bytes.len());
+    }
+    pieces
+}
+
+/// Where the parts stand in an item: each byte is looked at once for each level that it lies in.
+/// `None` where the item ends before it should; then nothing is cut out of the rest.
+fn find<'p>(
+    decoder: &mut Decoder<'_>,
+    parts: &[(&'p Part, &Canonical)],
+    found: &mut Vec<(usize, usize, &'p Part)>,
+) -> Option<()> {
+    let (start, mut after) = (decoder.position(), decoder.clone());
+    let item = after.item().ok()?.as_bytes();
+    let same = parts.iter().find(|(_, part)| part.as_bytes() == item);
+    if let Some((part, _)) = same.filter(|_| found.len() < REFERENCES_MAX) {
+        found.push((start, item.len(), part));
+    } else if item.len() >= PART_BYTES_MIN {
+        match decoder.peek().ok()? {
+            Kind::Array => {
+                return (0..decoder.array().ok()?).try_for_each(|_| find(decoder, parts, found));
+            }
+            Kind::Map => {
+                return (0..decoder.map_head().ok()?).try_for_each(|_| {
+                    decoder.text().ok()?;
+                    find(decoder, parts, found)
+                });
+            }
+            _ => {}
+        }
+    }
+    *decoder = after;
+    Some(())
+}
+
+fn reader(item: Item<'_>) -> Decoder<'_> {
+    Decoder::new(item.as_bytes(), Profile::DATA)
+}
+
+/// Puts arguments together. `None` where a result is erased, or is not what was referred to, or
+/// they would be longer than arguments are: whoever wants them holds them against a commitment
+/// besides.
+pub(crate) fn join(
+    store: &mut dyn Store,
+    pieces: &[ArgsPiece],
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut args = Vec::new();
+    // Parts of one result mostly follow one another.
+    let mut last: Option<(Seq, Canonical)> = None;
+    for piece in pieces {
+        let part;
+        let bytes = match piece {
+            ArgsPiece::Bytes(bytes) => bytes.as_slice(),
+            ArgsPiece::Part(outcome, path) => {
+                if last.as_ref().is_none_or(|(of, _)| of != outcome) {
+                    let row = store.vault(*outcome)?;
+                    let result = row.and_then(|row| VaultEntry::from_row(&row)?.result);
+                    let result = result.and_then(|it| Canonical::check(it, Profile::DATA).ok());
+                    last = result.map(|result| (*outcome, result));
+                }
+                let Some((_, result)) = &last else { return Ok(None) };
+                let reference = Reference { record: *outcome, path: path.item() };
+                let Ok(picked) = reference.pick(result.item()) else { return Ok(None) };
+                part = picked;
+                part.as_bytes()
+            }
+        };
+        if args.len().saturating_add(bytes.len()) > ENVELOPE_BYTES_MAX {
+            return Ok(None);
+        }
+        args.extend_from_slice(bytes);
+    }
+    Ok(Some(args))
+}
