@@ -188,7 +188,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn config() -> ProptestConfig {
-    let cases = if std::env::var_os("SYSCAP_LONG").is_some() { 4_000 } else { 150 };
+    let cases = if std::env::var_os("SYSCAP_LONG").is_some() { 1_500 } else { 150 };
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 

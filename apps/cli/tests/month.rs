@@ -2,8 +2,8 @@
 //! does what refusals tell them to, and nothing else.
 //!
 //! The test holds the home with a clock that it sets itself; gateways, hooks and the person's
-//! commands are processes of their own, attached to it. Three agents and three days by default,
-//! thirty and twenty with `SYSCAP_LONG`.
+//! commands are processes of their own, attached to it. Three agents and three days by default, ten
+//! and ten with `SYSCAP_LONG`, thirty and twenty with `SYSCAP_SOAK`.
 #![cfg(target_os = "linux")]
 
 mod client;
@@ -26,10 +26,13 @@ fn a_month_has_no_dead_end() {
         eprintln!("skipped: there is no python3");
         return;
     }
-    let size = match std::env::var_os("SYSCAP_LONG") {
-        Some(_) => Size { agents: 30, days: 20, rounds: 4 },
-        None => Size { agents: 3, days: 3, rounds: 4 },
+    let is_set = |name| std::env::var_os(name).is_some();
+    let (agents, days) = match (is_set("SYSCAP_SOAK"), is_set("SYSCAP_LONG")) {
+        (true, _) => (30, 20),
+        (false, true) => (10, 10),
+        (false, false) => (3, 3),
     };
+    let size = Size { agents, days, rounds: 4 };
     let began = Instant::now();
     let mut office = Office::new(size.agents);
     for day in 0..size.days {
