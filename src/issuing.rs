@@ -8,7 +8,7 @@ use syscap_format::{
     id::{TokenId, ToolId},
     manifest::Manifest,
     reason::{Reason, Refused},
-    scope::{ScopeDimension, ScopeType},
+    scope::{Scope, ScopeDimension, ScopeType},
     sign::PublicKey,
     summary::nearest,
     time::UnixMillis,
@@ -19,9 +19,9 @@ use syscap_kernel::{
     ports::{Clock as _, Entropy as _},
 };
 
-use syscap_syscalls::{fs::PATH_DIMENSION, shell::DOES_DIMENSION};
+use syscap_syscalls::{fs::PATH_DIMENSION, marks::Mark, shell::DOES_DIMENSION};
 
-use crate::tools::commands::{is_shell, shell_dimensions};
+use crate::tools::commands::is_shell;
 use crate::{Error, Grant, Inspection, SignerError, SystemClock, SystemEntropy};
 
 /// How long a token lives where that is not said.
@@ -104,13 +104,21 @@ pub(crate) fn compared(
         .filter_map(|manifest| Some((manifest, grants.get(&manifest.tool)?)))
         .collect();
     for (own, grant) in &tools {
+        // Nothing else is known of a command.
+        if let Some(does) = grant.scope(DOES_DIMENSION).filter(|_| is_shell(own))
+            && !has_had(&own.tool, DOES_DIMENSION)
+            && !Scope::names([Mark::Unknown.name()]).is_ok_and(|only| only == *does)
+        {
+            let refused = Refused::new(Reason::BadScope).field(DOES_DIMENSION);
+            return Err(refused.allowed(Mark::Unknown.name()).into());
+        }
         let of_files = [PATH_DIMENSION, DOES_DIMENSION];
         for (dimension, scope) in grant.iter().filter(|(name, _)| !of_files.contains(name)) {
             if has_had(&own.tool, dimension) {
                 continue;
             }
             let with = tools.iter().filter(|(_, grant)| grant.scope(dimension).is_some());
-            let mut takes = with.filter(|(other, _)| declares(other, dimension)).peekable();
+            let mut takes = with.filter(|(other, _)| other.declares(dimension)).peekable();
             if takes.peek().is_none() {
                 return Err(undeclared(dimension, &tools).into());
             }
@@ -128,16 +136,10 @@ pub(crate) fn compared(
     Ok(())
 }
 
-fn declares(manifest: &Manifest, dimension: &str) -> bool {
-    manifest.declares(dimension)
-        || (is_shell(manifest)
-            && ScopeDimension::is_declared(dimension, &manifest.tool, &shell_dimensions()))
-}
-
 fn undeclared(dimension: &str, tools: &[(&Manifest, &token::Grant)]) -> Refused {
     let own = tools.iter().flat_map(|(manifest, _)| manifest.dimensions.iter().map(|it| &**it));
     let known = ScopeDimension::ALL.iter().map(|known| known.name);
-    let known = known.filter(|name| tools.iter().any(|(tool, _)| declares(tool, name)));
+    let known = known.filter(|name| tools.iter().any(|(tool, _)| tool.declares(name)));
     let all: BTreeSet<&str> = own.chain(known).collect();
     let refused = Refused::new(Reason::BadScope).field(dimension).got(dimension);
     match all.is_empty() {

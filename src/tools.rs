@@ -6,6 +6,7 @@
 //! accepts it; one that nobody offers stays known, and is refused as that.
 
 pub(crate) mod commands;
+mod finding;
 pub(crate) mod place;
 mod room;
 
@@ -269,10 +270,14 @@ impl Tool for Delegated {
         let unread = || Refused::new(Reason::ToolChanged).field("tool_id").got(tool.as_str());
         let stated = self.stated.as_ref().ok_or_else(unread)?;
         let resources = stated.demands(request, self.manifest.effect)?;
-        // One that is decided again was let in as it stands.
-        let ours = request.live.is_none_or(|live| self.providers.is_of_the_desk(live));
+        let made_by = match request.live {
+            // One that is decided again was let in as it stands.
+            None => commands::MadeBy::Record,
+            Some(live) if self.providers.is_of_the_desk(live) => commands::MadeBy::Client,
+            Some(_) => commands::MadeBy::Other,
+        };
         let mut judged = match commands::is_shell(&self.manifest) {
-            true => commands::judge(request, ours)?,
+            true => commands::judge(request, made_by)?,
             false => commands::Judged { demands: Demands::default(), effect: None },
         };
         judged.demands.resources.extend(commands::marks(&resources));

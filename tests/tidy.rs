@@ -25,7 +25,7 @@ const FLOATS: [(&str, &str); 3] = [
 ];
 
 /// What a crate may depend on among ours. Crates below `APPS` stand on top and may use all.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     (
         "syscap",
         &[
@@ -45,7 +45,6 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("syscap-policy", &["syscap-format", "syscap-kernel"]),
     ("syscap-syscalls", &["syscap-format", "syscap-kernel", "syscap-launch"]),
     ("syscap-kernel", &["syscap-format"]),
-    ("syscap-commands", &["syscap-syscalls"]),
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];

@@ -36,7 +36,7 @@ use crate::{
     sent::{CallContext, Sent, Written},
     tools::{
         ConnectionId,
-        commands::{PLACE, is_shell},
+        commands::{FOLDER, PLACE, is_shell},
     },
 };
 
@@ -504,7 +504,7 @@ fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
     HostRan::new(result, tx, Amounts::ZERO)
 }
 
-/// The arguments, with the place where they are used. That is the host's word, and of shells only:
+/// The arguments, with the folder where they are used. That is the client's word, and of shells only:
 /// what a model wrote of that name is refused.
 fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
     let own = used.args.item();
@@ -516,8 +516,11 @@ fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
     if !fine {
         return Err(refused(Reason::BadArgument, PLACE));
     }
-    let Some(place) = &used.place else { return Ok(used.args.clone()) };
+    // A hook of an older version tells more, by which nothing is decided any more.
+    let folder = used.place.as_ref().and_then(|place| place.item().get(FOLDER)?.as_text());
+    let Some(folder) = folder else { return Ok(used.args.clone()) };
     let map = own.entries().fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
+    let place = MapBuilder::new().text(FOLDER, folder).finish();
     Ok(map.item(PLACE, place.item()).finish())
 }
 

@@ -37,7 +37,6 @@ mod builder;
 mod call;
 pub(crate) mod closure;
 mod failure;
-mod finding;
 mod future;
 mod offered;
 mod transaction;
@@ -53,7 +52,6 @@ pub use self::{
     call::{Cancelled, HostArgs, ToolCall},
     closure::{ClosurePlan, ClosureTool},
     failure::Failure,
-    finding::Finding,
     future::Task,
     offered::HostTools,
     transaction::{Transactional, TransactionalPlan, TransactionalTool},

@@ -22,10 +22,9 @@ shape! {
         /// The arguments: a map.
         5 => pub args: Canonical,
         maybe {
-            /// Where the client runs a shell command, and what the hook found that the command
-            /// would do ([`Finding`](super::Finding)). A map, of the form that `docs/commands.md`
-            /// gives. The server judges and records it as the argument `place`, before the use
-            /// only. Without a sound finding the command is unknown.
+            /// Where the client says that it runs a shell command: a map of which `folder` is
+            /// recorded as the argument `place`, before the use only, and shown to whoever is
+            /// asked. Nothing is decided by it: what a command does is not known.
             6 => pub place: Canonical,
         }
     }

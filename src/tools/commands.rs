@@ -1,8 +1,9 @@
-//! Calls of a client's shell: judged by what the hook found that their command would do.
+//! Calls of a client's shell. Nothing is known of what a command does, and no command is read: each
+//! is an external write that is marked `unknown`.
 //!
-//! The command stands in the call, and so does the finding, in the argument `place`: who decides
-//! the call again sees the same. `place` comes from the hook alone: a call that brings one is
-//! refused. No command is read here: a call whose `place` has no sound finding is unknown.
+//! Earlier versions had the hook read commands, and judged a call by what it had found. That stands
+//! in the call, in the argument `place`: a call on record is decided again by it. No new call has it:
+//! `place` comes from the hook, which says the folder and no more.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +22,12 @@ use syscap_syscalls::{
     shell::{DOES_DIMENSION, PROGRAM_DIMENSION},
 };
 
-use crate::host::Finding;
+use super::finding::Finding;
 
 /// The argument that says where a command would run.
 pub(crate) const PLACE: &str = "place";
+/// What of it is recorded.
+pub(crate) const FOLDER: &str = "folder";
 /// The argument that is the command.
 const COMMAND: &str = "command";
 /// The root of the machine's own files, by their absolute paths.
@@ -38,7 +41,18 @@ pub(super) struct Judged {
     pub(super) effect: Option<EffectClass>,
 }
 
-/// Whether a tool is a shell whose calls are judged by a finding.
+/// Who makes a call of a shell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MadeBy {
+    /// The client, by its hook.
+    Client,
+    /// Somebody else, who says no place.
+    Other,
+    /// It was made earlier, and is decided again.
+    Record,
+}
+
+/// Whether a tool is a client's shell, of whose commands nothing is known.
 pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     let has = |name: &str, kind| {
         manifest.params.iter().any(|param| *param.name == *name && param.kind == kind)
@@ -46,18 +60,14 @@ pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     manifest.definition.is_none() && has(COMMAND, ParamType::Code) && has(PLACE, ParamType::Map)
 }
 
-/// The dimensions that a call of such a shell is compared in, which its manifest does not name.
-pub(crate) fn shell_dimensions() -> [Box<str>; 3] {
-    [PATH_DIMENSION, PROGRAM_DIMENSION, HOST_DIMENSION].map(Box::from)
-}
-
-/// What a call demands by its finding. `ours`: the call came through the desk.
-pub(super) fn judge(request: &Request<'_>, ours: bool) -> Result<Judged, Refused> {
+/// What a call demands: of one on record, by what was found then.
+pub(super) fn judge(request: &Request<'_>, made_by: MadeBy) -> Result<Judged, Refused> {
     let place = request.args.get(PLACE);
-    if place.is_some() && !ours {
+    if place.is_some() && made_by == MadeBy::Other {
         return Err(Refused::new(Reason::BadArgument).field(PLACE).allowed("no such argument"));
     }
-    let found = place.and_then(|place| found(place, request.grant)).unwrap_or_else(unknown);
+    let recorded = place.filter(|_| made_by == MadeBy::Record);
+    let found = recorded.and_then(|place| found(place, request.grant)).unwrap_or_else(unknown);
     let granted = |dimension| request.grant.scope(dimension);
     let mut made = Made { resources: Vec::new(), lost: false };
     made.paths("does_read", &found.reads, Rights::READ);

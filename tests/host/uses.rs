@@ -5,15 +5,19 @@ use std::{path::PathBuf, sync::Arc};
 use host_support::{new_home, records};
 use syscap::{
     CallWith, Runtime, Session,
+    audit::sqlite::SqliteReader,
     format::{
         budget::Amounts,
-        cbor::Canonical,
+        cbor::{Canonical, Profile},
         envelope::TxOutcome,
         id::Seq,
+        json,
         manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType},
         record::{Body, Durability, Outcome},
+        scope::Scope,
     },
-    host::{Begun, Reported, ToolUse},
+    host::{Begun, DOES_DIMENSION, Reported, ToolUse},
+    kernel::store::vault_entry,
     prelude::*,
     provide::{HostCall, HostRan, Provider, Standing},
     verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
@@ -121,6 +125,48 @@ impl Desk {
 
 fn done() -> Reported {
     Reported::Result(Canonical::text("done"))
+}
+
+/// What an older hook found of a command decides nothing, and its folder alone is recorded.
+#[test]
+fn what_a_hook_found_is_not_taken() {
+    let desk = Desk::new();
+    let shell = manifest("client.sh", EffectClass::ExternalWrite)
+        .param(Param::required("command", ParamType::Code, "What it runs."))
+        .param(Param::optional("place", ParamType::Map, "Where."));
+    let place = r#"{"folder": "/project", "own": ["/project"], "search": [], "found": {}, "finding":
+        {"effect": "read", "hosts": [], "marks": [], "programs": [], "reads": ["/project"],
+         "repositories": [], "writes": []}}"#;
+    let used = ToolUse {
+        tool: shell.tool.clone(),
+        args: args! { "command": "ls" }.finish(),
+        place: Some(json::to_data(place.as_bytes()).unwrap()),
+        ..desk.used("u1", 0)
+    };
+    let begin = |token| desk.client.begin_use(token, &used, &shell).unwrap();
+    assert!(matches!(begin(desk.token), Begun::Answered(_)), "it is seen, and can be granted");
+    let issue = |does: &[&str]| {
+        let scope = Scope::names(does.iter().copied()).unwrap();
+        let scopes = syscap::format::token::Grant::new().with(DOES_DIMENSION, scope);
+        desk.client.issue(Grant::to("a").tool_with(shell.tool.clone(), scopes))
+    };
+    for more in [&["network"][..], &["network", "unknown"]] {
+        let Err(Error::Refused(why)) = issue(more) else { panic!("{more:?}") };
+        assert_eq!(why.reason(), Reason::BadScope);
+    }
+    let Begun::Out(intent) = begin(issue(&["unknown"]).unwrap()) else {
+        panic!("it is let through")
+    };
+    let all = records(&desk.home());
+    let record = all.iter().find(|record| record.seq == intent).unwrap();
+    let Body::Intent(body) = &record.body else { panic!("{:?}", record.body) };
+    assert_eq!(body.call_effect, EffectClass::ExternalWrite);
+    let mut reader = SqliteReader::open(&desk.home()).unwrap();
+    let args = vault_entry(&mut reader, intent, intent).unwrap().args.unwrap();
+    let args = Canonical::check(args, Profile::DATA).unwrap();
+    let told = r#"{"command": "ls", "place": {"folder": "/project"}}"#;
+    assert_eq!(args, json::to_data(told.as_bytes()).unwrap());
+    desk.close();
 }
 
 #[test]

@@ -7,22 +7,17 @@ mod asked;
 mod class;
 pub(crate) mod client;
 mod event;
-mod finding;
 mod grant;
 mod halves;
 mod holder;
 mod model;
-mod place;
-pub(crate) mod reading;
 pub(crate) mod setup;
 mod tokens;
-mod unclear;
 pub(crate) mod version;
 mod watch;
 mod words;
 
 use std::{
-    collections::BTreeSet,
     io::{self, Read as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
@@ -54,7 +49,6 @@ use self::{
     client::Client,
     event::{Event, Phase, Told},
     tokens::Found,
-    unclear::Unclear,
     watch::Watch,
 };
 use crate::{
@@ -124,13 +118,10 @@ pub(crate) struct Hook {
     /// such that were seen (may be repeated).
     #[arg(long = "tool", value_name = "NAME", requires = "setup")]
     tools: Vec<String>,
-    /// A folder in which the shell's commands may read and write; this one where none is named
-    /// (may be repeated).
+    /// A folder in which the client's own tools for files may read and write; any where none is
+    /// named (may be repeated). No command of its shell is held to it.
     #[arg(long = "root", value_name = "FOLDER", requires = "setup")]
     roots: Vec<PathBuf>,
-    /// A host that they may reach: api.example.com, *.example.com (may be repeated).
-    #[arg(long = "host", value_name = "HOST", requires = "setup")]
-    hosts: Vec<String>,
     /// How long the token lives.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "12h")]
     #[arg(requires = "setup")]
@@ -261,11 +252,8 @@ impl Hook {
     ) -> Result<Exit, String> {
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
-        let (mut unclear, mut marks) = (Vec::new(), BTreeSet::new());
-        if self.reads_commands(&event.tool) {
-            let placed = self.client.reading(event.folder.as_deref(), event.args.item());
-            (used.place, unclear) = (placed.place, placed.unclear);
-            marks = placed.marks;
+        if self.is_black_box(&event.tool) {
+            used.place = event.folder.as_deref().map(place);
         }
         let access =
             holder::reach(&self.home, self.people).map_err(|why| model::unreached(&why))?;
@@ -304,8 +292,7 @@ impl Hook {
                 }
             }
             Some(Begun::Answered(answer)) => {
-                let read = (unclear.as_slice(), &marks);
-                let (said, note) = self.refused(&access, (event, &used, token), read, &answer)?;
+                let (said, note) = self.refused(&access, (event, &used, token), &answer)?;
                 notes.extend(note);
                 Some(said)
             }
@@ -326,24 +313,20 @@ impl Hook {
         &self,
         access: &Runtime,
         (event, used, token): (&Event, &ToolUse, TokenId),
-        (unclear, marks): (&[Unclear], &BTreeSet<Mark>),
         answer: &ToolResult,
     ) -> Result<(String, Option<String>), String> {
         let tool = &used.tool;
-        // What a command that is understood counts as, the record says. What is not on
-        // record counts
-        // as what it would be put there as.
-        let is_unread = !self.reads_commands(&event.tool) || !unclear.is_empty();
-        let class = is_unread.then(|| match access.tool(tool) {
+        // What is not on record counts as what it would be put there as.
+        let class = match access.tool(tool) {
             Ok(it) => it.manifest.effect,
             Err(_) => self.manifest(&event.tool, tool.clone()).effect,
-        });
+        };
         let expired = match answer.reason() {
             Some(Reason::Expired) => tokens::expiry(access, token)?,
             _ => None,
         };
         let home = &*self.home;
-        let against = words::Against { home, tool, token, class, unclear, marks, expired };
+        let against = words::Against { home, tool, token, class, expired };
         let command = match answer.reason() {
             // The hook's own words are what has changed: they are accepted, and no token is issued.
             Some(Reason::ToolChanged) => {
@@ -449,7 +432,7 @@ impl Hook {
             conversation: event.conversation.clone(),
             id: event.id.clone(),
             tool: self.client.tool(&event.tool).ok_or_else(long)?,
-            args: match self.reads_commands(&event.tool) {
+            args: match self.is_black_box(&event.tool) {
                 true => without_words(event.args.item()),
                 false => event.args.clone(),
             },
@@ -484,6 +467,12 @@ fn asked(begun: &Begun) -> Option<Seq> {
         Begun::Answered(answer) => answer.ask(),
         Begun::Out(_) => None,
     }
+}
+
+/// Where the client says that its shell runs a command: shown to whoever is asked, and a part of
+/// what is approved. Nothing is decided by it.
+fn place(folder: &str) -> Canonical {
+    MapBuilder::new().text("folder", folder).finish()
 }
 
 /// A shell's arguments without the model's own words for them: the same command is the same call,

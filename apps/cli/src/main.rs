@@ -111,9 +111,6 @@ enum Command {
     Mcp(mcp::Mcp),
     /// Judge the tools that an agent's client runs itself: run by the client, before and after.
     Hook(hook::Hook),
-    /// Read a shell command for `syscap hook`, in a process of its own.
-    #[command(hide = true)]
-    ReadCommand(hook::reading::ReadCommand),
     /// Start an agent or its client confined: home, keys and the operator's lane out of its reach.
     Run(run::Run),
     /// Show and add to what agents may spend.
@@ -167,7 +164,6 @@ fn main() -> ExitCode {
         Command::Call(call) => call.run(&mut out),
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
-        Command::ReadCommand(read) => read.run(),
         Command::Run(run) => run.run(),
         Command::Credits(credits) => credits.run(&mut out),
         Command::Config(config) => config.run(&mut out),

@@ -7,7 +7,6 @@
     reason = "tests"
 )]
 
-mod boards;
 mod cli;
 mod month;
 mod run;

@@ -1,7 +1,7 @@
 //! What `syscap hook --setup` grants: which tools, and what a client's shell may do.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -9,14 +9,13 @@ use syscap::{
     Runtime,
     format::{
         budget::{Budget, Dimension},
-        scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
+        scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
         token,
     },
     host::{DOES_DIMENSION, MACHINE_ROOT},
     syscalls::marks::Mark,
     view::Whose,
 };
-use syscap_commands::programs;
 
 use super::{Hook, class::class};
 use crate::exit::Failure;
@@ -29,9 +28,9 @@ const USES: u64 = 100_000;
 const SLACK_US: u64 = 2_000_000;
 
 impl Hook {
-    /// Whether a tool's calls are judged by what their command does: a client's shell, unless the
-    /// operator says what it does.
-    pub(super) fn reads_commands(&self, name: &str) -> bool {
+    /// Whether nothing is known of what a use of a tool does: of a client's shell, unless the operator
+    /// says what it does.
+    pub(super) fn is_black_box(&self, name: &str) -> bool {
         self.client.is_shell(name) && class(&self.classes, name).is_none()
     }
 
@@ -71,19 +70,22 @@ impl Hook {
             .with(Dimension::CpuUs, SLACK_US.saturating_mul(USES))
     }
 
-    /// What the shell's commands may touch and do; policy judges them besides.
-    pub(super) fn scopes(&self) -> Result<token::Grant, Failure> {
-        let bad = |what: String| {
-            move |error: ScopeError| Failure::Usage { what, advice: error.to_string() }
-        };
-        let roots = match &*self.roots {
-            [] => vec![env::current_dir().map_err(Failure::Stream)?],
-            named => named.to_vec(),
-        };
+    /// What a use of the client's shell is granted: a command of which nothing is known.
+    pub(super) fn of_shell() -> Result<token::Grant, Failure> {
+        Ok(token::Grant::new().with(DOES_DIMENSION, marks(&[Mark::Unknown])?))
+    }
+
+    /// What the client's own tools for files may touch, where they are held to roots, and what else
+    /// a write does; policy judges them besides.
+    pub(super) fn of_files(&self) -> Result<token::Grant, Failure> {
+        let grant = token::Grant::new().with(DOES_DIMENSION, marks(&Mark::ALL)?);
+        if self.roots.is_empty() {
+            return Ok(grant);
+        }
         let mut rules: Vec<Rule> = Vec::new();
         let all = Rights::READ.union(Rights::WRITE);
-        for root in roots {
-            let rule = rule(&root, all)?;
+        for root in &self.roots {
+            let rule = rule(root, all)?;
             if !rules.contains(&rule) {
                 rules.push(rule);
             }
@@ -91,34 +93,25 @@ impl Hook {
         // Who may write there decides for himself.
         let home = rule(&self.home, Rights::NONE)?;
         if rules.iter().any(|rule| rule.path == home.path) {
-            let advice = "is the home itself, which no command may touch".to_owned();
+            let advice = "is the home itself, which no tool may touch".to_owned();
             return Err(Failure::Usage { what: self.home.display().to_string(), advice });
         }
         if rules.iter().any(|rule| home.path.is_within(&rule.path)) {
             rules.push(home);
         }
-        let paths = Paths::new(rules).map_err(bad("--root".to_owned()))?;
-        let names = |names: Vec<&str>| Scope::names(names).map_err(bad("names".to_owned()));
-        let mut grant = token::Grant::new()
-            .with("path", Scope::Paths(paths))
-            .with(DOES_DIMENSION, names(Mark::ALL.map(Mark::name).to_vec())?);
-        // Where the operator says what the shell does, no tool compares programs or hosts.
-        if !self.client.known().iter().any(|(name, _, _)| self.reads_commands(name)) {
-            return match &self.hosts[..] {
-                [] => Ok(grant),
-                [host, ..] => Err(Failure::Usage {
-                    what: format!("--host {host}"),
-                    advice: "bounds nothing: --class says what the shell does".to_owned(),
-                }),
-            };
-        }
-        grant = grant.with("program", names(programs())?);
-        if !self.hosts.is_empty() {
-            let hosts = Scope::hosts(&self.hosts).map_err(bad(self.hosts.join(", ")))?;
-            grant = grant.with("host", hosts);
-        }
-        Ok(grant)
+        let paths = Paths::new(rules).map_err(|error| Failure::Usage {
+            what: "--root".to_owned(),
+            advice: error.to_string(),
+        })?;
+        Ok(grant.with("path", Scope::Paths(paths)))
     }
+}
+
+fn marks(marks: &[Mark]) -> Result<Scope, Failure> {
+    Scope::names(marks.iter().map(|mark| mark.name())).map_err(|error| Failure::Usage {
+        what: DOES_DIMENSION.to_owned(),
+        advice: error.to_string(),
+    })
 }
 
 /// Whether it is a root as tools have them, `ROOT=FOLDER`.

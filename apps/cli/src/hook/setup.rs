@@ -63,9 +63,7 @@ impl Hook {
     /// The client's tools on record, and a token for them.
     pub(crate) fn prepare(&self, hands: &Hands, access: &Runtime) -> Result<TokenId, Failure> {
         // What is named is checked before anything is put on record.
-        if self.token.is_none() || !self.roots.is_empty() || !self.hosts.is_empty() {
-            drop(self.scopes()?);
-        }
+        drop(self.of_files()?);
         let known = self.client.known().iter().map(|(name, _, _)| (*name).to_owned());
         let names: Vec<String> = known.chain(self.named(access)?).collect();
         let manifests: Result<Vec<Manifest>, Failure> = names
@@ -83,21 +81,19 @@ impl Hook {
         let token = match self.token {
             Some(token) => token,
             None => {
-                let scopes = self.scopes()?;
-                // What is held to roots: the shell, and what names a file.
-                let held = |tool: &&ToolId| {
-                    let held = |name: &&String| {
-                        self.reads_commands(name) || self.client.file_argument(name).is_some()
+                let (shell, files) = (Self::of_shell()?, self.of_files()?);
+                let mut grant = Grant::to(self.agent.as_str());
+                for (name, tool) in names.iter().zip(&tools) {
+                    let scopes = match self.client.file_argument(name) {
+                        _ if self.is_black_box(name) => Some(&shell),
+                        Some(_) => Some(&files),
+                        None => None,
                     };
-                    let mut names = names.iter().filter(held);
-                    names.any(|name| self.client.tool(name).as_ref() == Some(*tool))
-                };
-                let (held, others): (Vec<&ToolId>, Vec<&ToolId>) = tools.iter().partition(held);
-                let names = others.iter().map(|tool| tool.as_str());
-                let grant = Grant::to(self.agent.as_str()).tools(names);
-                let grant = held
-                    .into_iter()
-                    .fold(grant, |grant, tool| grant.tool_with(tool.clone(), scopes.clone()));
+                    grant = match scopes {
+                        Some(scopes) => grant.tool_with(tool.clone(), scopes.clone()),
+                        None => grant.tools([tool.as_str()]),
+                    };
+                }
                 let grant = grant.budget(self.budget());
                 hands.issuer.issue(access, &grant.expires_in(self.expires))?
             }
@@ -112,13 +108,6 @@ impl Hook {
         tell(&format!("{} tools on record, token {token}", tools.len()));
         if self.roots.is_empty() {
             tell("the client's own file tools may name any path: --root FOLDER holds them too");
-        }
-        if let Some(shell) = self.client.unread_shell() {
-            tell(&format!(
-                "the client would run {}, whose commands can't be read, so each of them asks: \
-                 start it with SHELL=/bin/bash (and without CLAUDE_CODE_SHELL)",
-                if shell.is_empty() { "a shell that isn't named" } else { &shell }
-            ));
         }
         Ok(token)
     }
@@ -161,7 +150,7 @@ impl Hook {
         let description = format!("{name}, which {} runs itself.", self.client.prefix());
         manifest = manifest.described(name, &description);
         manifest.extra = Extra::Taken;
-        if self.reads_commands(name) {
+        if self.is_black_box(name) {
             manifest = manifest
                 .param(Param::required("command", ParamType::Code, "What the shell runs."))
                 .param(Param::optional("place", ParamType::Map, "Where: the hook's own word."));

@@ -1,6 +1,6 @@
 //! A refusal in words that a model can act on.
 
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 
 use syscap::{
     format::envelope::ToolResult,
@@ -13,21 +13,15 @@ use syscap::{
         time::UnixMillis,
     },
     remedy::{Remedy, for_model},
-    syscalls::marks::Mark,
 };
-
-use super::unclear::{self, Unclear};
 
 /// What a use was held against.
 pub(super) struct Against<'a> {
     pub(super) home: &'a Path,
     pub(super) tool: &'a ToolId,
     pub(super) token: TokenId,
-    /// What the tool counts as; a shell's use by its command, where that can be told.
-    pub(super) class: Option<EffectClass>,
-    pub(super) unclear: &'a [Unclear],
-    /// What a shell's command does besides, as far as it was read.
-    pub(super) marks: &'a BTreeSet<Mark>,
+    /// What the tool counts as.
+    pub(super) class: EffectClass,
     /// When the token expired, where that is why.
     pub(super) expired: Option<UnixMillis>,
 }
@@ -49,18 +43,12 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
             text.push_str(&format!(" {key}: {}.", value.trim_end_matches('.')));
         }
     }
-    if let Some(class) = against.class {
-        text.push_str(&format!(" class: {}.", class.name()));
-    }
+    text.push_str(&format!(" class: {}.", against.class.name()));
     if let Some(constraint) = answer.constraint() {
         text.push_str(&format!(" constraint: {constraint}."));
     }
     if let Some(hint) = error.get("hint").and_then(Item::as_text) {
         text.push_str(&format!(" {hint}"));
-    }
-    text.push_str(&unclear::told(against.unclear).unwrap_or_default());
-    if reason == Reason::Asked {
-        text.push_str(unclear::asked_for(against.marks).unwrap_or_default());
     }
     if let Some(expired) = against.expired {
         text.push_str(&format!(" The token expired at {expired}."));
