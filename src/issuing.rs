@@ -21,7 +21,7 @@ use syscap_kernel::{
 
 use syscap_syscalls::{fs::PATH_DIMENSION, marks::Mark, shell::DOES_DIMENSION};
 
-use crate::tools::commands::is_shell;
+use crate::tools::commands::runs_text;
 use crate::{Error, Grant, Inspection, SignerError, SystemClock, SystemEntropy};
 
 /// How long a token lives where that is not said.
@@ -104,8 +104,8 @@ pub(crate) fn compared(
         .filter_map(|manifest| Some((manifest, grants.get(&manifest.tool)?)))
         .collect();
     for (own, grant) in &tools {
-        // Nothing else is known of a command.
-        if let Some(does) = grant.scope(DOES_DIMENSION).filter(|_| is_shell(own))
+        // Nothing else is known of a text that is run.
+        if let Some(does) = grant.scope(DOES_DIMENSION).filter(|_| runs_text(own))
             && !has_had(&own.tool, DOES_DIMENSION)
             && !Scope::names([Mark::Unknown.name()]).is_ok_and(|only| only == *does)
         {

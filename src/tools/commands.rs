@@ -52,6 +52,12 @@ pub(super) enum MadeBy {
     Record,
 }
 
+/// Whether a tool runs a text that it is given: a client's shell, or one of ours.
+pub(crate) fn runs_text(manifest: &Manifest) -> bool {
+    let is_code = |kind| kind == ParamType::Code;
+    manifest.definition.is_none() && manifest.params.iter().any(|param| is_code(param.kind))
+}
+
 /// Whether a tool is a client's shell, of whose commands nothing is known.
 pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     let has = |name: &str, kind| {
