@@ -14,7 +14,7 @@ use syscap::{
         Policy,
         document::{Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test},
     },
-    syscalls::marks::Mark,
+    syscalls::{marks::Mark, net::Network},
 };
 
 use super::client_arguments;
@@ -127,15 +127,24 @@ pub(super) fn of_home(policy: &Policy, manifests: &[&Manifest], home: &Home) -> 
         {
             warnings.extend(arguments(constraint, &tests, found));
         }
-        let is_path = |test: &Test| {
+        let is_of = |kind: ParamType, test: &Test| {
             let about = manifests.iter().filter(|found| match &constraint.subject {
                 Subject::Tool(tool) => found.tool == *tool,
                 _ => true,
             });
+            // The method of a request is no text that is run.
+            let about = about.filter(|found| kind != ParamType::Code || !Network::makes(found));
             let mut params = about.flat_map(|found| &found.params);
             let named = |param: &Param| test.attribute.argument() == Some(&*param.name);
-            params.any(|param| param.kind == ParamType::Path && named(param))
+            params.any(|param| param.kind == kind && named(param))
         };
+        let is_path = |test: &Test| is_of(ParamType::Path, test);
+        if constraint.effect == Effect::Allow {
+            let texts = tests.iter().filter(|test| is_of(ParamType::Code, test));
+            let named: BTreeSet<&str> =
+                texts.filter_map(|test| test.attribute.argument()).collect();
+            warnings.extend(named.into_iter().map(|name| written_around(constraint, name)));
+        }
         warnings.extend(tests.iter().filter(|test| is_path(test)).filter_map(|test| {
             let name = test.attribute.argument()?;
             not_of_paths(&test.ask).then(|| never_said(constraint, name))
@@ -230,6 +239,15 @@ const fn not_of_paths(ask: &Ask) -> bool {
         Ask::Prefix(_) | Ask::Suffix(_) | Ask::Domain(_) | Ask::Cidr(_) => true,
         Ask::Lt(_) | Ask::Le(_) | Ask::Gt(_) | Ask::Ge(_) => true,
     }
+}
+
+fn written_around(constraint: &Constraint, argument: &str) -> Warning {
+    let id = &constraint.id;
+    let says = format!(
+        "{id}: allows by the text of {argument}, which is run: what a text does can be written in \
+         another way"
+    );
+    Warning { kind: "text_of_code", constraint: Some(id.to_string()), tool: None, says }
 }
 
 fn never_said(constraint: &Constraint, argument: &str) -> Warning {

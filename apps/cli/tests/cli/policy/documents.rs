@@ -195,7 +195,7 @@ fn arguments_and_roots_are_held_against_a_home() {
         let text = tools(&[(tool, json!({"op": "not", "args": [when]}))]);
         let json = check(&home, &text, &["--home", &path, "--json"]).fine().one();
         let found = json["warnings"].as_array().unwrap().iter();
-        let kinds = ["unknown_argument", "unknown_root", "not_of_paths"];
+        let kinds = ["unknown_argument", "unknown_root", "not_of_paths", "text_of_code"];
         let found = found.filter(|warning| kinds.iter().any(|kind| warning["kind"] == *kind));
         found.map(|warning| warning["says"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -217,6 +217,11 @@ fn arguments_and_roots_are_held_against_a_home() {
     }
     let asks = |tool: &str, argument: &str| says(tool, when("eq", argument, "x"));
     assert_eq!(asks("fs.write", "args.text"), [""; 0]);
+    // A text that is run says nothing of what it does.
+    let around = "allow.shell_script: allows by the text of script, which is run: what a text does \
+        can be written in another way";
+    assert_eq!(asks("shell_script", "args.script"), [around]);
+    assert_eq!(asks("http_request", "args.method"), [""; 0]);
     let wrong = "allow.fs.write: fs.write has no argument paht, did you mean path?";
     assert_eq!(asks("fs.write", "args.paht"), [wrong]);
     let far = asks("fs.write", "args.recipient.name").remove(0);
