@@ -134,9 +134,7 @@ impl Compiler {
         cargo.args(["test", "--quiet", "--offline", "--no-run", "--workspace", "--test", "system"]);
         cargo.args(["--message-format", "json", "--target-dir"]);
         cargo.arg(tmp.parent().expect("the target folder"));
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
+        host_support::in_this_profile(&mut cargo);
         let output = cargo.output().expect("cargo runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "syscap does not build: {errors}");

@@ -136,9 +136,7 @@ fn built() -> BTreeMap<String, PathBuf> {
         .args(["test", "--quiet", "--message-format=json", "--no-run"])
         .args(["--workspace", "--all-targets"])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
+    host_support::in_this_profile(&mut cargo);
     let out = cargo.stderr(Stdio::inherit()).output().expect("cargo runs");
     assert!(out.status.success(), "the programs do not build");
     let out = String::from_utf8(out.stdout).expect("text");

@@ -1,6 +1,6 @@
 //! Cargo, asked by a test.
 
-use std::{env, process::Command};
+use std::{env, path::Path, process::Command};
 
 /// Cargo, as whoever started the tests has it. What it tells its programs of their package is left
 /// out: build scripts look at that (that of `ring` does), and the programs that run at the moment
@@ -16,4 +16,18 @@ pub fn cargo() -> Command {
         }
     }
     cargo
+}
+
+/// Has cargo build in the profile that this test was built in: that of the folder below the target
+/// folder in which its program lies. So it finds what is there.
+///
+/// # Panics
+/// Where the program lies elsewhere than cargo puts it.
+pub fn in_this_profile(cargo: &mut Command) {
+    let program = env::current_exe().expect("a program");
+    let folder = program.parent().and_then(Path::parent).and_then(Path::file_name);
+    match folder.and_then(|folder| folder.to_str()).expect("a folder of a profile") {
+        "debug" => cargo,
+        profile => cargo.args(["--profile", profile]),
+    };
 }

@@ -13,7 +13,7 @@ mod verdict;
 
 pub use again::by_cap_std;
 pub use alone::alone;
-pub use cargo::cargo;
+pub use cargo::{cargo, in_this_profile};
 pub use home::{ample, end, new_home};
 pub use last_label::last_label;
 pub use records::records;
