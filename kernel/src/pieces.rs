@@ -19,6 +19,9 @@ use crate::{
 /// Least bytes of a part that is not written once more: shorter ones are no longer than what would
 /// stand in their place, or not worth another read.
 const PART_BYTES_MIN: usize = 1_024;
+/// Most levels of arguments in which parts are looked for: each level is one more look at all that
+/// lies below it. What stands deeper is written as it is.
+const LEVELS_MAX: usize = 4;
 
 /// The pieces of arguments that refer to these parts of results; nothing where they are better
 /// written as they are.
@@ -27,7 +30,7 @@ pub(crate) fn cut(args: Item<'_>, referred: &[Part], parts: &[Canonical]) -> Vec
     let long: Vec<(&Part, &Canonical)> = referred.iter().zip(parts).filter(long).collect();
     let mut found = Vec::new();
     if !long.is_empty() {
-        find(&mut reader(args), &long, &mut found);
+        find(&mut reader(args), LEVELS_MAX, &long, &mut found);
     }
     let (bytes, mut pieces, mut end) = (args.as_bytes(), Vec::new(), 0);
     let bytes_to = |pieces: &mut Vec<ArgsPiece>, from: usize, to: usize| {
@@ -45,27 +48,30 @@ pub(crate) fn cut(args: Item<'_>, referred: &[Part], parts: &[Canonical]) -> Vec
     pieces
 }
 
-/// Where the parts stand in an item: each byte is looked at once for each level that it lies in.
-/// `None` where the item ends before it should; then nothing is cut out of the rest.
+/// Where the parts stand in an item, so many levels deep. `None` where the item ends before it
+/// should; then nothing is cut out of the rest.
 fn find<'p>(
     decoder: &mut Decoder<'_>,
+    levels: usize,
     parts: &[(&'p Part, &Canonical)],
     found: &mut Vec<(usize, usize, &'p Part)>,
 ) -> Option<()> {
     let (start, mut after) = (decoder.position(), decoder.clone());
     let item = after.item().ok()?.as_bytes();
-    let same = parts.iter().find(|(_, part)| part.as_bytes() == item);
-    if let Some((part, _)) = same.filter(|_| found.len() < REFERENCES_MAX) {
+    let is_long = item.len() >= PART_BYTES_MIN && found.len() < REFERENCES_MAX;
+    let same = parts.iter().find(|(_, part)| is_long && part.as_bytes() == item);
+    if let Some((part, _)) = same {
         found.push((start, item.len(), part));
-    } else if item.len() >= PART_BYTES_MIN {
+    } else if let Some(below) = levels.checked_sub(1).filter(|_| is_long) {
         match decoder.peek().ok()? {
             Kind::Array => {
-                return (0..decoder.array().ok()?).try_for_each(|_| find(decoder, parts, found));
+                let count = decoder.array().ok()?;
+                return (0..count).try_for_each(|_| find(decoder, below, parts, found));
             }
             Kind::Map => {
                 return (0..decoder.map_head().ok()?).try_for_each(|_| {
                     decoder.text().ok()?;
-                    find(decoder, parts, found)
+                    find(decoder, below, parts, found)
                 });
             }
             _ => {}
