@@ -11,8 +11,9 @@ use syscap::{
     audit::sqlite::{DATABASE_FILE, SqliteReader},
     format::{
         control::Role,
-        id::Seq,
+        id::{Seq, ToolId},
         limits::TOKEN_LIFE_MS_MAX,
+        manifest::EffectClass,
         record::{Body, Durability, Record},
     },
     kernel::{
@@ -20,6 +21,7 @@ use syscap::{
         ports::Clock as _,
         store::{Next, StoreError},
     },
+    syscalls::stated::Stated,
     verify::{End, Options, Verdict},
 };
 
@@ -29,7 +31,10 @@ use super::{
     findings::{Findings, Level},
     holder, keys, machine, storage, work,
 };
-use crate::{config::is_program, exit::Failure, output::plain, policy::Loaded, runtime, verify};
+use crate::{
+    config::is_program, exit::Failure, hook::client::Client, output::plain, policy::Loaded,
+    runtime, verify,
+};
 
 pub(super) fn look(
     findings: &mut Findings<'_>,
@@ -63,6 +68,7 @@ pub(super) fn look(
             on_record(findings, &home, kernel)?;
             notify(findings, kernel)?;
             clients::look(findings, kernel)?;
+            shells(findings, kernel)?;
             time(findings, kernel)?;
         }
         Err(failure) => findings.bad("log", &failure.to_string())?,
@@ -119,6 +125,27 @@ fn on_record(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Resul
         Some(_) => findings.note("tools", "others on record; the next run records this program's"),
         None => findings.note("tools", "none on record yet; the next run records them"),
     }
+}
+
+/// Whether an operator says that commands of a client's shell do less than they may.
+fn shells(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
+    let shells: Vec<ToolId> = Client::shells().collect();
+    for manifest in kernel.manifests().filter(|manifest| shells.contains(&manifest.tool)) {
+        let stated = Stated::of(manifest).ok().and_then(|stated| stated.class);
+        let class = stated.unwrap_or(manifest.effect);
+        if class < EffectClass::ExternalWrite {
+            findings.note(
+                "shell",
+                &format!(
+                    "{} counts as {}, by the operator's word: so does each of its commands, whatever \
+                     it does; outside `syscap run` that is anything that its user may do",
+                    manifest.tool,
+                    class.name()
+                ),
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether the program that tells of asks is still there.

@@ -72,12 +72,21 @@ impl Client {
         }
     }
 
-    /// Its shell: the tool of that name takes commands.
-    pub(super) fn is_shell(self, name: &str) -> bool {
+    /// The name of its shell: the tool that takes commands.
+    const fn shell(self) -> &'static str {
         match self {
-            Self::ClaudeCode => name == "Bash",
-            Self::GeminiCli => name == "run_shell_command",
+            Self::ClaudeCode => "Bash",
+            Self::GeminiCli => "run_shell_command",
         }
+    }
+
+    pub(super) fn is_shell(self, name: &str) -> bool {
+        name == self.shell()
+    }
+
+    /// The shells of all clients, as they stand on record.
+    pub(crate) fn shells() -> impl Iterator<Item = ToolId> {
+        Self::value_variants().iter().filter_map(|client| client.tool(client.shell()))
     }
 
     /// The argument by which a tool of its own for files names one, always, and in full. Those that

@@ -92,6 +92,18 @@ fn a_place_is_no_argument_of_the_models() {
     hooked.end();
 }
 
+/// Who says that commands do less than they may is told what that means.
+#[test]
+fn a_class_for_a_shell_is_for_every_command() {
+    let shells = |class: &[&str]| {
+        let hooked = Hooked::loose("claude-code", class);
+        let looked = run(["doctor", &hooked.home.path(), "--json"]);
+        let found: Vec<Value> = looked.json();
+        found.iter().filter(|found| found["what"] == "shell").count()
+    };
+    assert_eq!((shells(&[]), shells(&["--class", "local_write=Bash"])), (0, 1));
+}
+
 /// Clients make uses together, and tell of some never.
 #[test]
 fn uses_that_are_out_do_not_stop_others() {
