@@ -6,6 +6,8 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use syscap_audit::disk;
@@ -319,16 +321,25 @@ impl Rotation {
     }
 }
 
+/// How often the lock is asked for, and the pause between two.
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// One process rotates in a folder at a time.
 fn lock(folder: &Path) -> Result<File, Error> {
     // Its owner may have taken the keys away, folder and all.
     disk::make_folder(folder).map_err(at(folder))?;
     let lock = File::open(folder).map_err(at(folder))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(Error::KeysBusy(folder.to_path_buf())),
-        Err(TryLockError::Error(error)) => Err(at(folder)(error)),
+    for _ in 0..LOCK_TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            // What this process has let go another may hold that it has just forked, until that has
+            // its own program.
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(at(folder)(error)),
+        }
     }
+    Err(Error::KeysBusy(folder.to_path_buf()))
 }
 
 /// Makes a role's next key, and its file durable.
