@@ -223,3 +223,38 @@ fn is_written(path: &RootedPath, grant: &Grant) -> bool {
     let mut writable = paths.rules().iter().filter(|rule| Rights::WRITE.leq(rule.rights));
     writable.any(|rule| path.is_within(&rule.path))
 }
+
+#[cfg(test)]
+mod tests {
+    use syscap_format::{
+        json,
+        scope::{Paths, Rule},
+    };
+
+    use super::*;
+
+    /// A recorded finding counts as little as when it was made: not at all where the token lets
+    /// somebody write a program that the command names, and the project's code is known only where
+    /// the token gives the project.
+    #[test]
+    fn recorded_finding_rests_on_the_grant() {
+        let place = r#"{"folder": "/project", "own": ["/project"], "search": ["/programs"],
+            "found": {"cat": "/programs/cat"}, "finding": {"effect": "external_write", "hosts": [],
+            "marks": ["project_code"], "programs": ["cat"], "reads": [], "repositories": [],
+            "writes": []}}"#;
+        let place = json::to_data(place.as_bytes()).unwrap();
+        let judged = |written: &[&str]| {
+            let path = |text: &&str| machine(text).unwrap();
+            let rules = written.iter().map(|text| Rule { path: path(text), rights: Rights::WRITE });
+            let scope = Scope::Paths(Paths::new(rules).unwrap());
+            found(place.item(), &Grant::new().with(PATH_DIMENSION, scope)).map(|found| found.marks)
+        };
+        let code = BTreeSet::from([Mark::ProjectCode]);
+        assert_eq!(judged(&["/project"]), Some(code));
+        let both = BTreeSet::from([Mark::ProjectCode, Mark::Unknown]);
+        assert_eq!(judged(&["/elsewhere"]), Some(both));
+        for program in ["/programs", "/programs/cat", ""] {
+            assert_eq!(judged(&["/project", program]), None, "{program}");
+        }
+    }
+}

@@ -76,3 +76,67 @@ fn texts(map: Item<'_>, key: &str) -> Option<BTreeSet<String>> {
         texts.map(|text| text.as_text().map(str::to_owned)).collect::<Option<_>>()?;
     (texts.len() <= ENTRIES_MAX).then_some(texts)
 }
+
+#[cfg(test)]
+mod tests {
+    use syscap_format::{cbor::Canonical, json};
+
+    use super::*;
+
+    const NOTHING: [(&str, &str); 7] = [
+        ("effect", r#""read""#),
+        ("hosts", "[]"),
+        ("marks", "[]"),
+        ("programs", r#"["cat"]"#),
+        ("reads", r#"["/project/"]"#),
+        ("repositories", "[]"),
+        ("writes", "[]"),
+    ];
+
+    /// With this entry in the place of its own, or without it.
+    fn with(entry: &str, value: Option<&str>) -> Canonical {
+        let entries = NOTHING.iter().filter_map(|(key, own)| {
+            let value = if *key == entry { value? } else { own };
+            Some(format!(r#""{key}": {value}"#))
+        });
+        let entries: Vec<String> = entries.collect();
+        json::to_data(format!("{{{}}}", entries.join(", ")).as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn finding_of_another_form_is_none() {
+        let finding = Finding::read(with("", None).item()).unwrap();
+        assert_eq!((finding.effect, finding.reads.len()), (EffectClass::Read, 1));
+        for key in KEYS {
+            assert_eq!(Finding::read(with(key, None).item()), None, "{key}");
+            assert_eq!(Finding::read(with(key, Some(r#""odd""#)).item()), None, "{key}");
+        }
+        assert_eq!(Finding::read(with("marks", Some(r#"["odd"]"#)).item()), None);
+        let many = (0..=ENTRIES_MAX).map(|n| format!(r#""{n}""#)).collect::<Vec<_>>().join(",");
+        assert_eq!(Finding::read(with("hosts", Some(&format!("[{many}]"))).item()), None);
+        let more = json::to_data(br#"{"effect": "read", "more": 1}"#).unwrap();
+        assert_eq!(Finding::read(more.item()), None);
+        assert_eq!(Finding::read(Item::NULL), None);
+    }
+
+    #[test]
+    fn class_below_what_is_listed_is_none() {
+        for (key, value, least) in [
+            ("hosts", "[]", EffectClass::Read),
+            ("writes", r#"["/project/b"]"#, EffectClass::LocalWrite),
+            ("repositories", r#"["/project/"]"#, EffectClass::LocalWrite),
+            ("hosts", r#"["example.org"]"#, EffectClass::ExternalRead),
+            ("marks", r#"["project_code"]"#, EffectClass::ExternalWrite),
+        ] {
+            for class in EffectClass::ALL.iter().copied() {
+                let map = with(key, Some(value));
+                let class_of = format!(r#""{}""#, class.name());
+                let listed = json::from_data(map.item())
+                    .replace(r#""effect":"read""#, &format!(r#""effect":{class_of}"#));
+                let read = Finding::read(json::to_data(listed.as_bytes()).unwrap().item());
+                let fits = class >= least && class <= EffectClass::ExternalWrite;
+                assert_eq!(read.is_some(), fits, "{key} {class:?}");
+            }
+        }
+    }
+}

@@ -147,7 +147,7 @@ fn a_persons_time_is_not_the_tools() {
         let tools = names.map(|name| {
             let mut manifest = manifest(name);
             let most = if name == "t.person" { 60_000 } else { MAY_TAKE.as_millis() };
-            manifest.wall_ms_max = u64::try_from(most).ok();
+            manifest.wall_ms_max = Some(u64::try_from(most).unwrap());
             manifest
         });
         let asks = Arc::new(Asks { own: OnceLock::new(), others: OnceLock::new() });

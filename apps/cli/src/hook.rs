@@ -118,8 +118,9 @@ pub(crate) struct Hook {
     /// such that were seen (may be repeated).
     #[arg(long = "tool", value_name = "NAME", requires = "setup")]
     tools: Vec<String>,
-    /// A folder in which the client's own tools for files may read and write; any where none is
-    /// named (may be repeated). No command of its shell is held to it.
+    /// A folder in which the client's own tools for files may read and write (may be repeated).
+    /// They may anywhere where none was ever named; where one was, this folder takes its place. No
+    /// command of the shell is held to it.
     #[arg(long = "root", value_name = "FOLDER", requires = "setup")]
     roots: Vec<PathBuf>,
     /// How long the token lives.

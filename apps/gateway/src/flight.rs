@@ -158,11 +158,11 @@ impl Drop for Boarded<'_> {
     }
 }
 
-/// The runs that a server has out.
+/// The runs that are out, each with the place of its server.
 #[derive(Default)]
-pub(crate) struct Runs(Mutex<HashMap<Seq, (usize, CancellationToken)>>);
+pub(crate) struct ServerRuns(Mutex<HashMap<Seq, (usize, CancellationToken)>>);
 
-impl Runs {
+impl ServerRuns {
     fn lock(&self) -> MutexGuard<'_, HashMap<Seq, (usize, CancellationToken)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,7 +189,7 @@ impl Runs {
 }
 
 /// Forgets a run when it is dropped.
-pub(crate) struct Entered<'r>(&'r Runs, Seq);
+pub(crate) struct Entered<'r>(&'r ServerRuns, Seq);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {

@@ -25,7 +25,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     catalog::{Catalog, ServerTool},
     client::McpClient,
-    flight::{Flights, Runs, random},
+    flight::{Flights, ServerRuns, random},
     kernelside::{KernelSession, Kernelside, Unreached, blocking},
     method::Method,
     missing::Missing,
@@ -87,7 +87,7 @@ pub(crate) struct Gateway {
     pub(crate) client: Arc<McpClient>,
     pub(crate) servers: Vec<McpServer>,
     pub(crate) flights: Flights,
-    pub(crate) runs: Runs,
+    pub(crate) runs: ServerRuns,
     pub(crate) requests: Requests,
     /// Before the request's id in idempotency keys.
     pub(crate) run: String,
@@ -134,7 +134,7 @@ impl Gateway {
             client: Arc::default(),
             servers,
             flights: Flights::default(),
-            runs: Runs::default(),
+            runs: ServerRuns::default(),
             requests: Requests::default(),
             run: format!("{:016x}", random()),
             running: CancellationToken::new(),

@@ -1,7 +1,7 @@
 //! What `syscap hook --setup` grants: which tools, and what a client's shell may do.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 
@@ -75,17 +75,18 @@ impl Hook {
         Ok(token::Grant::new().with(DOES_DIMENSION, marks(&[Mark::Unknown])?))
     }
 
-    /// What the client's own tools for files may touch, where they are held to roots, and what else
-    /// a write does; policy judges them besides.
+    /// What the client's own tools for files may touch, where they are held to roots: those that are
+    /// named, else this folder, since another set-up may have held them. And what else a write does;
+    /// policy judges them besides.
     pub(super) fn of_files(&self) -> Result<token::Grant, Failure> {
-        let grant = token::Grant::new().with(DOES_DIMENSION, marks(&Mark::ALL)?);
-        if self.roots.is_empty() {
-            return Ok(grant);
-        }
+        let roots = match &*self.roots {
+            [] => vec![env::current_dir().map_err(Failure::Stream)?],
+            named => named.to_vec(),
+        };
         let mut rules: Vec<Rule> = Vec::new();
         let all = Rights::READ.union(Rights::WRITE);
-        for root in &self.roots {
-            let rule = rule(root, all)?;
+        for root in roots {
+            let rule = rule(&root, all)?;
             if !rules.contains(&rule) {
                 rules.push(rule);
             }
@@ -103,7 +104,8 @@ impl Hook {
             what: "--root".to_owned(),
             advice: error.to_string(),
         })?;
-        Ok(grant.with("path", Scope::Paths(paths)))
+        let grant = token::Grant::new().with("path", Scope::Paths(paths));
+        Ok(grant.with(DOES_DIMENSION, marks(&Mark::ALL)?))
     }
 }
 

@@ -63,7 +63,9 @@ impl Hook {
     /// The client's tools on record, and a token for them.
     pub(crate) fn prepare(&self, hands: &Hands, access: &Runtime) -> Result<TokenId, Failure> {
         // What is named is checked before anything is put on record.
-        drop(self.of_files()?);
+        if self.token.is_none() || !self.roots.is_empty() {
+            drop(self.of_files()?);
+        }
         let known = self.client.known().iter().map(|(name, _, _)| (*name).to_owned());
         let names: Vec<String> = known.chain(self.named(access)?).collect();
         let manifests: Result<Vec<Manifest>, Failure> = names

@@ -227,6 +227,22 @@ fn a_clients_window_is_not_asked_where_nothing_says_so() {
     }
 }
 
+/// A window that is still open when the operator has answered is taken back.
+#[test]
+fn a_window_is_taken_back_where_the_operator_answers() {
+    let bench = windowed(&["elicitation"]);
+    let mut gateway = gateway(&bench, &["wait=60000"]).able(forms()).session();
+    let id = begin(&mut gateway, "a");
+    let asked = gateway.hears("elicitation/create");
+    let ask = waits(&bench, 1);
+    answer(&bench, ask, Answer::Once);
+    let told = gateway.hears("notifications/cancelled");
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+    assert!(text(&gateway.result(&id)).contains('a'));
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
 /// What a person can't be shown whole is not put before them.
 #[test]
 fn what_is_too_long_to_be_shown_is_not_asked_in_a_window() {

@@ -149,6 +149,9 @@ fn files_of_the_clients_tools_are_held_to_the_roots() {
     // Set up again, without a root named: what is stated of them stays, and their token grants it.
     assert_eq!(hooked.set_up(&[]).code, 0);
     denied(uses("again", "Read", "/etc/passwd"));
+    // That grants the folder of the set-up.
+    let here = std::env::current_dir().unwrap().canonicalize().unwrap().join("a.txt");
+    assert_eq!(uses("here", "Read", here.to_str().unwrap()).fine().out, "");
     hooked.end();
 }
 
