@@ -449,7 +449,8 @@ impl Runtime {
     }
 
     /// The same, of the tokens and sessions only one agent's; and that token, however old it is.
-    /// Looked for are the newest 65,536 tokens of the home.
+    /// Looked for are the newest 65,536 tokens of the home. Of what is frozen, other agents are
+    /// left out.
     ///
     /// # Errors
     /// As [`Runtime::view`].

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syscap_format::{
     budget::{Amounts, Dimension},
-    control::Freeze,
+    control::{Freeze, FreezeTarget},
     field::{code, shape},
     id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId, ToolsHash},
     label::Label,
@@ -255,12 +255,20 @@ impl View {
         runtime.look(|kernel| Self::new(kernel, (delegated, awaiting), counts))
     }
 
-    /// Of one agent, and with a token of it that is asked for.
+    /// Of one agent, and with a token of it that is asked for. Of what is frozen other agents are
+    /// left out, so that what stops this one is among it however much is.
     pub(crate) fn of_agent(runtime: &Holding, agent: &AgentId, token: Option<TokenId>) -> Self {
         let (providers, counts) = (&*runtime.providers, runtime.counters().counts());
         let (delegated, awaiting) = (providers.delegated(), providers.awaiting());
         runtime.look(|kernel| {
             let mut view = Self::new(kernel, (delegated, awaiting), counts);
+            let concerns = |freeze: &Freeze| match freeze.target {
+                FreezeTarget::Agent => agent.lineage().any(|name| *name == *freeze.name),
+                FreezeTarget::Kernel | FreezeTarget::Tool => true,
+            };
+            let frozen: Vec<Freeze> = kernel.frozen().into_iter().filter(concerns).collect();
+            view.frozen_in_all = count(frozen.len());
+            view.frozen = frozen.into_iter().take(VIEW_MAX).collect();
             view.tokens = shown(kernel, |token| token.body.agent == *agent);
             if let Some(asked) = token.filter(|id| view.token(*id).is_none()) {
                 let asked = kernel.token(&asked);

@@ -46,7 +46,7 @@ use syscap::{
 use self::{
     asked::{Ask, Taken},
     class::ClassRule,
-    client::Client,
+    client::{Client, Inside},
     event::{Event, Phase, Told},
     tokens::Found,
     watch::Watch,
@@ -93,6 +93,9 @@ pub(crate) struct Hook {
     /// What tools do, by the client's own names: read=mcp__docs__* (may be repeated).
     #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
     classes: Vec<ClassRule>,
+    /// The client runs inside `syscap run`, which says so to the hook that it starts outside.
+    #[arg(long, value_enum)]
+    pub(crate) inside: Option<Inside>,
     /// Vouch for what the tools' results say: they count as trusted, for `syscap learn` too.
     #[arg(long)]
     trust_results: bool,
@@ -127,6 +130,10 @@ pub(crate) struct Hook {
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "12h")]
     #[arg(requires = "setup")]
     expires: Duration,
+    /// The folder that the client's file tools are held to where no root is named; the current one
+    /// if absent.
+    #[arg(skip)]
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 impl Hook {
@@ -432,8 +439,8 @@ impl Hook {
             agent: self.agent.clone(),
             conversation: event.conversation.clone(),
             id: event.id.clone(),
-            tool: self.client.tool(&event.tool).ok_or_else(long)?,
-            args: match self.is_black_box(&event.tool) {
+            tool: self.tool(&event.tool).ok_or_else(long)?,
+            args: match self.is_black_box(&event.tool) || self.is_shell_inside(&event.tool) {
                 true => without_words(event.args.item()),
                 false => event.args.clone(),
             },

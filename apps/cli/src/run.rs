@@ -13,6 +13,7 @@ mod shim;
 mod signals;
 mod start;
 mod token;
+mod watch;
 
 use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf};
 
@@ -167,6 +168,9 @@ impl Run {
         if let Some(client) = known.client() {
             let mut words = with_token("hook");
             words.extend(["--client".into(), client.option().into()]);
+            if let Some(inside) = token::inside(self) {
+                words.extend(["--inside".into(), inside.option().into()]);
+            }
             words.extend(self.hook.iter().flat_map(|words| words.0.iter().map(OsString::from)));
             services.push(door::Command { service: Service::Hook, words });
         }

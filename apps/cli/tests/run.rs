@@ -7,5 +7,6 @@ mod confined;
 mod lane;
 mod paths;
 mod program;
+mod shell;
 #[allow(dead_code, reason = "a part of it is used here")]
 mod world;

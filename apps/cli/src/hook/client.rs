@@ -14,6 +14,43 @@ pub(crate) enum Client {
     GeminiCli,
 }
 
+/// Where a client's shell runs when `syscap run` has started the client at level contained. The
+/// shell is a tool of its own then: what is granted, approved or recorded for it says nothing of
+/// the client's shell outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Inside {
+    /// The network is none, or the run's own loopback: commands change the workspace at most.
+    Contained,
+    /// The network is the host's.
+    ContainedOnline,
+}
+
+impl Inside {
+    /// Its name on the command line of `syscap hook`.
+    pub(crate) const fn option(self) -> &'static str {
+        match self {
+            Self::Contained => "contained",
+            Self::ContainedOnline => "contained-online",
+        }
+    }
+
+    /// Its part of a tool's name.
+    const fn part(self) -> &'static str {
+        match self {
+            Self::Contained => "contained",
+            Self::ContainedOnline => "contained_online",
+        }
+    }
+
+    /// What a command can do there.
+    pub(super) const fn effect(self) -> EffectClass {
+        match self {
+            Self::Contained => EffectClass::LocalWrite,
+            Self::ContainedOnline => EffectClass::ExternalWrite,
+        }
+    }
+}
+
 /// A tool that comes with a client: its name there, its name here, what it does.
 pub(crate) type Known = (&'static str, &'static str, EffectClass);
 
@@ -73,7 +110,7 @@ impl Client {
     }
 
     /// The name of its shell: the tool that takes commands.
-    const fn shell(self) -> &'static str {
+    pub(super) const fn shell(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Bash",
             Self::GeminiCli => "run_shell_command",
@@ -82,6 +119,21 @@ impl Client {
 
     pub(super) fn is_shell(self, name: &str) -> bool {
         name == self.shell()
+    }
+
+    /// Its shell inside a contained run.
+    pub(super) fn shell_inside(self, inside: Inside) -> Option<ToolId> {
+        let (_, ours, _) = self.known().iter().find(|(theirs, _, _)| *theirs == self.shell())?;
+        ToolId::new(&format!("{}.{}.{ours}", self.prefix(), inside.part()))
+    }
+
+    /// The shells of all clients inside contained runs.
+    pub(crate) fn shells_inside() -> impl Iterator<Item = ToolId> {
+        let of = |client: &Self| {
+            let client = *client;
+            Inside::value_variants().iter().filter_map(move |inside| client.shell_inside(*inside))
+        };
+        Self::value_variants().iter().flat_map(of)
     }
 
     /// The shells of all clients, as they stand on record.
@@ -132,7 +184,7 @@ impl Client {
     }
 
     /// Whether a tool is one that it runs itself.
-    pub(super) fn runs(self, tool: &ToolId) -> bool {
+    pub(crate) fn runs(self, tool: &ToolId) -> bool {
         tool.as_str().strip_prefix(self.prefix()).is_some_and(|rest| rest.starts_with('.'))
     }
 

@@ -9,6 +9,8 @@ use syscap::{
     Runtime,
     format::{
         budget::{Budget, Dimension},
+        id::ToolId,
+        manifest::EffectClass,
         scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
         token,
     },
@@ -31,7 +33,34 @@ impl Hook {
     /// Whether nothing is known of what a use of a tool does: of a client's shell, unless the operator
     /// says what it does.
     pub(super) fn is_black_box(&self, name: &str) -> bool {
-        self.client.is_shell(name) && class(&self.classes, name).is_none()
+        let outside = self.inside.is_none();
+        outside && self.client.is_shell(name) && class(&self.classes, name).is_none()
+    }
+
+    /// Whether a tool is the client's shell, and the client runs inside a contained run.
+    pub(super) fn is_shell_inside(&self, name: &str) -> bool {
+        self.inside.is_some() && self.client.is_shell(name)
+    }
+
+    /// The tool that the client means by a name; `None` where the name is too long for one.
+    pub(crate) fn tool(&self, name: &str) -> Option<ToolId> {
+        match self.inside.filter(|_| self.client.is_shell(name)) {
+            Some(inside) => self.client.shell_inside(inside),
+            None => self.client.tool(name),
+        }
+    }
+
+    /// The client's shell.
+    pub(crate) fn shell(&self) -> Option<ToolId> {
+        self.tool(self.client.shell())
+    }
+
+    /// What a tool does: as the operator says, else as is known of it.
+    pub(super) fn effect(&self, name: &str) -> EffectClass {
+        class(&self.classes, name).unwrap_or_else(|| match self.inside {
+            Some(inside) if self.client.is_shell(name) => inside.effect(),
+            _ => self.client.class(name),
+        })
     }
 
     /// The other tools that were asked for, by the client's names. A pattern names those that are
@@ -79,9 +108,10 @@ impl Hook {
     /// named, else this folder, since another set-up may have held them. And what else a write does;
     /// policy judges them besides.
     pub(super) fn of_files(&self) -> Result<token::Grant, Failure> {
-        let roots = match &*self.roots {
-            [] => vec![env::current_dir().map_err(Failure::Stream)?],
-            named => named.to_vec(),
+        let roots = match (&*self.roots, &self.workspace) {
+            ([], Some(workspace)) => vec![workspace.clone()],
+            ([], None) => vec![env::current_dir().map_err(Failure::Stream)?],
+            (named, _) => named.to_vec(),
         };
         let mut rules: Vec<Rule> = Vec::new();
         let all = Rights::READ.union(Rights::WRITE);

@@ -20,7 +20,7 @@ use syscap::{
     view::{ToolDetail, Whose},
 };
 
-use super::{Hook, class::class, client::Client, version};
+use super::{Hook, client::Client, version};
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
     output::{Object, Out, array},
@@ -37,8 +37,16 @@ const SLACK_US: u64 = 1_000_000;
 
 impl Hook {
     pub(super) fn set_up(&self, out: &mut Out) -> Ended {
+        if self.inside.is_some() && self.token.is_none() {
+            let advice = "is granted by `syscap run` alone".to_owned();
+            return Err(Failure::Usage { what: "--inside".to_owned(), advice });
+        }
         let hands = self.hands()?;
         runtime::with(&self.home, |access| self.prepare(&hands, access).map(drop))?;
+        // `syscap run` writes the settings of a client that it starts.
+        if self.inside.is_some() {
+            return Ok(Exit::Done);
+        }
         let settings = self.settings(&self.command()?);
         out.line(&settings)?;
         if self.client == Client::ClaudeCode
@@ -73,7 +81,7 @@ impl Hook {
             .map(|name| {
                 let advice = "is too long a name for a tool".to_owned();
                 let bad = || Failure::Usage { what: name.clone(), advice };
-                Ok(self.manifest(name, self.client.tool(name).ok_or_else(bad)?))
+                Ok(self.manifest(name, self.tool(name).ok_or_else(bad)?))
             })
             .collect();
         let tools = pin(access, &hands.operator, manifests?)?;
@@ -146,16 +154,23 @@ impl Hook {
     /// The tool as the kernel knows it: with any arguments, and results that are a stranger's
     /// words.
     pub(super) fn manifest(&self, name: &str, tool: ToolId) -> Manifest {
-        let effect = class(&self.classes, name).unwrap_or_else(|| self.client.class(name));
+        let effect = self.effect(name);
         let label = if self.trust_results { Label::PUBLIC } else { Label::UNTRUSTED };
         let mut manifest = Manifest::new(tool, effect).labelled(label);
-        let description = format!("{name}, which {} runs itself.", self.client.prefix());
+        let boundary = if self.is_shell_inside(name) { " inside a contained run" } else { "" };
+        let description = format!("{name}, which {} runs itself{boundary}.", self.client.prefix());
         manifest = manifest.described(name, &description);
         manifest.extra = Extra::Taken;
+        if self.is_black_box(name) || self.is_shell_inside(name) {
+            let command = Param::required("command", ParamType::Code, "What the shell runs.");
+            manifest = manifest.param(command);
+        }
         if self.is_black_box(name) {
-            manifest = manifest
-                .param(Param::required("command", ParamType::Code, "What the shell runs."))
-                .param(Param::optional("place", ParamType::Map, "Where: the hook's own word."));
+            manifest = manifest.param(Param::optional(
+                "place",
+                ParamType::Map,
+                "Where: the hook's own word.",
+            ));
         }
         let ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         let us = ms.saturating_mul(1_000).saturating_add(SLACK_US);
@@ -188,6 +203,9 @@ impl Hook {
         words.extend(["--client".to_owned(), self.client.option().to_owned()]);
         if let Some(token) = self.token {
             words.extend(["--token".to_owned(), token.to_string()]);
+        }
+        if let Some(inside) = self.inside {
+            words.extend(["--inside".to_owned(), inside.option().to_owned()]);
         }
         for rule in &self.classes {
             words.extend(["--class".to_owned(), rule.text.clone()]);

@@ -19,6 +19,7 @@ use syscap::{
 
 use super::client_arguments;
 use crate::{
+    hook::client::Client,
     near::{hint, near},
     output::{Object, quote},
 };
@@ -158,9 +159,13 @@ pub(super) fn of_home(policy: &Policy, manifests: &[&Manifest], home: &Home) -> 
     warnings
 }
 
-/// Tools that the home does not have.
+/// Tools that the home does not have. The shells of clients inside a run come on record when
+/// `syscap run` starts the client.
 fn tools(policy: &Policy, manifests: &[&Manifest]) -> Vec<Warning> {
-    let is_missing = |tool: &&ToolId| manifests.iter().all(|found| found.tool != **tool);
+    let is_missing = |tool: &&ToolId| {
+        manifests.iter().all(|found| found.tool != **tool)
+            && Client::shells_inside().all(|shell| shell != **tool)
+    };
     let warning = |tool: &ToolId| Warning {
         kind: "unknown_tool",
         constraint: None,

@@ -5,15 +5,16 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    sync::mpsc,
     thread,
 };
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use syscap::{
     Runtime,
-    format::id::TokenId,
-    launch::{Access as Right, Ended as Over, Granted, LaunchError, Launcher, Level, Plan, Report},
-    launch::{Running, Said, Stream},
+    format::id::{AgentId, TokenId},
+    launch::{Access as Right, Ended as Over, Granted, LaunchError, Launcher, Level, Orders},
+    launch::{Plan, Report, Running, Said, Stream},
 };
 
 use super::{
@@ -23,14 +24,20 @@ use super::{
     paths::{Guarded, Place},
     record,
     screen::Screen,
-    shim, signals, token,
+    shim, signals, token, watch,
 };
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
-    hook::setup::{self, quoted},
+    hook::{
+        client::Inside,
+        setup::{self, quoted},
+    },
     lane, runtime,
     scratch::Scratch,
 };
+
+/// The exit code of a run that a freeze or a revocation ended: as one that SIGKILL ended.
+const STOPPED: u8 = 128 + 9;
 
 /// What is opened to the program, all of it looked at.
 pub(super) struct Prepared {
@@ -219,12 +226,13 @@ pub(super) fn run(
         running.orders().map_err(launched)?,
         screen.as_ref().map(Screen::sized).transpose().map_err(Failure::Stream)?,
     )?;
-    let network = record::network_name(run.net);
-    tell(&format!("{} runs {}, network {network}, token {token}", run.agent, level.name()));
+    tell_start(run, level, token);
     if let Some(screen) = &mut screen {
         screen.begin().map_err(Failure::Stream)?;
     }
-    let over = stay(&mut running, &door);
+    let orders = running.orders().map_err(launched)?;
+    let (ended, stopped) =
+        watched((access, &run.agent, token), orders, || stay(&mut running, &door))?;
     drop(running);
     if let Some(screen) = screen.take() {
         screen.end();
@@ -238,13 +246,53 @@ pub(super) fn run(
     {
         diagnose(&format!("the end of the run is not on record: {failure}"));
     }
-    let ended = code(&over.map_err(launched)?);
+    if let Some(why) = stopped {
+        diagnose(&format!("{why}: the run was ended"));
+        return Ok(Exit::Program(STOPPED));
+    }
+    let ended = code(&ended.map_err(launched)?);
     if let Exit::Program(code) = ended
         && let Some(advice) = prepared.alone().and_then(|path| shim::advice(&path, code))
     {
         diagnose(&advice);
     }
     Ok(ended)
+}
+
+/// Says what has begun, and what its boundary does not hold.
+fn tell_start(run: &Run, level: Level, token: TokenId) {
+    let network = record::network_name(run.net);
+    tell(&format!("{} runs {}, network {network}, token {token}", run.agent, level.name()));
+    if token::inside(run) == Some(Inside::ContainedOnline) {
+        tell(
+            "what is opened to it, and its client's own login, can leave by the network; what \
+             listens on this machine without a password can be told to act outside",
+        );
+    }
+}
+
+/// Stays with the program, and has it ended where the home says so; why, then.
+fn watched<T>(
+    (access, agent, token): (&Runtime, &AgentId, TokenId),
+    orders: Orders,
+    stay: impl FnOnce() -> T,
+) -> Result<(T, Option<String>), Failure> {
+    let (running, over) = mpsc::channel();
+    thread::scope(|scope| {
+        let watch = move || {
+            let stopped = watch::wait(access, agent, token, &over);
+            if stopped.is_some() {
+                orders.cancel();
+            }
+            stopped
+        };
+        let named = thread::Builder::new().name("syscap-watch".to_owned());
+        let watch = named.spawn_scoped(scope, watch).map_err(Failure::Stream)?;
+        let ended = stay();
+        drop(running);
+        let broken = || Some("the watch for freezes broke off".to_owned());
+        Ok((ended, watch.join().unwrap_or_else(|_| broken())))
+    })
 }
 
 /// Hears of it to its end.

@@ -3,14 +3,18 @@
 use clap::Parser;
 use syscap::{
     Runtime,
-    format::id::{TokenId, ToolId},
+    format::id::TokenId,
+    launch::{Level, Network},
     view::TokenInfo,
 };
 
 use super::{Run, client::Known};
 use crate::{
-    exit::Failure,
-    hook::{Hook, client::Client},
+    exit::{Failure, diagnose},
+    hook::{
+        Hook,
+        client::{Client, Inside},
+    },
     mcp::Mcp,
     output::word_of,
 };
@@ -27,6 +31,17 @@ struct McpLine {
     mcp: Mcp,
 }
 
+/// Where the client's shell runs; `None` where that counts as outside: level confined keeps no
+/// process apart. What is required decides, and not what is had, so that a token and a policy never
+/// depend on the machine.
+pub(super) const fn inside(run: &Run) -> Option<Inside> {
+    match (run.require, run.net) {
+        (Level::Contained, Network::None | Network::Loopback) => Some(Inside::Contained),
+        (Level::Contained, Network::Host) => Some(Inside::ContainedOnline),
+        (Level::Bounded | Level::Confined, _) => None,
+    }
+}
+
 /// The hook as it is to be run outside, but for its token.
 pub(super) fn hook(run: &Run, client: Client) -> Result<Hook, Failure> {
     let home = std::path::absolute(&run.home).map_err(Failure::file(&run.home))?;
@@ -34,10 +49,17 @@ pub(super) fn hook(run: &Run, client: Client) -> Result<Hook, Failure> {
     let mut words = vec!["hook".into(), home.into_os_string(), "--agent".into()];
     words.extend([run.agent.to_string().into(), "--client".into(), client.option().into()]);
     words.extend(run.hook.iter().flat_map(|words| words.0.iter().map(Into::into)));
-    let HookLine { hook } =
+    let HookLine { mut hook } =
         HookLine::try_parse_from(words).map_err(|error| usage(first_line(&error)))?;
     match (hook.setup, hook.token) {
-        (false, None) => Ok(hook),
+        _ if hook.inside.is_some() => {
+            Err(usage("the level and the network say that: leave --inside out".to_owned()))
+        }
+        (false, None) => {
+            hook.inside = inside(run);
+            hook.workspace.clone_from(&run.workspace);
+            Ok(hook)
+        }
         (true, _) => Err(usage("it is set up in any case: leave --setup out".to_owned())),
         (_, Some(_)) => Err(usage("write --token before it, as an option of `run`".to_owned())),
     }
@@ -64,48 +86,53 @@ fn first_line(error: &clap::Error) -> String {
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// The token that is named; else the agent's newest that goes on and fits; else, for a client that
-/// is known, a new one. What was revoked stays revoked, and what is spent is an operator's matter.
+/// The token that is named; else the agent's newest that can be used and fits; else, for a client
+/// that is known, a new one. A token fits if it grants the client's shell as this run has it. What
+/// was revoked stays revoked, and what is spent is an operator's matter.
 pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, Failure> {
-    let view = access.view()?;
-    let goes_on = |token: &TokenInfo| token.is_live(view.now) && !token.is_spent();
+    let view = access.view_of(&run.agent, run.token)?;
+    let client = known.client();
+    let hook = client.map(|client| hook(run, client)).transpose()?;
+    let shell = hook.as_ref().and_then(Hook::shell);
+    let can_be_used = |token: &TokenInfo| token.is_live(view.now) && !token.is_spent();
     if let Some(id) = run.token {
         let token = view.token(id).ok_or(Failure::UnknownToken(id))?;
-        return match token.agent == run.agent && goes_on(token) {
-            true => Ok(id),
-            false if token.agent != run.agent => {
-                let what = format!("--token {id}");
-                let advice = format!("is for {}: --agent {}", token.agent, token.agent);
-                Err(Failure::Usage { what, advice })
-            }
-            false => Err(ended(run, id)),
-        };
+        if token.agent != run.agent {
+            let what = format!("--token {id}");
+            let advice = format!("is for {}: --agent {}", token.agent, token.agent);
+            return Err(Failure::Usage { what, advice });
+        }
+        if !can_be_used(token) {
+            return Err(ended(run, id));
+        }
+        if let Some(shell) = shell.filter(|shell| !token.tools.contains(shell)) {
+            diagnose(&format!(
+                "warning: token {id} does not grant {shell}: the client's shell is denied; leave \
+                 --token out and a token is issued that does"
+            ));
+        }
+        return Ok(id);
     }
-    let client = known.client();
-    let tools: Option<Vec<ToolId>> = client
-        .map(|client| client.known().iter().filter_map(|(name, _, _)| client.tool(name)).collect());
-    let fits = |token: &TokenInfo| match &tools {
-        Some(tools) => token.tools.iter().any(|tool| tools.contains(tool)),
+    let is_of_client = |token: &TokenInfo| match client {
+        Some(client) => token.tools.iter().any(|tool| client.runs(tool)),
         None => !token.tools.is_empty(),
     };
-    let mut own: Vec<&TokenInfo> =
-        view.tokens.iter().filter(|token| token.agent == run.agent && fits(token)).collect();
+    let fits = |token: &TokenInfo| shell.as_ref().is_none_or(|shell| token.tools.contains(shell));
+    let all = view.tokens.iter().filter(|token| token.agent == run.agent);
+    let mut own: Vec<&TokenInfo> = all.filter(|token| is_of_client(token)).collect();
     own.sort_by_key(|token| std::cmp::Reverse(token.issued));
-    if let Some(token) = own.iter().find(|token| goes_on(token)) {
+    if let Some(token) = own.iter().find(|token| fits(token) && can_be_used(token)) {
         return Ok(token.id);
     }
-    let stopped = own.first().filter(|token| token.revoked || token.is_live(view.now));
-    match (stopped, client) {
+    let is_stopped =
+        |token: &&&TokenInfo| token.revoked || token.is_live(view.now) && token.is_spent();
+    match (own.first().filter(is_stopped), hook) {
         (Some(token), _) => Err(ended(run, token.id)),
-        (None, Some(client)) => {
-            let hook = hook(run, client)?;
-            hook.prepare(&hook.hands()?, access)
-        }
+        (None, Some(hook)) => hook.prepare(&hook.hands()?, access),
         (None, None) => {
             let what = format!("--agent {}", run.agent);
             let advice = format!(
-                "has no token that goes on; issue one with: syscap token issue {} --agent {} \
-                 --tool TOOL",
+                "has no valid token; issue one with: syscap token issue {} --agent {} --tool TOOL",
                 word_of(&run.home),
                 run.agent
             );

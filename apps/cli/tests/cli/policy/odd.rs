@@ -42,7 +42,7 @@ fn no_preset_is_odd_for_what_its_parameters_leave_open() {
     }
     run(["policy", "check", "preset:coder", "--strict"]).fine();
     let json = run(["policy", "check", "preset:coder", "--json"]).fine().one();
-    let notes = ["external-read", "external-write", "project-code", "risk.refused"];
+    let notes = ["external-read", "external-write", "risk.refused"];
     let notes = notes.map(|id| (id, "never_matches"));
     assert_eq!(kinds(&json, "notes"), pairs(&notes));
     let says = json["notes"][0]["says"].as_str().unwrap();
@@ -53,8 +53,8 @@ fn no_preset_is_odd_for_what_its_parameters_leave_open() {
     let notes = kinds(&json, "notes");
     assert!(notes.contains(&("irreversible.elevated".into(), "redundant".into())), "{notes:?}");
     let text = run(["policy", "check", "preset:coder"]).fine().out;
-    assert_eq!(text.lines().skip(1).filter(|line| line.starts_with("note: ")).count(), 4, "{text}");
-    assert_eq!(text.lines().count(), 5, "{text}");
+    assert_eq!(text.lines().skip(1).filter(|line| line.starts_with("note: ")).count(), 3, "{text}");
+    assert_eq!(text.lines().count(), 4, "{text}");
 }
 
 /// One's own version of a preset is put in force without a word about what was in it before.

@@ -1,0 +1,65 @@
+//! Ends a run whose agent, token or home is frozen, or whose token is revoked.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::{Duration, Instant},
+};
+
+use syscap::{
+    Runtime,
+    format::{
+        control::{Freeze, FreezeTarget},
+        id::{AgentId, TokenId},
+    },
+    view::View,
+};
+
+/// How often the home is asked.
+const LOOK: Duration = Duration::from_millis(300);
+/// How long the home may give no answer: nothing would tell of a freeze then.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Waits for what ends the run, until the sender of `over` is dropped; `None` where nothing did.
+pub(super) fn wait(
+    access: &Runtime,
+    agent: &AgentId,
+    token: TokenId,
+    over: &Receiver<()>,
+) -> Option<String> {
+    let mut answered = Instant::now();
+    while over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        match access.view_of(agent, Some(token)) {
+            Ok(view) => {
+                answered = Instant::now();
+                if let Some(why) = stop(&view, agent, token) {
+                    return Some(why);
+                }
+            }
+            Err(error) if answered.elapsed() > SILENCE_MAX => {
+                return Some(format!("the home gives no answer: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+/// Why the run must end. A token that only expired ends nothing: what comes next is refused.
+fn stop(view: &View, agent: &AgentId, token: TokenId) -> Option<String> {
+    let frozen = view.frozen.iter().find_map(|freeze| stops(freeze, agent));
+    frozen.or_else(|| match view.token(token) {
+        Some(token) => token.revoked.then(|| format!("token {} was revoked", token.id)),
+        None => Some(format!("token {token} is not in the home")),
+    })
+}
+
+fn stops(freeze: &Freeze, agent: &AgentId) -> Option<String> {
+    match freeze.target {
+        FreezeTarget::Kernel => Some("the home is frozen".to_owned()),
+        FreezeTarget::Agent => {
+            let frozen = AgentId::new(&freeze.name)?;
+            agent.is_within(&frozen).then(|| format!("agent {frozen} is frozen"))
+        }
+        FreezeTarget::Tool => None,
+    }
+}
