@@ -37,6 +37,7 @@ use crate::{
 /// | `socket` | where the holder serves the home to other processes |
 /// | `base` | where the agents' files lie, if not in `files/` |
 /// | `opener` | what must open the agents' files, where not whatever the system has |
+/// | `runs/` | what runs that have not ended noted of their workspaces |
 /// | `files/` | the agents' files |
 #[derive(Clone, Debug)]
 pub struct Home {

@@ -9,11 +9,13 @@
 //! * [`shell`]: programs, confined, in the agent's workspace.
 //! * [`net`]: which addresses may be reached.
 //! * [`stated`]: what an operator states of the tools that other processes run.
+//! * [`auto_executed`]: files that other programs execute or obey on their own.
 //! * [`marks`]: what a command does beside reading and writing files.
 //! * [`page`]: `result.page`, a part of an earlier result.
 //! * [`builtin`]: `echo`, `current_time`.
 //! * [`beneath`]: the file access that [`fs`] rests on.
 
+pub mod auto_executed;
 pub mod beneath;
 pub mod builtin;
 pub mod calendar;

@@ -1,6 +1,8 @@
-//! Marks: what a command does beside reading and writing files, and which file names carry one.
+//! Marks: what a command does beside reading and writing files.
 
 use std::collections::BTreeSet;
+
+use crate::auto_executed::{Kind, kinds_of_path};
 
 /// What a command does that neither its files nor its hosts say: a name of the dimension `does`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,150 +59,13 @@ impl Mark {
     }
 }
 
-/// Names that git, shells, editors and agents go by: who writes there plants what is run later, or
-/// changes who decides.
-const PLANTED: &[&str] = &[
-    ".aider.conf.yml",
-    ".amazonq",
-    ".bash_aliases",
-    ".bash_history",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".continue",
-    ".cshrc",
-    ".cursor",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".dir-locals.el",
-    ".direnvrc",
-    ".emacs",
-    ".emacs.d",
-    ".envrc",
-    ".exrc",
-    ".gdbinit",
-    ".gemini",
-    ".ghci",
-    ".git",
-    ".git-credentials",
-    ".gitconfig",
-    ".gvimrc",
-    ".helix",
-    ".hg",
-    ".histfile",
-    ".husky",
-    ".idea",
-    ".inputrc",
-    ".irbrc",
-    ".kiro",
-    ".kshrc",
-    ".lldbinit",
-    ".lvimrc",
-    ".mcp.json",
-    ".netrc",
-    ".npmrc",
-    ".nvim.lua",
-    ".nvimrc",
-    ".opencode",
-    ".pam_environment",
-    ".pdbrc",
-    ".profile",
-    ".pryrc",
-    ".pypirc",
-    ".qwen",
-    ".roo",
-    ".rprofile",
-    ".rvmrc",
-    ".screenrc",
-    ".ssh",
-    ".tcshrc",
-    ".tmux.conf",
-    ".vimrc",
-    ".vscode",
-    ".windsurf",
-    ".xinitrc",
-    ".xprofile",
-    ".xsession",
-    ".xsessionrc",
-    ".zed",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zsh_history",
-    ".zshenv",
-    ".zshrc",
-    "opencode.json",
-    "sitecustomize.py",
-    "usercustomize.py",
-];
-
-/// Names of what a forge runs.
-const AUTOMATION: &[&str] = &[
-    ".appveyor.yml",
-    ".azure-pipelines",
-    ".build.yml",
-    ".buildkite",
-    ".builds",
-    ".ci",
-    ".circleci",
-    ".cirrus.star",
-    ".cirrus.yml",
-    ".drone.star",
-    ".drone.yml",
-    ".forgejo",
-    ".gitea",
-    ".github",
-    ".gitlab",
-    ".gitlab-ci.yml",
-    ".semaphore",
-    ".teamcity",
-    ".tekton",
-    ".travis.yml",
-    ".woodpecker",
-    ".woodpecker.yaml",
-    ".woodpecker.yml",
-    "appveyor.yml",
-    "azure-pipelines.yaml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "buildspec.yml",
-    "cloudbuild.yaml",
-    "cloudbuild.yml",
-    "jenkinsfile",
-];
-
-/// What it is to write a file of this path, by the names in it: [`Mark::Hides`] where git, shells,
-/// editors or agents go by it later, [`Mark::Automation`] where a forge runs it.
-///
-/// Letters of both cases are one, as some file systems have it. Links are not seen. What lies in a
-/// working tree below `.claude/worktrees`, where an agent's client makes them, is like what lies in
-/// any other, unless the path climbs.
+/// What it is to write a file at this path, by [`kinds_of_path`]: [`Mark::Hides`] where other programs
+/// execute or obey it, [`Mark::Automation`] where a forge runs it. Instructions of agents have no mark.
 pub fn write_marks<'a>(components: impl IntoIterator<Item = &'a str>) -> BTreeSet<Mark> {
-    let mut parts: Vec<&str> = components.into_iter().collect();
-    parts.retain(|part| !matches!(*part, "" | "."));
-    let tree = |four: &[&str]| matches!(four, [".claude", "worktrees", _, _]);
-    let stays = !parts.contains(&"..");
-    if let Some(at) = parts.windows(4).rposition(tree).filter(|_| stays) {
-        parts.drain(at..at.saturating_add(3));
-    }
-    let (mut marks, mut last) = (BTreeSet::new(), None);
-    for component in parts {
-        let name = component.to_lowercase();
-        if PLANTED.contains(&name.as_str()) {
-            marks.insert(Mark::Hides);
-        }
-        if AUTOMATION.contains(&name.as_str()) {
-            marks.insert(Mark::Automation);
-        }
-        last = Some(component);
-    }
-    // Where it lies beside `objects` and `refs` git takes the folder for a repository.
-    if last == Some("HEAD") {
-        marks.insert(Mark::Hides);
-    }
-    marks
+    let mark = |kind| match kind {
+        Kind::Settings => Some(Mark::Hides),
+        Kind::Automation => Some(Mark::Automation),
+        Kind::Instructions => None,
+    };
+    kinds_of_path(components).into_iter().filter_map(mark).collect()
 }

@@ -10,6 +10,7 @@ mod event;
 mod grant;
 mod halves;
 mod holder;
+mod leads;
 mod model;
 pub(crate) mod setup;
 mod tokens;
@@ -38,7 +39,7 @@ use syscap::{
     kernel::store::StoreError,
     remedy::{Remedy, for_model},
     syscalls::{
-        marks::{Mark, write_marks},
+        auto_executed::{Kind, kinds_of_path},
         stated::Stated,
     },
 };
@@ -361,19 +362,23 @@ impl Hook {
         Ok((self.client.denied(&words::expired(tool, at)), note))
     }
 
-    /// What one of the client's own tools for files writes where that is run or gone by later: a
-    /// policy that knows nothing of marks lets that through, or nothing says that it is a path. So
-    /// the client's user is asked, whatever `--allow` says, where nobody was.
+    /// Whether one of the client's own tools for files writes what other programs execute or obey. A
+    /// policy that knows nothing of that lets the use through, or nothing says that the argument is
+    /// a path; so the client's user is asked, whatever `--allow` says, where nobody was.
     fn plants(&self, event: &Event) -> Option<&'static str> {
         let writes = self.client.class(&event.tool) != EffectClass::Read;
         let argument = self.client.file_argument(&event.tool).filter(|_| writes)?;
         let path = event.args.item().get(argument)?.as_text()?;
-        let marks = write_marks(path.split('/'));
-        match (marks.is_empty(), marks.contains(&Mark::Hides)) {
-            (true, _) => None,
-            (false, true) => Some("writes what git, shells, editors or agents go by later"),
-            (false, false) => Some("writes what a forge runs on its own"),
+        let mut kinds = kinds_of_path(path.split('/'));
+        match leads::to(event.folder.as_deref(), path) {
+            Some(real) => kinds.extend(kinds_of_path(real.split('/'))),
+            None => return Some("writes where a path leads that can't be followed"),
         }
+        kinds.first().map(|kind| match kind {
+            Kind::Settings => "writes what git, shells, editors or agents execute or obey",
+            Kind::Automation => "writes what a forge runs on its own",
+            Kind::Instructions => "writes instructions that agents obey",
+        })
     }
 
     /// Why the home can't be reached, with the command that makes one where there is none.

@@ -8,6 +8,7 @@ mod approvals;
 mod artifacts;
 mod call;
 mod cancel;
+mod changes;
 mod config;
 mod credits;
 mod demo;
@@ -113,6 +114,8 @@ enum Command {
     Hook(hook::Hook),
     /// Start an agent or its client confined: home, keys and the operator's lane out of its reach.
     Run(run::Run),
+    /// List the files that a run changed and that other programs execute or obey.
+    Changes(changes::Changes),
     /// Show and add to what agents may spend.
     #[command(subcommand)]
     Credits(credits::Credits),
@@ -165,6 +168,7 @@ fn main() -> ExitCode {
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
         Command::Run(run) => run.run(),
+        Command::Changes(changes) => changes.run(&mut out),
         Command::Credits(credits) => credits.run(&mut out),
         Command::Config(config) => config.run(&mut out),
         Command::Recover(recover) => recover.run(&mut out),

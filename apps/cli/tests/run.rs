@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod attacks;
+mod changes;
 mod clients;
 mod confined;
 mod lane;

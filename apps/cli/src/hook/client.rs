@@ -142,12 +142,14 @@ impl Client {
     }
 
     /// The argument by which a tool of its own for files names one, always, and in full. Those that
-    /// may leave it out work in the client's folder then.
+    /// may leave it out work in the client's folder then. Gemini CLI has named that of its reading
+    /// tools anew more than once, so that they have none here.
     pub(super) fn file_argument(self, name: &str) -> Option<&'static str> {
         match (self, name) {
             (Self::ClaudeCode, "Read" | "Edit" | "MultiEdit" | "Write") => Some("file_path"),
             (Self::ClaudeCode, "NotebookEdit") => Some("notebook_path"),
             (Self::ClaudeCode, "Glob" | "Grep" | "LS") => Some("path"),
+            (Self::GeminiCli, "replace" | "write_file") => Some("file_path"),
             _ => None,
         }
     }

@@ -27,6 +27,7 @@ use super::{
     shim, signals, token, watch,
 };
 use crate::{
+    changes::{Baseline, Noted},
     exit::{Ended, Exit, Failure, diagnose, tell},
     hook::{
         client::Inside,
@@ -215,12 +216,14 @@ pub(super) fn run(
         plan.input = Some(input()?);
     }
     let caller = runtime::session(access, &run.agent, token)?;
+    let workspace = prepared.workspace.real()?;
+    let noted = Baseline::begin(&run.home, (caller.number(), &run.agent), &workspace)?;
+    let noted = Noted::new(&run.home, noted);
     let launched = |error| not_started(run, error);
     let mut running = Launcher::this().and_then(|it| it.start(&plan)).map_err(launched)?;
     // Handles that the program holds alone end with it.
     drop(plan);
     let achieved = running.begun().map_err(launched)?;
-    let workspace = prepared.workspace.real()?;
     let level = record::begun((access, &caller), &achieved, (run.net, &workspace))?;
     signals::forward(
         running.orders().map_err(launched)?,
@@ -240,6 +243,7 @@ pub(super) fn run(
     let said = door.close();
     // A server's words, of which a terminal must not obey any.
     String::from_utf8_lossy(&said).lines().for_each(tell);
+    drop(noted);
     // What was revoked or frozen meanwhile writes nothing any more, and need not.
     if let Err(failure) =
         record::ended(access, &caller).and_then(|()| Ok(caller.close().map(drop)?))

@@ -22,7 +22,7 @@ FILE = sys.argv[sys.argv.index('--settings') + 1]
 settings = json.load(open(FILE))
 def hook(event, tool, use, input, **more):
     said = dict(session_id='s', hook_event_name=event, tool_name=tool, tool_input=input,
-        tool_use_id=use, **more)
+        tool_use_id=use, cwd=os.getcwd(), **more)
     results = []
     for group in settings['hooks'][event]:
         for one in group['hooks']:

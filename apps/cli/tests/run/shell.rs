@@ -234,9 +234,10 @@ def decided(tool, use, **input):
     if asked.returncode: return asked.returncode
     said = json.loads(asked.stdout or '{{}}').get('hookSpecificOutput', {{}})
     return said.get('permissionDecision')
+os.makedirs('.git/hooks'); os.symlink('.git', 'plain')
 print(decided('mcp__docs__send', 'a', to='x'))
 for n, name in enumerate(['.git/hooks/pre-commit', '.mcp.json', '.claude/settings.json',
-        '.GIT/config', '.github/workflows/a.yml', '.envrc']):
+        'AGENTS.md', 'plain/hooks/pre-push', '.GIT/config', '.github/workflows/a.yml', '.envrc']):
     print(name, decided('Write', 'w%d' % n, file_path=name, content='x'))
 print(decided('Write', 'x', file_path='src/a.rs', content='x'))"
     );
@@ -246,7 +247,7 @@ print(decided('Write', 'x', file_path='src/a.rs', content='x'))"
     let lines: Vec<&str> = ran.out.lines().collect();
     let (last, asked) = lines.split_last().unwrap();
     assert_eq!(*last, "None", "{}", ran.out);
-    assert_eq!(asked.len(), 7);
+    assert_eq!(asked.len(), 9);
     for line in asked {
         assert!(line.ends_with("deny") || line.ends_with("ask"), "{line}");
     }

@@ -189,7 +189,9 @@ fn files_that_are_run_later_are_guarded_from_the_clients_tools() {
 #[test]
 fn a_file_that_is_run_later_asks_the_clients_user() {
     let (hooked, root) = Hooked::rooted(&[]);
-    let names = [".git/hooks/pre-commit", ".GIT/config", ".vscode/tasks.json", ".github/w.yml"];
+    std::os::unix::fs::symlink(".git", format!("{root}/plain")).unwrap();
+    let linked = "plain/hooks/pre-push";
+    let names = [".GIT/config", ".vscode/tasks.json", ".github/w.yml", "sub/AGENTS.md", linked];
     for (n, name) in names.into_iter().enumerate() {
         for tool in ["Write", "Edit", "Read"] {
             let input = json!({ "file_path": format!("{root}/{name}"), "content": "x" });
@@ -198,7 +200,11 @@ fn a_file_that_is_run_later_asks_the_clients_user() {
             let asks = said.contains(r#""permissionDecision":"ask""#);
             assert_eq!(asks, tool != "Read", "{tool} {name}");
             // The policy wants nobody to approve it.
-            let why = if name.starts_with(".github") { "a forge runs" } else { "go by later" };
+            let why = match name {
+                ".github/w.yml" => "a forge runs",
+                "sub/AGENTS.md" => "agents obey",
+                _ => "execute or obey",
+            };
             assert!(!asks || said.contains(why) && !said.contains("the policy"), "{said}");
         }
     }
