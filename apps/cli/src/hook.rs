@@ -14,6 +14,7 @@ mod leads;
 mod model;
 pub(crate) mod setup;
 mod tokens;
+mod user_settings;
 pub(crate) mod version;
 mod watch;
 mod words;
@@ -69,7 +70,7 @@ const PATIENCE: &str = "40s";
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Begin with `syscap hook HOME --agent NAME --client CLIENT --setup`: it puts the client's tools on
-record, issues a token for them, and prints what belongs into the client's settings. The client
+record, issues a token for them, and writes itself into the client's user settings. The client
 then runs the command with one event on standard input before and after each use of a tool, and
 when its user says something, which is put on record and decides nothing.
 
@@ -115,9 +116,13 @@ pub(crate) struct Hook {
     allow: bool,
     #[command(flatten)]
     people: runtime::People,
-    /// Put the client's tools on record, issue a token, and print the client's settings.
+    /// Put the client's tools on record, issue a token, and write the hook into the client's user
+    /// settings.
     #[arg(long)]
     pub(crate) setup: bool,
+    /// Print what belongs into the client's settings, and write nothing.
+    #[arg(long, requires = "setup")]
+    print: bool,
     /// Another tool of the client's for the token, by the client's name; with a * at the end, all
     /// such that were seen (may be repeated).
     #[arg(long = "tool", value_name = "NAME", requires = "setup")]

@@ -24,7 +24,7 @@ use syscap::{
     incoming::ReadBy,
     plain::shell_word,
     provide::{Offer, Provider},
-    view::{Stamp, TokenInfo, View, Whose},
+    view::{Choice, Stamp, TokenInfo, View, Whose},
 };
 
 use crate::{
@@ -464,8 +464,6 @@ impl HomeKernel {
                 }
             };
         }
-        let own: Vec<&TokenInfo> =
-            view.tokens.iter().filter(|token| token.agent == *agent).collect();
         let built_in =
             |tool: &ToolId| view.tools.iter().any(|own| !own.delegated && own.tool == *tool);
         let grants = |token: &TokenInfo| match (tools.is_empty(), self.options.built_in) {
@@ -473,33 +471,32 @@ impl HomeKernel {
             (true, true) => token.tools.iter().any(built_in),
             (false, _) => token.tools.iter().any(|tool| tools.contains(tool)),
         };
-        let fits = |token: &&&TokenInfo| ended(token, view.now).is_none() && grants(token);
-        if let Some(token) = own.iter().find(fits) {
-            self.say_that_limits_are_unheard(token);
-            return Ok((*token).clone());
-        }
-        let newest = own.first();
-        if let Some(revoked) = newest.filter(|newest| newest.revoked) {
-            return Err(Unreached::of(
-                "the agent's last token was revoked; an operator can issue another",
-                format!(
-                    "the last token of {agent} was revoked; issue another, or go on as before \
-                     with: {}",
-                    self.reissue(revoked.id)
-                ),
-            ));
-        }
-        if let Some(spent) =
-            newest.filter(|newest| newest.is_live(view.now) && newest.is_spent() && grants(newest))
-        {
-            if !self.may_renew(&view, spent) {
-                let why = ended(spent, view.now).unwrap_or_default();
-                return Ok(self.begins_spent((*spent).clone(), &why));
+        match view.choose(agent, grants) {
+            Choice::Use(token) => {
+                self.say_that_limits_are_unheard(token);
+                return Ok(token.clone());
             }
-            let id = self.issue_again(spent.id)?;
-            self.renewed.fetch_add(1, Ordering::SeqCst);
-            say(&format!("{agent} had used up token {}: ISSUED {id} like it", spent.id));
-            return self.known(id);
+            Choice::Revoked(revoked) => {
+                return Err(Unreached::of(
+                    "the agent's last token was revoked; an operator can issue another",
+                    format!(
+                        "the last token of {agent} was revoked; issue another, or go on as before \
+                         with: {}",
+                        self.reissue(revoked.id)
+                    ),
+                ));
+            }
+            Choice::Spent(spent) if !self.may_renew(&view, spent) => {
+                let why = ended(spent, view.now).unwrap_or_default();
+                return Ok(self.begins_spent(spent.clone(), &why));
+            }
+            Choice::Spent(spent) => {
+                let id = self.issue_again(spent.id)?;
+                self.renewed.fetch_add(1, Ordering::SeqCst);
+                say(&format!("{agent} had used up token {}: ISSUED {id} like it", spent.id));
+                return self.known(id);
+            }
+            Choice::Unfit(_) | Choice::Expired(_) | Choice::None => {}
         }
         self.issued_for(&view, tools, (self.options.budget(), Label::PUBLIC))
     }

@@ -44,7 +44,7 @@ pub(super) fn hooks(findings: &mut Findings<'_>) -> Result<(), Failure> {
             "hook",
             &format!(
                 "{} has no onFailure \"block\" before a use: where the hook can't be started the \
-                 tool runs; print the settings anew: syscap hook, with --setup and --token",
+                 tool runs; write the settings anew: syscap hook, with --setup and --token",
                 plain(&file)
             ),
         )?;

@@ -1,4 +1,4 @@
-//! `syscap hook --setup`: the client's tools on record, a token for them, and the settings.
+//! `syscap hook --setup`: the client's tools on record, a token for them, and the client's settings.
 
 use std::{env, path::Path, sync::Arc, time::Duration};
 
@@ -20,7 +20,12 @@ use syscap::{
     view::{ToolDetail, Whose},
 };
 
-use super::{Hook, client::Client, version};
+use super::{
+    Hook,
+    client::Client,
+    user_settings::{UserSettings, Written},
+    version,
+};
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
     output::{Object, Out, array},
@@ -41,14 +46,21 @@ impl Hook {
             let advice = "is granted by `syscap run` alone".to_owned();
             return Err(Failure::Usage { what: "--inside".to_owned(), advice });
         }
+        // `syscap run` writes the settings of a client that it starts.
+        let settings = match self.inside {
+            Some(_) => None,
+            None => Some(self.settings(&self.command()?)),
+        };
+        // What can't be written is seen before anything is signed.
+        let writes = settings.as_deref().filter(|_| !self.print);
+        let written = writes.map(|text| UserSettings::with(self.client, text)).transpose()?;
         let hands = self.hands()?;
         runtime::with(&self.home, |access| self.prepare(&hands, access).map(drop))?;
-        // `syscap run` writes the settings of a client that it starts.
-        if self.inside.is_some() {
-            return Ok(Exit::Done);
+        match (&written, &settings) {
+            (Some(file), _) => tell_of(file, file.write()?),
+            (None, Some(text)) => out.line(text)?,
+            (None, None) => return Ok(Exit::Done),
         }
-        let settings = self.settings(&self.command()?);
-        out.line(&settings)?;
         if self.client == Client::ClaudeCode
             && let Some(problem) = version::installed().and_then(version::Version::lets_tools_run)
         {
@@ -193,7 +205,7 @@ impl Hook {
             Some(_) => String::new(),
             None => format!(" --token {token}"),
         };
-        Ok(format!("syscap {}{more} --setup --tool {}", self.words()?, quoted(name)))
+        Ok(format!("syscap {}{more} --setup --print --tool {}", self.words()?, quoted(name)))
     }
 
     fn words(&self) -> Result<String, Failure> {
@@ -224,6 +236,17 @@ impl Hook {
         }
         let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         Ok(quoted.join(" "))
+    }
+}
+
+fn tell_of(file: &UserSettings, written: Written) {
+    let path = file.path().display();
+    match written {
+        Written::Unchanged => tell(&format!("{path} has the hook already")),
+        Written::New => tell(&format!("the hook is set up in {path}")),
+        Written::Changed => {
+            tell(&format!("the hook is set up in {path}; as it was: {path}.syscap-backup"));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use syscap::{
         id::{AgentId, TokenId, ToolId},
         time::UnixMillis,
     },
-    view::TokenInfo,
+    view::Choice,
 };
 
 /// Most tokens of an agent that are tried for a use that is told of.
@@ -39,28 +39,21 @@ pub(super) fn seated(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, 
     Ok(tokens)
 }
 
-/// The newest valid token of an agent; of several one that grants such a tool and has calls left:
-/// others may be a gateway's. Where none is valid, the newest that grants such a tool, if it only
-/// expired.
+/// The agent's token for such a tool, by [`View::choose`](syscap::view::View::choose). One that is used
+/// up, or does not grant the tool, is found too: the refusal is on record then.
 pub(super) fn newest(
     access: &Runtime,
     agent: &AgentId,
     is_it: impl Fn(&ToolId) -> bool,
 ) -> Result<Found, String> {
-    let view = access.view().map_err(|error| error.to_string())?;
-    let own = || view.tokens.iter().filter(|it| it.agent == *agent && !it.tools.is_empty());
-    let grants = |token: &TokenInfo| token.tools.iter().any(&is_it);
-    let fits = |token: &TokenInfo| (grants(token), !token.is_spent(), token.issued);
-    let live = own().filter(|token| token.is_live(view.now));
-    if let Some(token) = live.max_by_key(|token| fits(token)) {
-        return Ok(Found::Live(token.id));
-    }
-    match own().filter(|token| grants(token)).max_by_key(|token| token.issued) {
-        None => Err(format!("{agent} has no valid token: an operator sets the client up")),
-        Some(token) if token.revoked => {
-            Err(format!("{agent} has no valid token: the last one was revoked"))
+    let view = access.view_of(agent, None).map_err(|error| error.to_string())?;
+    match view.choose(agent, |token| token.tools.iter().any(&is_it)) {
+        Choice::Use(token) | Choice::Spent(token) | Choice::Unfit(token) => {
+            Ok(Found::Live(token.id))
         }
-        Some(token) => Ok(Found::Expired(token.id, token.expires)),
+        Choice::Expired(token) => Ok(Found::Expired(token.id, token.expires)),
+        Choice::Revoked(_) => Err(format!("{agent} has no valid token: the last one was revoked")),
+        Choice::None => Err(format!("{agent} has no valid token: an operator sets the client up")),
     }
 }
 

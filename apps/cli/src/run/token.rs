@@ -5,7 +5,7 @@ use syscap::{
     Runtime,
     format::id::TokenId,
     launch::{Level, Network},
-    view::TokenInfo,
+    view::{Choice, TokenInfo},
 };
 
 use super::{Run, client::Known};
@@ -86,9 +86,9 @@ fn first_line(error: &clap::Error) -> String {
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// The token that is named; else the agent's newest that can be used and fits; else, for a client
-/// that is known, a new one. A token fits if it grants the client's shell as this run has it. What
-/// was revoked stays revoked, and what is spent is an operator's matter.
+/// The token that is named; else the agent's, by [`View::choose`](syscap::view::View::choose); else,
+/// for a client that is known, a new one. A token fits if it grants the client's shell as this run
+/// has it. What was revoked stays revoked, and what is spent is an operator's matter.
 pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, Failure> {
     let view = access.view_of(&run.agent, run.token)?;
     let client = known.client();
@@ -113,23 +113,12 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
         }
         return Ok(id);
     }
-    let is_of_client = |token: &TokenInfo| match client {
-        Some(client) => token.tools.iter().any(|tool| client.runs(tool)),
-        None => !token.tools.is_empty(),
-    };
     let fits = |token: &TokenInfo| shell.as_ref().is_none_or(|shell| token.tools.contains(shell));
-    let all = view.tokens.iter().filter(|token| token.agent == run.agent);
-    let mut own: Vec<&TokenInfo> = all.filter(|token| is_of_client(token)).collect();
-    own.sort_by_key(|token| std::cmp::Reverse(token.issued));
-    if let Some(token) = own.iter().find(|token| fits(token) && can_be_used(token)) {
-        return Ok(token.id);
-    }
-    let is_stopped =
-        |token: &&&TokenInfo| token.revoked || token.is_live(view.now) && token.is_spent();
-    match (own.first().filter(is_stopped), hook) {
-        (Some(token), _) => Err(ended(run, token.id)),
-        (None, Some(hook)) => hook.prepare(&hook.hands()?, access),
-        (None, None) => {
+    match (view.choose(&run.agent, fits), hook) {
+        (Choice::Use(token), _) => Ok(token.id),
+        (Choice::Revoked(token) | Choice::Spent(token), _) => Err(ended(run, token.id)),
+        (_, Some(hook)) => hook.prepare(&hook.hands()?, access),
+        (_, None) => {
             let what = format!("--agent {}", run.agent);
             let advice = format!(
                 "has no valid token; issue one with: syscap token issue {} --agent {} --tool TOOL",

@@ -195,7 +195,7 @@ fn a_path_need_not_be_utf_8() {
     let asked: [&[&str]; 3] = [
         &["mcp", "HOME", "--agent", "a", "--builtins", "--print-config"],
         &["mcp", "--agent", "a", "HOME", "--print-config", "--", "HOME"],
-        &["hook", "HOME", "--agent", "a", "--client", "claude-code", "--setup"],
+        &["hook", "HOME", "--agent", "a", "--client", "claude-code", "--setup", "--print"],
     ];
     for words in asked {
         let asked = run(words);

@@ -71,7 +71,16 @@ impl Office {
         office.does(&["init", &home, "--no-passphrase", "--trust-out", &trust]);
         office.hold();
         for agent in office.agents.clone() {
-            office.does(&["hook", &home, "--agent", &agent, "--client", "claude-code", "--setup"]);
+            office.does(&[
+                "hook",
+                &home,
+                "--agent",
+                &agent,
+                "--client",
+                "claude-code",
+                "--setup",
+                "--print",
+            ]);
         }
         office.began = size(&office.folder.path().join("home"));
         office
@@ -202,7 +211,16 @@ impl Office {
             // Its token lives for half a day: each morning there is a new one.
             self.count("set up");
             let (home, agent) = (self.path("home"), self.agents[n].clone());
-            self.does(&["hook", &home, "--agent", &agent, "--client", "claude-code", "--setup"]);
+            self.does(&[
+                "hook",
+                &home,
+                "--agent",
+                &agent,
+                "--client",
+                "claude-code",
+                "--setup",
+                "--print",
+            ]);
         }
         self.count("dead ends");
     }

@@ -15,7 +15,7 @@ use crate::run::world::{AGENT, World};
 fn asked(world: &World) -> String {
     let home = world.home.path();
     let words = ["hook", &home, "--agent", AGENT, "--client", "claude-code"];
-    let set_up = run(words.iter().copied().chain(["--setup"]));
+    let set_up = run(words.iter().copied().chain(["--setup", "--print"]));
     assert_eq!(set_up.code, 0, "{}", set_up.err);
     // The hook finds a holder, and starts none.
     let _holder = world.held();

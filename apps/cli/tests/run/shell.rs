@@ -78,7 +78,8 @@ for n, command in enumerate(json.loads({:?})):
 
 fn set_up(world: &World) {
     let home = world.home.path();
-    let ran = run(["hook", &home, "--agent", AGENT, "--client", "claude-code", "--setup"]);
+    let ran =
+        run(["hook", &home, "--agent", AGENT, "--client", "claude-code", "--setup", "--print"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
@@ -176,7 +177,7 @@ fn nothing_outside_is_taken_for_inside() {
         assert!(is_denied(&outside(&world, &["--inside", word], "Bash", "make")), "{word}");
     }
     // Nor does a set-up issue one.
-    let setup = ["hook", &home, "--agent", AGENT, "--client", "claude-code", "--setup"];
+    let setup = ["hook", &home, "--agent", AGENT, "--client", "claude-code", "--setup", "--print"];
     let inside = run(setup.iter().chain(&["--inside", "contained"]));
     assert_eq!(inside.code, 2, "{}", inside.err);
     // A tool of the client's that has the name of the one inside is another.

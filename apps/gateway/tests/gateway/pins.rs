@@ -283,7 +283,7 @@ fn tokens_are_found_issued_and_stay_revoked() {
     assert_eq!(bench.count("Issue"), 1);
     let access = Runtime::share(bench.home()).unwrap();
     let agent = AgentId::new("agent").unwrap();
-    let token = access.view().unwrap().newest_live(&agent).unwrap().id;
+    let token = access.view_of(&agent, None).unwrap().tokens[0].id;
     access.revoke(token).unwrap();
     access.close().unwrap();
     let mut gateway = bench.gateway(&[]);

@@ -374,7 +374,7 @@ fn claude_before_on_failure_is_warned_of() {
             command.args(args).env("PATH", path).current_dir(&folder).env("HOME", &folder);
             Run::of(command.output().unwrap())
         };
-        let args = [hooked.args(), vec!["--setup".to_owned()]].concat();
+        let args = [hooked.args(), vec!["--setup".to_owned(), "--print".to_owned()]].concat();
         let set_up = with(&args);
         assert_eq!(set_up.code, 0, "{}", set_up.err);
         assert_eq!(set_up.err.contains("onFailure"), is_old, "{}", set_up.err);

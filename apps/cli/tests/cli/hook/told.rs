@@ -33,7 +33,7 @@ impl Odd {
     }
 
     fn set_up(&self, client: &str, more: &[&str]) {
-        let flags = ["--setup", "--root", &self.project];
+        let flags = ["--setup", "--print", "--root", &self.project];
         let tools = ["--tool", "mcp__docs__find"];
         let set_up = run([&self.args(client), &flags[..], &tools, more].concat());
         assert_eq!(set_up.code, 0, "{}", set_up.err);

@@ -74,7 +74,11 @@ impl Hooked {
 
     pub(super) fn set_up(&self, flags: &[&str]) -> Run {
         let flags = flags.iter().map(|flag| (*flag).to_owned());
-        run(self.args().into_iter().chain(["--setup".to_owned()]).chain(flags))
+        run(self
+            .args()
+            .into_iter()
+            .chain(["--setup".to_owned(), "--print".to_owned()])
+            .chain(flags))
     }
 
     /// The client runs the hook.

@@ -138,7 +138,7 @@ fn without_a_person_only_people_s_work_stops() {
         needs(&["tools", "forget", &path, "t.x"], "operator");
         needs(&["thaw", &path, "--tool", "current_time"], "operator");
         needs(&["keys", "rotate", &path, "--role", "issuer"], "operator");
-        let hook = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup"];
+        let hook = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup", "--print"];
         needs(&hook, "operator");
         assert_eq!(home.log().len(), records, "nothing was recorded");
     };
@@ -189,7 +189,7 @@ fn at_a_terminal_a_person_signs() {
     let policies = home.log().into_iter().filter(|record| record["kind"] == "policy").count();
     assert_eq!(policies, 4, "the first, and three that were signed here");
     // A client's tools are put on record by whoever sets it up; their uses need nobody.
-    let setup = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup"];
+    let setup = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup", "--print"];
     let mut person = Person::runs(setup);
     person.sees("Enter passphrase for the operator key: ").types("secret");
     let settings = person.end().fine().out;

@@ -28,7 +28,8 @@ fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
 fn no_preset_is_odd_for_what_its_parameters_leave_open() {
     let home = TestHome::new();
     let root = home.text_beside("");
-    let setup = ["hook", &home.path(), "--agent", "a", "--client", "claude-code", "--setup"];
+    let setup =
+        ["hook", &home.path(), "--agent", "a", "--client", "claude-code", "--setup", "--print"];
     assert_eq!(run(setup.iter().chain(&["--root", &root])).code, 0);
     for preset in Preset::ALL {
         let name = format!("preset:{}", preset.name());
@@ -152,7 +153,7 @@ fn what_commands_do_is_no_argument_that_there_is_not() {
 fn argument_that_a_hook_tool_lacks_is_a_warning() {
     let home = TestHome::new();
     let path = home.path();
-    let setup = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup"];
+    let setup = ["hook", &path, "--agent", "a", "--client", "claude-code", "--setup", "--print"];
     assert_eq!(run(setup.iter().chain(&["--root", &home.text_beside("")])).code, 0);
     let odd = |tool: &str, argument: &str| {
         let exists = json!({"op": "exists", "args": [format!("args.{argument}")]});

@@ -1,0 +1,420 @@
+//! A client's user settings: the hook is written into them, and all else keeps its bytes.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::File,
+    io::{self, Read as _, Write as _},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat,
+        openat2, renameat, statat, unlinkat,
+    },
+    io::Errno,
+    process::geteuid,
+};
+use syscap::{
+    SystemEntropy,
+    format::{cbor::Item, json},
+    kernel::ports::Entropy as _,
+};
+
+use super::client::Client;
+use crate::{exit::Failure, output::hex};
+
+const FILE: &str = "settings.json";
+/// What the file was before.
+const BACKUP: &str = "settings.json.syscap-backup";
+/// Largest file that is taken, in bytes.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The settings as they are to be. Nothing is written yet.
+#[derive(Debug)]
+pub(super) struct UserSettings {
+    path: PathBuf,
+    folder: OwnedFd,
+    before: Option<(String, Stat)>,
+    after: String,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The hook stands there as it should already.
+    Unchanged,
+    /// The file is new.
+    New,
+    /// The file was another, which is kept as the backup.
+    Changed,
+}
+
+impl UserSettings {
+    /// Reads a client's settings, and puts these hooks into them.
+    pub(super) fn with(client: Client, hooks: &str) -> Result<Self, Failure> {
+        let folder = folder(client)?;
+        let path = folder.join(FILE);
+        let refused = |advice: String| {
+            let advice = format!("{advice}; --print shows what belongs there");
+            Failure::Usage { what: path.display().to_string(), advice }
+        };
+        let opened = open_folder(&folder).map_err(|problem| refused(problem.words()))?;
+        let before = read(&opened).map_err(|problem| refused(problem.words()))?;
+        let text = before.as_ref().map_or("{}", |(text, _)| text);
+        let after = merged(text, hooks).map_err(|why| refused(why.to_owned()))?;
+        Ok(Self { path: path.clone(), folder: opened, before, after })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes them: a backup, then a new file in the place of the old one.
+    pub(super) fn write(&self) -> Result<Written, Failure> {
+        match &self.before {
+            Some((text, _)) if *text == self.after => return Ok(Written::Unchanged),
+            Some((text, stat)) => {
+                let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
+                let backup = self.put(BACKUP, text, mode, || Ok(()));
+                backup.and_then(|()| self.put(FILE, &self.after, mode, || self.expect_same(stat)))
+            }
+            None => self.put(FILE, &self.after, Mode::RUSR | Mode::WUSR, || self.expect_none()),
+        }
+        .map_err(Failure::file(&self.path))?;
+        Ok(if self.before.is_some() { Written::Changed } else { Written::New })
+    }
+
+    /// The client may have written them meanwhile.
+    fn expect_same(&self, before: &Stat) -> io::Result<()> {
+        let now = statat(&self.folder, FILE, AtFlags::SYMLINK_NOFOLLOW)?;
+        let of = |stat: &Stat| {
+            (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+        };
+        if of(&now) == of(before) { Ok(()) } else { Err(changed()) }
+    }
+
+    fn expect_none(&self) -> io::Result<()> {
+        match statat(&self.folder, FILE, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err(changed()),
+        }
+    }
+
+    /// A file of that name, whole at once; `check` is asked just before it gets the name.
+    fn put(
+        &self,
+        name: &str,
+        text: &str,
+        mode: Mode,
+        check: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut random = [0; 8];
+        SystemEntropy.fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let part = format!(".{name}.{}", hex(&random));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.folder, &part, flags | OFlags::NOFOLLOW, mode)?);
+        let written = fchmod(&file, mode)
+            .map_err(io::Error::from)
+            .and_then(|()| file.write_all(text.as_bytes()))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| check())
+            .and_then(|()| Ok(renameat(&self.folder, &part, &self.folder, name)?));
+        if written.is_err() {
+            // What can't be removed either is a file that nobody reads.
+            unlinkat(&self.folder, &part, AtFlags::empty()).unwrap_or(());
+        }
+        written.and_then(|()| Ok(rustix::fs::fsync(&self.folder)?))
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, "the file has changed meanwhile: run this again")
+}
+
+/// Why a file is not taken.
+enum Problem {
+    Not(&'static str),
+    System(io::Error),
+}
+
+impl Problem {
+    fn words(&self) -> String {
+        match self {
+            Self::Not(why) => (*why).to_owned(),
+            Self::System(error) => format!("can't be opened: {error}"),
+        }
+    }
+}
+
+impl From<Errno> for Problem {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::LOOP => Self::Not("is a link, which is not followed"),
+            error => Self::System(error.into()),
+        }
+    }
+}
+
+/// Where the client keeps them, by its documentation's page on settings.
+fn folder(client: Client) -> Result<PathBuf, Failure> {
+    let set = |name: &str| env::var_os(name).filter(|value: &OsString| !value.is_empty());
+    let home = || {
+        let advice = "is not set: --print shows what belongs into the client's settings";
+        let bad = || Failure::Usage { what: "HOME".to_owned(), advice: advice.to_owned() };
+        set("HOME").map(PathBuf::from).ok_or_else(bad)
+    };
+    match (client, set("CLAUDE_CONFIG_DIR")) {
+        (Client::ClaudeCode, Some(folder)) => Ok(PathBuf::from(folder)),
+        (Client::ClaudeCode, None) => Ok(home()?.join(".claude")),
+        (Client::GeminiCli, _) => Ok(home()?.join(".gemini")),
+    }
+}
+
+const NO_LINKS: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+/// The client's folder, made where there is none. What it lies in is the user's own.
+fn open_folder(path: &Path) -> Result<OwnedFd, Problem> {
+    let not = Problem::Not("has no folder that can be named");
+    let (above, name) = path.parent().zip(path.file_name()).ok_or(not)?;
+    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let above = openat(CWD, above, flags, Mode::empty())?;
+    match mkdirat(&above, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let folder = openat2(&above, name, flags, Mode::empty(), NO_LINKS)?;
+    expect_own(&fstat(&folder)?)?;
+    Ok(folder)
+}
+
+fn expect_own(stat: &Stat) -> Result<(), Problem> {
+    match stat.st_uid == geteuid().as_raw() {
+        true => Ok(()),
+        false => Err(Problem::Not("belongs to another user, or lies in another's folder")),
+    }
+}
+
+fn read(folder: &OwnedFd) -> Result<Option<(String, Stat)>, Problem> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match openat2(folder, FILE, flags, Mode::empty(), NO_LINKS) {
+        Err(Errno::NOENT) => return Ok(None),
+        opened => opened?,
+    };
+    let stat = fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Problem::Not("is no regular file"));
+    }
+    expect_own(&stat)?;
+    let mut bytes = Vec::new();
+    let most = BYTES_MAX.saturating_add(1);
+    File::from(file).take(most).read_to_end(&mut bytes).map_err(Problem::System)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > BYTES_MAX) {
+        return Err(Problem::Not("is larger than a mebibyte"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Problem::Not("is no UTF-8"))?;
+    Ok(Some((text, stat)))
+}
+
+/// The settings with these hooks in the place of those that an earlier set-up wrote. All that is
+/// not the hook's stays byte for byte.
+fn merged(settings: &str, ours: &str) -> Result<String, &'static str> {
+    const NO_JSON: &str = "is no JSON";
+    // After this the text is known to be JSON (RFC 8259) without a key that stands twice.
+    let whole = json::to_data(settings.as_bytes()).map_err(|_| NO_JSON)?;
+    let all = Text(settings).members().ok_or("is no JSON object")?;
+    let wanted = Text(ours).member("hooks").and_then(|hooks| hooks.members()).ok_or(NO_JSON)?;
+    let hooks = all.iter().find(|(key, _)| *key == "hooks");
+    let there = match hooks {
+        Some((_, hooks)) => hooks.members().ok_or("has `hooks` that are no object")?,
+        None => Vec::new(),
+    };
+    let mut made: Vec<(String, String)> = Vec::new();
+    for (event, value) in &there {
+        let mut kept = Vec::new();
+        let is_wanted = wanted.iter().any(|(wanted, _)| wanted == event);
+        if !is_wanted {
+            made.push((event.clone(), value.0.to_owned()));
+            continue;
+        }
+        for entry in value.elements().ok_or("has an event's hooks that are no list")? {
+            match is_ours(entry)? {
+                true => {}
+                false => kept.push(entry.0),
+            }
+        }
+        let ours = wanted.iter().filter(|(wanted, _)| wanted == event);
+        kept.extend(ours.filter_map(|(_, value)| value.elements()).flatten().map(|it| it.0));
+        made.push((event.clone(), format!("[{}]", kept.join(", "))));
+    }
+    for (event, value) in &wanted {
+        if there.iter().all(|(known, _)| known != event) {
+            made.push((event.clone(), value.0.to_owned()));
+        }
+    }
+    let line =
+        |(event, value): &(String, String)| format!("    {}: {value}", crate::output::quote(event));
+    let lines: Vec<String> = made.iter().map(line).collect();
+    let object = format!("{{\n{}\n  }}", lines.join(",\n"));
+    let after = match hooks {
+        Some((_, hooks)) => replaced(settings, hooks.0, &object),
+        None => {
+            let end = settings.rfind('}').ok_or(NO_JSON)?;
+            let (begin, end) = settings.split_at(end);
+            let comma = if all.is_empty() { "" } else { "," };
+            format!("{}{comma}\n  \"hooks\": {object}\n{end}", begin.trim_end())
+        }
+    };
+    match json::to_data(after.as_bytes()) {
+        Ok(same) if same == whole => Ok(settings.to_owned()),
+        Ok(_) => Ok(after),
+        Err(_) => Err("can't be changed by this program"),
+    }
+}
+
+/// `text` with another text for a part of itself.
+fn replaced(text: &str, part: &str, other: &str) -> String {
+    let at = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    let (begin, rest) = text.split_at_checked(at).unwrap_or((text, ""));
+    format!("{begin}{other}{}", rest.get(part.len()..).unwrap_or_default())
+}
+
+/// Whether an entry is one that a set-up wrote: all its commands are `syscap hook`.
+fn is_ours(entry: Text<'_>) -> Result<bool, &'static str> {
+    let Ok(entry) = json::to_data(entry.0.as_bytes()) else { return Ok(false) };
+    let hooks = entry.item().get("hooks");
+    let commands: Vec<bool> =
+        hooks.map(|hooks| hooks.elements().map(is_our_command).collect()).unwrap_or_default();
+    match (commands.contains(&true), commands.contains(&false)) {
+        (true, true) => Err("has `syscap hook` in a group with other hooks: take it out first"),
+        (ours, _) => Ok(ours),
+    }
+}
+
+fn is_our_command(hook: Item<'_>) -> bool {
+    let command = hook.get("command").and_then(Item::as_text).unwrap_or_default();
+    let words = syscap_gateway::split(command).unwrap_or_default();
+    let name = |word: &String| Path::new(word).file_name().is_some_and(|name| name == "syscap");
+    words.first().is_some_and(name) && words.get(1).is_some_and(|word| word == "hook")
+}
+
+/// A part of a text that is JSON: a value, with white space around it or not.
+#[derive(Clone, Copy)]
+struct Text<'t>(&'t str);
+
+impl<'t> Text<'t> {
+    /// The members of an object, in their order; `None` where it is none.
+    fn members(self) -> Option<Vec<(String, Self)>> {
+        let inner = self.0.trim().strip_prefix('{')?.strip_suffix('}')?;
+        let mut members = Vec::new();
+        for part in parts(inner) {
+            let colon = outside(part).find(|(_, byte)| *byte == b':').map(|(at, _)| at)?;
+            let (key, value) = part.split_at_checked(colon)?;
+            let key = json::to_data(key.trim().as_bytes()).ok()?;
+            members.push((key.item().as_text()?.to_owned(), Self(value.get(1..)?.trim())));
+        }
+        Some(members)
+    }
+
+    fn member(self, name: &str) -> Option<Self> {
+        self.members()?.into_iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The elements of a list; `None` where it is none.
+    fn elements(self) -> Option<Vec<Self>> {
+        let inner = self.0.trim().strip_prefix('[')?.strip_suffix(']')?;
+        Some(parts(inner).into_iter().map(|part| Self(part.trim())).collect())
+    }
+}
+
+/// What stands between the commas of a text, those within strings, lists and objects left out.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (at, _) in outside(text).filter(|(_, byte)| *byte == b',') {
+        parts.extend(text.get(begin..at));
+        begin = at.saturating_add(1);
+    }
+    parts.extend(text.get(begin..).filter(|part| !part.trim().is_empty()));
+    parts
+}
+
+/// The bytes of a text that stand in no string, list or object of it, and where each stands.
+fn outside(text: &str) -> impl Iterator<Item = (usize, u8)> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    text.bytes().enumerate().filter(move |(_, byte)| {
+        if in_string {
+            in_string = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+            return false;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => depth = depth.saturating_add(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => return depth == 0,
+        }
+        false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = r#"{"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"/a/syscap hook h"}]}],"Stop":[{"hooks":[{"command":"/a/syscap hook h"}]}]}}"#;
+
+    #[test]
+    fn all_that_is_not_the_hooks_keeps_its_bytes() {
+        let settings = "{ \"model\" : \"x\", \"n\": 1.50,\n\t\"hooks\": {\"Other\": [ 1, {} ], \
+                        \"PreToolUse\": [ {\"hooks\": [{\"command\": \"lint, [\\\"a\\\"] }\"}]} , \
+                        {\"hooks\": [{\"command\": \"'/old place/syscap' hook old\"}]} ]},\n \
+                        \"z\": {\"a\": [\"}\"]} }\n";
+        let after = merged(settings, OURS).unwrap();
+        for kept in [
+            "{ \"model\" : \"x\", \"n\": 1.50,\n\t\"hooks\": ",
+            "\"Other\": [ 1, {} ]",
+            "{\"hooks\": [{\"command\": \"lint, [\\\"a\\\"] }\"}]}",
+            ",\n \"z\": {\"a\": [\"}\"]} }\n",
+        ] {
+            assert!(after.contains(kept), "{after}");
+        }
+        assert!(!after.contains("old place"), "{after}");
+        assert_eq!(after.matches("/a/syscap hook h").count(), 2);
+        // Once more it is the same.
+        assert_eq!(merged(&after, OURS).unwrap(), after);
+    }
+
+    #[test]
+    fn hooks_are_added_where_there_are_none() {
+        let wanted = json::to_data(OURS.as_bytes()).unwrap();
+        for empty in ["{}", " {\n}\n", "{\"hooks\": {}}"] {
+            let after = merged(empty, OURS).unwrap();
+            assert_eq!(json::to_data(after.as_bytes()).unwrap(), wanted, "{after}");
+        }
+        let after = merged("{\"a\": 1}\n", OURS).unwrap();
+        assert!(after.starts_with("{\"a\": 1,\n") && after.ends_with("}\n"), "{after}");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for settings in [
+            "",
+            "[]",
+            "{\"a\": 1,}",
+            "// mine\n{}",
+            "{\"a\": 1, \"a\": 2}",
+            "{\"hooks\": []}",
+            "{\"hooks\": {\"PreToolUse\": {}}}",
+            "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"syscap hook h\"}, \
+             {\"command\": \"lint\"}]}]}}",
+        ] {
+            merged(settings, OURS).unwrap_err();
+        }
+    }
+}
