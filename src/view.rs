@@ -542,27 +542,23 @@ mod tests {
             let of = |(n, words): (usize, &&str)| token(u8::try_from(n + 1).unwrap(), words);
             let mut tokens: Vec<TokenInfo> = tokens.iter().enumerate().map(of).collect();
             tokens.reverse();
-            let now = UnixMillis::new(1_500);
-            let (policy, shadow, frozen, tools) = (None, None, Vec::new(), Vec::new());
-            let (sessions, running) = (Vec::new(), Vec::new());
-            let counts = Counts::default();
             View {
                 home: HomeId::from_bytes([0; 32]),
                 head: Seq::new(1),
-                now,
-                policy,
-                shadow,
-                frozen,
+                now: UnixMillis::new(1_500),
+                policy: None,
+                shadow: None,
+                frozen: Vec::new(),
                 frozen_in_all: 0,
-                tools,
+                tools: Vec::new(),
                 tools_in_all: 0,
                 tokens,
                 tokens_in_all: 0,
-                sessions,
+                sessions: Vec::new(),
                 sessions_in_all: 0,
-                running,
+                running: Vec::new(),
                 running_in_all: 0,
-                counts,
+                counts: Counts::default(),
             }
         };
         // Oldest first; then what is chosen, and which it is.

@@ -1,31 +1,25 @@
 //! What the fuzz targets do with their bytes: plain functions that panic where something does not
 //! hold. The root's `tests/vectors.rs` calls them with every seed and finding, on any compiler.
 
-pub mod bytes;
 mod codec;
 mod control;
 mod envelope;
-pub mod events;
 mod json;
 mod policy;
 mod record;
-pub mod sound;
 pub mod token;
 
-use kernel_support::asking;
-pub use kernel_support::sim;
+use kernel_support::{asking, history::sound};
+pub use kernel_support::{
+    history::{run as events, stream},
+    sim,
+};
 
 #[cfg(fuzzing)]
 pub use syscap::fuzzing::frame;
 
 pub use self::{
-    codec::codec,
-    control::control,
-    envelope::envelope,
-    events::{events, stream},
-    json::json,
-    policy::policy,
-    record::record,
+    codec::codec, control::control, envelope::envelope, json::json, policy::policy, record::record,
     token::token,
 };
 

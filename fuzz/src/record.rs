@@ -14,7 +14,7 @@ use syscap::{
     verify::{Chunk, Extent, Options, Source, verify},
 };
 
-use super::{bytes::Bytes, events};
+use kernel_support::history::{self, Bytes};
 
 /// Most records of a log: those of the longest seed and some more.
 const RECORDS_MAX: usize = 400;
@@ -82,7 +82,7 @@ impl Source for Log<'_> {
 
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, Self::Error> {
         static OBJECTS: OnceLock<Vec<Object>> = OnceLock::new();
-        let objects = OBJECTS.get_or_init(|| events::log(&events::history()).1);
+        let objects = OBJECTS.get_or_init(|| history::log(&history::history()).1);
         Ok(objects.iter().find(|object| object.id == *id).cloned())
     }
 }

@@ -11,7 +11,9 @@ use syscap::format::{
     token::{Grants, TOKEN_CONTEXT, Token, TokenBody, attenuates},
 };
 
-use super::{bytes::Bytes, sim};
+use kernel_support::history::Bytes;
+
+use super::sim;
 
 pub fn token(data: &[u8]) {
     if let Some(token) = taken(Token::read(data)) {

@@ -12,10 +12,12 @@ use syscap::{
     policy::{Policy, Preset},
 };
 
+use kernel_support::history;
+
 use crate::vectors::{
     cbor,
     documents::{self, bodies, control},
-    targets::{bytes, events, stream, token},
+    targets::{stream, token},
     tree::Tree,
 };
 
@@ -113,13 +115,13 @@ fn envelope() -> Seeds {
 
 fn histories() -> Seeds {
     let mut made: Seeds = (0..12).map(|n| (format!("{n:02}"), stream(n))).collect();
-    made.push(("all-kinds".to_owned(), [&[0], events::history().as_slice()].concat()));
+    made.push(("all-kinds".to_owned(), [&[0], history::history().as_slice()].concat()));
     made
 }
 
 /// A record of each kind that a history has, the history, and its beginnings.
 fn records() -> Seeds {
-    let (log, _) = events::log(&events::history());
+    let (log, _) = history::log(&history::history());
     let mut made = Seeds::new();
     let mut kinds = BTreeSet::new();
     for bytes in &log {
@@ -129,7 +131,7 @@ fn records() -> Seeds {
         }
     }
     for (name, count) in [("log-all", log.len()), ("log-40", 40), ("log-12", 12)] {
-        made.push((name.to_owned(), bytes::parts(log.iter().take(count).map(Vec::as_slice))));
+        made.push((name.to_owned(), history::parts(log.iter().take(count).map(Vec::as_slice))));
     }
     made
 }
@@ -140,7 +142,7 @@ fn tokens() -> Seeds {
     for (name, parent, child) in bodies() {
         let (parent, child) = (parent.to_bytes(), child.to_bytes());
         made.push((format!("wire-{name}"), token::wire(&parent)));
-        made.push((format!("pair-{name}"), bytes::parts([parent.as_slice(), child.as_slice()])));
+        made.push((format!("pair-{name}"), history::parts([parent.as_slice(), child.as_slice()])));
     }
     made
 }

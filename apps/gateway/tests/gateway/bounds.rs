@@ -15,8 +15,9 @@ use syscap::format::reason::Reason;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
-/// How much the gateway may grow, in KiB, whatever is left unread.
-const GROWTH_KIB: u64 = 24 << 10;
+/// How much the gateway may grow, in KiB, whatever is left unread: by what may wait (32 MiB of
+/// requests that are being answered, 8 MiB to be written) and what the allocator keeps beside it.
+const GROWTH_KIB: u64 = 64 << 10;
 
 /// The most that a client which does not read finds later of what it was told unasked, in bytes.
 const TOLD_BYTES: usize = 5 << 20;

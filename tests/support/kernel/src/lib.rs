@@ -6,6 +6,7 @@ pub mod driver;
 pub mod fault;
 mod forward;
 mod from_store;
+pub mod history;
 pub mod mounts;
 pub mod sim;
 

@@ -1,12 +1,10 @@
 //! What must hold of a simulated home, whatever has come in.
 
-use syscap::{
-    format::reason::{Reason, Refused},
-    kernel::{kernel::Kernel, store::Store},
-    verify::{Extent, FromStore, Options, Verdict, verify},
-};
+use syscap_format::reason::{Reason, Refused};
+use syscap_kernel::{kernel::Kernel, store::Store};
+use syscap_verify::{Extent, Options, Verdict, verify};
 
-use super::sim::Sim;
+use crate::{FromStore, sim::Sim};
 
 /// The log makes the state that the kernel has, byte for byte, and verifies.
 pub fn sound(sim: &mut Sim) {

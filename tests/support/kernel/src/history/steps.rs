@@ -1,165 +1,39 @@
-//! Histories: bytes that choose what happens to a simulated home, in any order. No effect comes
-//! before its intent is durable, no answer before its record, and nothing is overspent (the
-//! simulator looks after every step); what was revoked or frozen begins no run; what was done is on
-//! record and charged; nothing answered is lost; and the log makes the same state again.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! What bytes choose: a step of a simulated home, and the bytes of some histories.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        budget::{Amounts, Dimension},
-        control::{
-            ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            Notify, POSSESSION_CONTEXT, Possession, Resolution, Revocation, RevocationList, Role,
-            RoleSet, possession,
-        },
-        hash::leaf,
-        id::{AgentId, Salt, Seq, TokenId},
-        label::{Confidentiality, Label},
-        object::Object,
-        provenance::Source,
-        record::{Answer, Body, HomeLimits, Input, Recovered},
-        scope::Rights,
-        sign::{PublicKey, Signature, preimage},
-        time::UnixMillis,
-        vault::VaultText,
+use syscap_audit::memory::MemoryStore;
+use syscap_format::{
+    budget::{Amounts, Dimension},
+    control::{
+        ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
+        Notify, POSSESSION_CONTEXT, Possession, Resolution, Revocation, RevocationList, Role,
+        RoleSet, possession,
     },
-    kernel::{
-        kernel::{Event, Kernel, Measured},
-        store::{Next, Room, Store as _},
-    },
+    id::{AgentId, Salt, Seq, TokenId},
+    label::{Confidentiality, Label},
+    provenance::Source,
+    record::{Answer, HomeLimits, Input, Recovered},
+    scope::Rights,
+    sign::{PublicKey, Signature, preimage},
+    time::UnixMillis,
+    token::{Grant, Grants},
+    vault::VaultText,
+};
+use syscap_kernel::{
+    kernel::{Event, Measured},
+    store::Room,
 };
 
-use super::{
-    bytes::Bytes,
+use super::bytes::Bytes;
+use crate::{
+    fault::{FaultPoint, FaultStore},
     sim::{
-        self, Ending, Policed, Sim,
+        Ending, Policed, Sim,
         links::{self, PLACES},
         rule::Rule,
+        tokens::rows,
     },
-    sound,
 };
-
-/// Most steps of a history: what comes back in reasonable time.
-const STEPS_MAX: usize = 200;
-
-pub fn events(data: &[u8]) {
-    let mut input = Bytes(data);
-    let mut sim = begin(&mut input);
-    for _ in 0..STEPS_MAX {
-        if input.is_empty() || sim.kernel.halted().is_some() {
-            break;
-        }
-        let (stopped, running) = (Stopped::of(&sim.kernel), intents(&sim));
-        step(&mut sim, &mut input);
-        stopped.holds(&sim, &running);
-    }
-    // The store may fail as late as here.
-    sound::settled(&mut sim);
-    let live = sim.kernel.halted().is_none().then(|| sound::seen(&sim.kernel));
-    assert!(live.is_some() || sim.store.is_down(), "halted: {:?}", sim.kernel.halted());
-    sim.crash().unwrap();
-    if let Some(live) = live {
-        assert_eq!(sound::seen(&sim.kernel), live, "the log makes another state");
-    }
-    // Whatever was in flight is on the books again, and nothing answered is lost.
-    sim.boot();
-    let leaves: Vec<_> = records(&mut sim).iter().map(|bytes| leaf(bytes)).collect();
-    for (_, result) in &sim.replies {
-        let place = usize::try_from(result.receipt().outcome_seq.get()).unwrap();
-        assert_eq!(leaves[place], result.receipt().outcome_leaf);
-    }
-    sound::sound(&mut sim);
-    charged(&mut sim);
-}
-
-/// What may not begin a run, as it stood before a step.
-struct Stopped {
-    tokens: BTreeSet<TokenId>,
-    frozen: Vec<Freeze>,
-}
-
-impl Stopped {
-    fn of(kernel: &Kernel) -> Self {
-        let revoked = kernel.tokens().filter(|view| view.revoked).map(|view| view.id);
-        Self { tokens: revoked.collect(), frozen: kernel.frozen() }
-    }
-
-    /// No job that is new belongs to what was stopped before the step, and still is.
-    fn holds(&self, sim: &Sim, running: &BTreeSet<Seq>) {
-        let still = sim.kernel.frozen();
-        let new: BTreeSet<Seq> = intents(sim).difference(running).copied().collect();
-        for (_, _, call) in sim.kernel.running().filter(|(intent, ..)| new.contains(intent)) {
-            let token = call.capability_token_id.unwrap();
-            assert!(!self.tokens.contains(&token), "a run by a revoked token");
-            for freeze in self.frozen.iter().filter(|freeze| still.contains(freeze)) {
-                let name = Some(&*freeze.name);
-                assert!(
-                    match freeze.target {
-                        FreezeTarget::Kernel => false,
-                        FreezeTarget::Agent => call.agent_id.as_ref().map(|a| a.as_str()) != name,
-                        FreezeTarget::Tool => call.tool_id.as_ref().map(|t| t.as_str()) != name,
-                    },
-                    "a run of what is frozen"
-                );
-            }
-        }
-    }
-}
-
-/// The intents of the jobs that are in hand.
-fn intents(sim: &Sim) -> BTreeSet<Seq> {
-    sim.jobs.iter().map(|(_, job)| job.intent()).collect()
-}
-
-/// All that the tools really did is on record and charged, by call and by token.
-fn charged(sim: &mut Sim) {
-    let mut spent: BTreeMap<Seq, u64> = BTreeMap::new();
-    for (intent, units) in &sim.world.lock().unwrap().spent {
-        *spent.entry(*intent).or_default() += units;
-    }
-    let mut by_token: BTreeMap<TokenId, u64> = BTreeMap::new();
-    let mut intents = BTreeSet::new();
-    for record in sim::records(sim) {
-        match &record.body {
-            Body::Intent(intent) => {
-                intents.insert(record.seq);
-                let units = spent.get(&record.seq).copied().unwrap_or(0);
-                assert!(units <= held(&intent.call.held), "{record:?} did more than it held");
-                *by_token.entry(intent.call.capability_token_id.unwrap()).or_default() += units;
-            }
-            Body::Outcome(outcome) => {
-                let units = spent.get(&outcome.intent).copied().unwrap_or(0);
-                assert!(units <= held(&outcome.call.used), "{record:?} is not charged");
-            }
-            _ => {}
-        }
-    }
-    assert!(spent.keys().all(|intent| intents.contains(intent)), "an effect without an intent");
-    for (token, spent) in by_token {
-        let view = sim.kernel.token(&token).unwrap();
-        assert!(spent <= held(view.body.budget.amounts()), "a token is overspent");
-    }
-}
-
-fn held(amounts: &Amounts) -> u64 {
-    amounts.get(Dimension::DiskWriteBytes)
-}
-
-/// The records and documents that a history leaves, closed.
-pub fn log(data: &[u8]) -> (Vec<Vec<u8>>, Vec<Object>) {
-    let mut input = Bytes(data);
-    let mut sim = begin(&mut Bytes(&[0]));
-    while !input.is_empty() {
-        step(&mut sim, &mut input);
-    }
-    sim.commit();
-    let store = sim.store.into_inner();
-    (store.all_records(), store.all_objects())
-}
 
 /// Bytes that look random, of a number.
 pub fn stream(number: u64) -> Vec<u8> {
@@ -227,14 +101,17 @@ pub fn history() -> Vec<u8> {
 }
 
 /// A home with two agents that have something to spend; its store may fail.
-fn begin(input: &mut Bytes<'_>) -> Sim {
-    let point = match input.byte() {
+pub fn begin(input: &mut Bytes<'_>) -> Sim {
+    let first = input.byte();
+    let probes = first % 2 == 1;
+    let point = match first {
         0..=199 => FaultPoint::Nowhere,
         n @ 200..=227 => FaultPoint::Before(u64::from(n) - 196),
         n => FaultPoint::After(u64::from(n) - 224),
     };
     let store = FaultStore::new(MemoryStore::new(), point);
     let mut sim = Sim::with(store, HomeLimits::default(), Policed::ByRule);
+    sim.world.lock().unwrap().probes = probes;
     sim.paths = links::scope(Rights::READ.union(Rights::FOLLOW), Rights::NONE);
     for agent in ["a0", "a1"] {
         if sim.kernel.halted().is_none() {
@@ -254,18 +131,9 @@ fn restart(sim: &mut Sim) {
     sim.boot();
 }
 
-fn records(sim: &mut Sim) -> Vec<Vec<u8>> {
-    let mut records = Vec::new();
-    let mut each = |_, bytes: &[u8]| {
-        records.push(bytes.to_vec());
-        Next::More
-    };
-    sim.store.records(Seq::GENESIS, &mut each).unwrap();
-    records
-}
-
-fn step(sim: &mut Sim, input: &mut Bytes<'_>) {
-    match input.byte() % 80 {
+/// What the next bytes choose.
+pub fn step(sim: &mut Sim, input: &mut Bytes<'_>) {
+    match input.byte() % 128 {
         0..=2 => issue(sim, input),
         3..=6 => open(sim, input),
         7..=15 => call(sim, input, spend),
@@ -328,7 +196,26 @@ fn step(sim: &mut Sim, input: &mut Bytes<'_>) {
         71..=74 => sim.take(),
         75..=77 => sim.write(),
         78 => sim.tell(),
-        _ => heard(sim, input),
+        79 => heard(sim, input),
+        80..=85 => derive_from_newest(sim, input),
+        86..=88 => renew(sim, input),
+        89..=91 => ask(sim, input),
+        92..=99 => answer_with_terms(sim, input),
+        100 => drop(sim.rule(rule(input), Some(rule(input)))),
+        101..=102 => call(sim, input, bad),
+        103 => {
+            if let Some((token, _)) = sim.tokens.get(input.below(sim.tokens.len())).copied() {
+                sim.list(token);
+            }
+        }
+        104 => drop(sim.give(&agent(input), 20 + 2 * u64::from(input.byte()))),
+        105..=107 => sim.commit(),
+        108 => {
+            let (agent, within) = (agent(input), u64::from(input.pair()) + 1);
+            sim.lease(&agent, u64::from(input.byte() % 40), u64::from(input.byte() % 60), within);
+        }
+        109..=111 => open(sim, input),
+        _ => call(sim, input, again),
     }
 }
 
@@ -358,6 +245,76 @@ fn derive(sim: &mut Sim, input: &mut Bytes<'_>) {
     if let Some((token, _)) = sim.tokens.get(input.below(sim.tokens.len())).copied() {
         sim.derive(token, calls.into(), units.into(), u64::from(input.pair()) + 1);
     }
+}
+
+/// Of the last ones: so that there are children of children.
+fn derive_from_newest(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let (calls, units) = (input.byte() % 40, input.byte() % 60);
+    if let Some((token, _)) = sim.tokens.iter().rev().nth(input.below(3)).copied() {
+        sim.derive(token, calls.into(), units.into(), u64::from(input.pair()) + 1);
+    }
+}
+
+fn renew(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let (calls, units) = (10 + input.byte() % 30, 10 + input.byte() % 50);
+    let Some((old, _)) = sim.tokens.iter().rev().nth(input.below(6)).copied() else { return };
+    sim.renew(old, calls.into(), units.into());
+    // Its keys are the other's, too.
+    if let Some((new, _)) = sim.tokens.last().copied()
+        && let Some(agent) = sim.kernel.token(&new).map(|view| view.body.agent.to_string())
+    {
+        sim.open(&agent, new);
+    }
+}
+
+/// A call that is asked about, as often alike as it takes until somebody has answered.
+fn ask(sim: &mut Sim, input: &mut Bytes<'_>) {
+    if let Some(session) = sim.sessions.get(input.below(2)).copied() {
+        let args = r#"{"units": 21, "tries": 21, "credits": 1}"#;
+        sim.submit_json(session, &format!(r#"{{"tool_id": "spend", "args": {args}}}"#));
+    }
+}
+
+/// A request or a standing approval is answered, by all terms that there are.
+fn answer_with_terms(sim: &mut Sim, input: &mut Bytes<'_>) {
+    let waiting = sim.kernel.asks().map(|found| (found.leaf, found.tool));
+    let sets = sim.kernel.sets().map(|found| (found.leaf, found.tool));
+    let all: Vec<_> = waiting.chain(sets).collect();
+    let Some((leaf, tool)) = all.get(input.below(all.len())) else { return };
+    let until = Some(sim.kernel.now().plus(20_000));
+    let rows = Grants::new().with(tool.clone(), Grant::new().with("row", rows(0, 2)));
+    let (answer, terms) = match input.byte() % 12 {
+        0 => (Answer::Deny, (None, None, None)),
+        1 | 2 => (Answer::Once, (None, None, None)),
+        3 => (Answer::Set, (Some(2), None, None)),
+        4 => (Answer::Set, (Some(3), None, until)),
+        5 => (Answer::Set, (Some(0), None, until)),
+        6 => (Answer::Set, (Some(0), Some(rows), until)),
+        _ => (Answer::Set, (Some(4), Some(rows), until)),
+    };
+    sim.answer_set(*leaf, answer, terms, Role::Approver);
+}
+
+/// A call with a key that most likely was made before.
+fn again(_: &Sim, input: &mut Bytes<'_>) -> String {
+    let key = input.byte() % 2;
+    let units = key + 12;
+    let args = format!(r#"{{"units": {units}, "tries": {units}, "credits": 1}}"#);
+    format!(r#"{{"tool_id": "spend", "args": {args}, "idempotency_key": "k{key}"}}"#)
+}
+
+fn bad(_: &Sim, input: &mut Bytes<'_>) -> String {
+    const BAD: [&str; 8] = [
+        "",
+        "{",
+        r#"{"tool_id": "look", "tool_id": "look", "args": {}}"#,
+        r#"{"tool_id": "nothing", "args": {}}"#,
+        r#"{"tool_id": "look", "args": {"at": 1, "bcc": 2}}"#,
+        r#"{"tool_id": "look", "args": {"at": 1}, "agent_id": "other"}"#,
+        r#"{"tool_id": "look", "args": {"at": 1}, "v": 2}"#,
+        r#"{"tool_id": "spend", "args": {"units": -1}}"#,
+    ];
+    BAD[input.below(BAD.len())].to_owned()
 }
 
 /// Mostly by who may.
@@ -403,7 +360,7 @@ fn trim(sim: &Sim, input: &mut Bytes<'_>) -> String {
     let units = input.byte() % 24;
     let lie = ["", "", r#", "greedy": true"#, r#", "long": true"#][input.below(4)];
     let named = match input.byte() {
-        place @ 0..=63 => sim.snapshots.get(usize::from(place) % sim.snapshots.len().max(1)),
+        place @ 0..=159 => sim.snapshots.get(usize::from(place) % sim.snapshots.len().max(1)),
         _ => None,
     };
     let named = named.map_or(String::new(), |id| format!(r#", "state_snapshot_id": "{id}""#));
@@ -434,7 +391,7 @@ fn walk(_: &Sim, input: &mut Bytes<'_>) -> String {
 }
 
 /// Changes of a state, most of them sound for one writer or another.
-const CHANGES: [&str; 9] = [
+const CHANGES: [&str; 12] = [
     r#"{"goal.aim": 1}"#,
     r#"{"goal.aim": 7}"#,
     r#"{"goal.aim": "high", "goal.b": [1, {"c": 2.5}]}"#,
@@ -443,6 +400,9 @@ const CHANGES: [&str; 9] = [
     r#"{"fact.seen": null}"#,
     r#"{"goal.aim": 2, "fact.seen": 1}"#,
     r#"{"policy.x": 1}"#,
+    r#"{"goal.none": null}"#,
+    r#"{"fact.seen": 2}"#,
+    r#"{"goal.Bad": 1}"#,
     "[]",
 ];
 
@@ -588,7 +548,7 @@ fn close(sim: &mut Sim, input: &mut Bytes<'_>) {
 
 /// Something that is no token's wire, or one that was changed.
 fn wire(sim: &mut Sim, input: &mut Bytes<'_>) {
-    let body = sim.token_body("a0", syscap::format::budget::Budget::none(), 1_000);
+    let body = sim.token_body("a0", syscap_format::budget::Budget::none(), 1_000);
     let mut wire = Sim::wire(&body);
     let place = usize::from(input.pair()) % wire.len();
     wire[place] ^= input.byte();
