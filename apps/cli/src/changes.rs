@@ -7,7 +7,7 @@ mod survey;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::syscalls::auto_executed::row_of_name;
+use syscap::{kernel::store::StoreError, syscalls::auto_executed::row_of_name};
 
 pub(crate) use self::baseline::Baseline;
 use self::survey::Change;
@@ -41,6 +41,10 @@ pub(crate) struct Changes {
 
 impl Changes {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
+        if !self.home.is_dir() {
+            let missing = syscap::Error::Home(StoreError::Missing);
+            return Err(Failure::home(&self.home)(missing));
+        }
         let mut failed = false;
         for baseline in Baseline::all(&self.home)? {
             if let Err(failure) = list(&baseline, out) {
@@ -115,7 +119,7 @@ impl<'h> Noted<'h> {
             diagnose(&line(path, *change));
         }
         if !complete {
-            diagnose("the workspace was too large to look at all such files: there may be more");
+            diagnose("not all of the workspace could be looked at: there may be more");
         }
         let home = crate::output::word_of(self.home);
         match changes.len().checked_sub(LISTED_MAX).filter(|more| *more > 0) {

@@ -201,8 +201,7 @@ impl Walk {
             FileType::Symlink => readlinkat(folder, name, Vec::new())
                 .map_or(Noted::Unread, |to| Noted::Link(to.into_bytes())),
             FileType::RegularFile => match self.read(folder, name) {
-                Ok(Some(noted)) => noted,
-                Ok(None) => return self.survey.complete = false,
+                Ok(noted) => noted,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return,
                 Err(_) => Noted::Unread,
             },
@@ -211,25 +210,29 @@ impl Walk {
         self.survey.files.insert(path.to_vec(), noted);
     }
 
-    /// A regular file; `None` where too much was read already.
-    fn read(&mut self, folder: &OwnedFd, name: &[u8]) -> io::Result<Option<Noted>> {
+    /// A regular file. One that is more than what is left to read is noted as not read.
+    fn read(&mut self, folder: &OwnedFd, name: &[u8]) -> io::Result<Noted> {
         // One that is no regular file by now is not waited for.
         let opened = open(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)?;
         let stat = fstat(&opened)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Some(Noted::Unread));
+            return Ok(Noted::Unread);
         }
         let mut bytes = Vec::new();
-        let most = self.bytes_left.saturating_add(1);
-        File::from(opened).take(most).read_to_end(&mut bytes)?;
-        let Some(left) =
-            u64::try_from(bytes.len()).ok().and_then(|n| self.bytes_left.checked_sub(n))
-        else {
-            return Ok(None);
-        };
-        self.bytes_left = left;
-        let executable = stat.st_mode & 0o111 != 0;
-        Ok(Some(Noted::File { executable, digest: object_id(&bytes).to_string() }))
+        if u64::try_from(stat.st_size).is_ok_and(|size| size <= self.bytes_left) {
+            let most = self.bytes_left.saturating_add(1);
+            File::from(opened).take(most).read_to_end(&mut bytes)?;
+            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            if let Some(left) = self.bytes_left.checked_sub(length) {
+                self.bytes_left = left;
+                let executable = stat.st_mode & 0o111 != 0;
+                return Ok(Noted::File { executable, digest: object_id(&bytes).to_string() });
+            }
+            // It has grown.
+            self.bytes_left = 0;
+        }
+        self.survey.complete = false;
+        Ok(Noted::Unread)
     }
 }
 

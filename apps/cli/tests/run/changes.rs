@@ -108,6 +108,17 @@ fn changes_of_a_killed_run_are_listed_afterwards() {
     // Notes that can't be read are no notes without changes.
     fs::write(world.home.beside("home/runs/9"), "syscap-run 1\ncoder\n").unwrap();
     assert_eq!(run(["changes", &world.home.path()]).code, 1);
+    assert_eq!(run(["changes", "no/home"]).code, 4);
+}
+
+/// A file that is too large to read is listed all the same, and hides no other.
+#[test]
+fn large_file_is_listed_and_hides_no_other() {
+    let Some(world) = World::new() else { return };
+    let ran = world.run(&[], &["sh", "-ec", "truncate -s 10G .envrc; echo x > CLAUDE.md"]);
+    for listed in ["new     .envrc", "new     CLAUDE.md", "there may be more"] {
+        assert!(ran.err.contains(listed), "{}", ran.err);
+    }
 }
 
 /// What is too much to note is said to be, and what was noted is compared.
