@@ -139,8 +139,8 @@ impl Home {
     /// Takes the home, whatever its store is. Where that is the home's database, a folder that
     /// has none is left as it is.
     pub(crate) fn lock(&self, kept: Kept) -> Result<HomeLock, StoreError> {
-        if kept == Kept::InHome && !self.folder.join(DATABASE_FILE).is_file() {
-            return Err(StoreError::Missing);
+        if kept == Kept::InHome {
+            disk::expect_database(&self.folder)?;
         }
         HomeLock::take(&self.folder)
     }

@@ -33,13 +33,22 @@ pub struct Remedy<'a> {
     pub intent: Option<Seq>,
 }
 
+/// What a refusal's `allowed` is called in text: of a denial it is what a person or a constraint says.
+#[must_use]
+pub const fn allowed_word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ApprovalDenied | Reason::Constraint | Reason::Denied => "because",
+        _ => "allowed",
+    }
+}
+
 impl Remedy<'_> {
     /// Tells the model who goes on.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         if let Some(ask) = self.ask {
             return Some(format!(
-                "a person approves it with: syscap approvals approve {ask}; then make the same \
+                "a person approves it with: syscap approvals approve HOME {ask}; then make the same \
                  call again"
             ));
         }

@@ -22,6 +22,22 @@ use syscap_kernel::store::StoreError;
 /// A home's database, where the home itself keeps its log: a folder that has one is a home.
 pub const DATABASE_FILE: &str = "home.db";
 
+/// Whether a folder has a home's database.
+///
+/// # Errors
+/// [`StoreError::Missing`] where it has none; [`StoreError::Io`] where the system does not say, as
+/// without the permission to look.
+pub fn expect_database(home: &Path) -> Result<(), StoreError> {
+    match fs::metadata(home.join(DATABASE_FILE)) {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(StoreError::Missing),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Err(StoreError::Missing),
+            _ => Err(StoreError::Io(error.raw_os_error().unwrap_or(0))),
+        },
+    }
+}
+
 /// Makes a folder for its owner only, and those on the way to it that are missing. When it
 /// returns their names are durable; that of a folder which was there too, unless its parent can't
 /// be read.

@@ -17,6 +17,7 @@ use kernel_support::{
 };
 use rusqlite::Connection;
 use syscap_audit::{
+    disk::expect_database,
     lock::LockState,
     memory::MemoryStore,
     sqlite::{
@@ -489,4 +490,16 @@ fn a_fault_stops_a_store_where_it_was_told_to() {
         assert_eq!(store.commits(), 3);
         assert_eq!(store.room(), Err(StoreError::Poisoned));
     }
+}
+
+/// A home that can't be looked at is not a missing one: who believed that would make another.
+#[test]
+fn home_that_can_not_be_looked_at_is_not_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let missing = expect_database(&home);
+    assert_eq!(missing, Err(StoreError::Missing));
+    std::os::unix::fs::symlink("home", &home).unwrap();
+    assert!(matches!(expect_database(&home), Err(StoreError::Io(_))));
+    assert!(matches!(SqliteReader::open(&home), Err(StoreError::Io(_))));
 }

@@ -35,27 +35,32 @@ use crate::{
     token::now,
 };
 
-/// What to do with calls that wait.
+/// Calls that wait for a person.
 #[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+Examples:
+  syscap approvals list home
+  syscap approvals approve home 13
+  syscap approvals deny home 13 --because 'not on a Friday'
+
+The number is that of the record that asks; `list` shows it. An approved call runs when the agent
+repeats it.")]
 pub(crate) enum Approvals {
-    /// List the calls that wait for a person. Works beside the process that holds the home.
+    /// List the calls that wait.
     List(List),
-    /// Show all of one, also once it was answered: its exact arguments, what it would touch, who
-    /// asks for a person and why.
+    /// Show one whole: its arguments, what it would touch, and why it waits.
     Show(Show),
-    /// Let one run, once or so many times: the agent goes on with it by making the same call again.
+    /// Approve one, for one call or more.
     Approve(Approve),
-    /// Refuse one, or more of them; the agent is told so, and the reason where one is given. Where
-    /// one was approved for more calls, that ends.
+    /// Deny one or more. The agent is told the reason.
     Deny(Deny),
-    /// List what was approved for more than one call, and how much of it is left.
+    /// List approvals for more than one call, and what is left of each.
     Sets(List),
-    /// Watch what waits, and answer it key by key at a terminal; elsewhere print each as it comes.
+    /// Watch calls as they come; at a terminal, answer each by a key.
     Watch(List),
-    /// Write one to standard output, to be signed on another machine. It has the arguments in it.
+    /// Write one to standard output, with its arguments, to sign it on another machine.
     Export(Show),
-    /// Sign an answer to what was exported, with no home at hand: it is shown, and what does not
-    /// match its record is not signed. The answer goes to standard output.
+    /// Show an exported call and sign an answer, without the home.
     Sign(carried::Sign),
     /// Record an answer that was signed on another machine.
     Bring(carried::Bring),

@@ -19,7 +19,7 @@ use crate::{
 /// Most changes that a run lists at its end.
 const LISTED_MAX: usize = 200;
 
-/// Which runs.
+/// List the files that runs changed and that other programs execute or obey.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 `syscap run` notes these files at its start and lists what changed at its end. Of a run that was
@@ -29,8 +29,9 @@ an agent or a build in the workspace.
 Nothing is known of files that the listed ones refer to, and of all else that an agent wrote: a
 build script or a test runs when you run it.
 
+Examples:
   syscap changes home
-  syscap changes home --forget      once you have looked at them")]
+  syscap changes home --forget")]
 pub(crate) struct Changes {
     /// The home.
     home: PathBuf,

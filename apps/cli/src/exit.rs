@@ -19,27 +19,6 @@ use crate::output::plain;
 /// How a command ended.
 pub(crate) type Ended = Result<Exit, Failure>;
 
-/// The table of exit codes, for `--help`.
-pub(crate) const HELP: &str = "\
-Exit codes:
-   0  done; verify: sound; call: every line was answered, perhaps by a refusal
-   1  failed: input or output, the kernel halted, demo or doctor found something wrong, a key
-      is sealed and nobody is there to unseal it; resume: one was skipped, or can't be written;
-      policy: the document is not sound, a test fails, policies differ, somebody else can
-   2  the command line is wrong; hook: the use must not be made
-   3  the kernel refused a control event: a token, a session, a revocation, a freeze, a policy,
-      a state, a change of tools or of keys
-   4  the home can't be made, opened or attached to: missing, damaged, newer; the process that
-      holds it went before it had answered, serves nobody, or is of another version or user;
-      serve: another process holds it; tools accept: nobody does
-   5  no answer: the analysis reached its limit, or a replay could not ask about every call
-  10  verify: tampered with
-  11  verify: incomplete (open intents, or the last run did not end properly)
-  12  verify: sound or incomplete, but not anchored, and --require-anchor was given
-  13  verify: newer software wrote records that this version does not know
-   run: the program's; 128+N where signal N ended it; 125 not started, 126 can't be executed,
-      127 not found";
-
 /// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {

@@ -66,20 +66,20 @@ const EVENT_BYTES_MAX: usize = 8 << 20;
 /// is more.
 const PATIENCE: &str = "40s";
 
-/// Whose uses, and how they are judged.
+/// Judge each tool that Claude Code or Gemini CLI runs itself: before a use, decide and record; after
+/// it, record the result.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Begin with `syscap hook HOME --agent NAME --client CLIENT --setup`: it puts the client's tools on
-record, issues a token for them, and writes itself into the client's user settings. The client
-then runs the command with one event on standard input before and after each use of a tool, and
-when its user says something, which is put on record and decides nothing.
+Example:
+  syscap hook home --agent coder --client claude-code --setup
 
-Before: what the kernel lets through is out, with its intent on record, until the client tells of
-it; all else is denied with the reason. What the policy asks a person about waits for the answer;
-with --ask prompt the client asks its own user, where the policy names that means (client_prompt),
-and it is on record as that. Exit code 2 is a no, too.
+--setup puts the client's tools on record, issues a token for them, and writes the hook into the
+client's user settings. The client then runs the hook with one event on standard input.
 
-Where no process holds the home, `syscap serve HOME --idle 10m` is started to hold it.")]
+A use that the policy allows runs; the intent is on record before. A use that the policy asks about
+waits for a person. Any other use is denied with the reason. Exit code 2 denies a use, too.
+
+If no process serves the home, the hook starts `syscap serve HOME --idle 10m`.")]
 pub(crate) struct Hook {
     /// The home.
     home: PathBuf,
@@ -89,53 +89,55 @@ pub(crate) struct Hook {
     /// The client that runs the tools.
     #[arg(long, value_enum)]
     client: Client,
-    /// The agent's token; the newest that lives where none is named.
+    /// The agent's token. Its newest valid one that grants the tool if absent.
     #[arg(long, value_name = "ID", value_parser = parse::token)]
     pub(crate) token: Option<TokenId>,
-    /// What tools do, by the client's own names: read=mcp__docs__* (may be repeated).
-    #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
-    classes: Vec<ClassRule>,
-    /// The client runs inside `syscap run`, which says so to the hook that it starts outside.
-    #[arg(long, value_enum)]
-    pub(crate) inside: Option<Inside>,
-    /// Vouch for what the tools' results say: they count as trusted, for `syscap learn` too.
-    #[arg(long)]
-    trust_results: bool,
-    /// How long a use may be out before it is given up.
-    #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
-    limit: Duration,
-    /// How long the hook may take before it says no itself; the client must wait longer.
-    #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = PATIENCE)]
-    pub(crate) patience: Duration,
-    /// What is done where the policy wants a person to approve.
-    #[arg(long, value_enum, default_value_t)]
-    ask: Ask,
-    /// Answer `allow` where the kernel lets a use through, so that the client asks nobody;
-    /// without it the client's own rules apply besides.
-    #[arg(long)]
-    allow: bool,
-    #[command(flatten)]
-    people: runtime::People,
     /// Put the client's tools on record, issue a token, and write the hook into the client's user
     /// settings.
-    #[arg(long)]
+    #[arg(long, help_heading = "Set up")]
     pub(crate) setup: bool,
     /// Print what belongs into the client's settings, and write nothing.
-    #[arg(long, requires = "setup")]
+    #[arg(long, requires = "setup", help_heading = "Set up")]
     print: bool,
-    /// Another tool of the client's for the token, by the client's name; with a * at the end, all
-    /// such that were seen (may be repeated).
-    #[arg(long = "tool", value_name = "NAME", requires = "setup")]
+    /// Grant another tool, by the client's name; with a * at the end all such that were seen (may
+    /// be repeated).
+    #[arg(long = "tool", value_name = "NAME", requires = "setup", help_heading = "Set up")]
     tools: Vec<String>,
-    /// A folder in which the client's own tools for files may read and write (may be repeated).
-    /// They may anywhere where none was ever named; where one was, this folder takes its place. No
-    /// command of the shell is held to it.
-    #[arg(long = "root", value_name = "FOLDER", requires = "setup")]
+    /// A folder that the client's own file tools may read and write (may be repeated). Anywhere if
+    /// none was ever named; this folder if one was. The shell is not held to it.
+    #[arg(long = "root", value_name = "FOLDER", requires = "setup", help_heading = "Set up")]
     roots: Vec<PathBuf>,
-    /// How long the token lives.
+    /// How long the token is valid.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "12h")]
-    #[arg(requires = "setup")]
+    #[arg(requires = "setup", help_heading = "Set up")]
     expires: Duration,
+    /// What is done when the policy asks a person: wait, prompt (the client asks, where the policy
+    /// names client_prompt) or deny.
+    #[arg(long, value_enum, default_value_t, help_heading = "Decisions")]
+    ask: Ask,
+    /// Answer `allow` for an allowed use, so that the client does not ask its user, too.
+    #[arg(long, help_heading = "Decisions")]
+    allow: bool,
+    /// What tools do, by the client's own names: read=mcp__docs__* (may be repeated).
+    #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
+    #[arg(help_heading = "Decisions")]
+    classes: Vec<ClassRule>,
+    /// Vouch for the tools' results: they count as trusted, for `syscap learn` too.
+    #[arg(long, help_heading = "Decisions")]
+    trust_results: bool,
+    /// Where the client runs. `syscap run` says so to the hook that it starts.
+    #[arg(long, value_enum, help_heading = "Decisions")]
+    pub(crate) inside: Option<Inside>,
+    /// How long a use may be in flight.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
+    #[arg(help_heading = "Time")]
+    limit: Duration,
+    /// How long the hook may take before it denies the use. The client must wait longer.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = PATIENCE)]
+    #[arg(help_heading = "Time")]
+    pub(crate) patience: Duration,
+    #[command(flatten)]
+    people: runtime::People,
     /// The folder that the client's file tools are held to where no root is named; the current one
     /// if absent.
     #[arg(skip)]

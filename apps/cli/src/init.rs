@@ -25,38 +25,41 @@ use crate::{
     parse,
 };
 
-/// What to make, and where.
+/// Make a home: the folder that holds the log, the keys, the policy and the agents' files.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-At a terminal a passphrase is asked for, which seals the keys of policy, approver, operator and
-recovery: from then on whoever changes policy, tools or keys is asked for it. The revoker's is
-never sealed: an emergency stop must always work. The issuer's is not, so that machines issue
-tokens, until `keys rotate --role issuer --passphrase`. Without a terminal nothing is asked and
-nothing sealed.")]
+Example:
+  syscap init home --preset coder
+
+At a terminal, init asks for a passphrase. It seals the keys of policy, approver, operator and
+recovery; a command that changes policy, tools or keys then asks for it. The revoker's key is never
+sealed, so that an emergency stop always works. The issuer's is not sealed, so that programs can
+issue tokens; `syscap keys rotate --role issuer --passphrase` seals it.")]
 pub(crate) struct Init {
-    /// The folder of the home: one that is empty, or not there yet.
+    /// The folder to make. It must be empty or missing.
     home: PathBuf,
-    /// Keep the agents' files below this folder, which must exist, and not in the home.
-    #[arg(long, value_name = "DIR")]
-    base: Option<PathBuf>,
-    /// What must open the agents' files: openat2, cap_std, or the strongest that there is. Where
-    /// the system lacks it, the home is not opened.
-    #[arg(long, value_name = "NAME", default_value = "strongest", value_parser = parse::openers)]
-    opener: Openers,
-    /// Write the trust file here as well: keep it where who changes the home can't reach it.
-    #[arg(long, value_name = "FILE")]
-    trust_out: Option<PathBuf>,
     /// The policy to begin with: standard, read-only, coder, researcher, mailer or recording.
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = parse::preset)]
     preset: Preset,
-    /// Ask for no passphrase: seal no key. For machines.
-    #[arg(long)]
+    /// Keep the agents' files below this folder, which must exist.
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    base: Option<PathBuf>,
+    /// What must open the agents' files: openat2, cap_std or strongest. A system without it can't
+    /// open the home.
+    #[arg(long, value_name = "NAME", default_value = "strongest", value_parser = parse::openers)]
+    #[arg(help_heading = "Files")]
+    opener: Openers,
+    /// Ask for no passphrase and seal no key. For scripts.
+    #[arg(long, help_heading = "Keys")]
     no_passphrase: bool,
+    /// Write the trust file here, too. Keep it where nobody who can change the home can reach it.
+    #[arg(long, value_name = "FILE", help_heading = "Keys")]
+    trust_out: Option<PathBuf>,
     /// Write the recovery key here, and not into the home.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Keys")]
     recovery_out: Option<PathBuf>,
-    /// Make no recovery key: who steals the operator's key has the home for good.
-    #[arg(long, conflicts_with = "recovery_out")]
+    /// Make no recovery key. A thief of the operator's key then keeps the home.
+    #[arg(long, conflicts_with = "recovery_out", help_heading = "Keys")]
     no_recovery: bool,
 }
 

@@ -22,11 +22,15 @@ use crate::{
     verify,
 };
 
-/// What to do with the log.
+/// The log: what was called, decided and done.
 #[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+Examples:
+  syscap log show home --last 20
+  syscap log show home 17
+  syscap log export home --out copy")]
 pub(crate) enum Log {
-    /// Show what was done, a line a call, or one record whole. Works beside the process that holds
-    /// the home.
+    /// Show a line for each call, or one record whole.
     Show(show::Show),
     /// Write the log to a folder that can be verified without the home.
     Export(Export),

@@ -16,6 +16,7 @@ mod doctor;
 mod exit;
 mod fields;
 mod freeze;
+mod help;
 mod hook;
 mod http;
 mod init;
@@ -45,9 +46,9 @@ mod tools;
 mod top;
 mod verify;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use syscap::format::control::FreezeChange;
 
 use crate::{
@@ -55,10 +56,10 @@ use crate::{
     output::{Form, Out, plain},
 };
 
-/// A capability kernel for AI agents' tools.
+/// Check, limit and record every tool call of your AI agents.
 #[derive(Debug, Parser)]
 #[command(name = "syscap", bin_name = "syscap", version, about)]
-#[command(after_help = exit::HELP, propagate_version = true)]
+#[command(propagate_version = true)]
 struct Cli {
     /// Print for machines: one JSON document, or one JSON line for each item.
     #[arg(long, global = true)]
@@ -69,84 +70,91 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a home: log, keys, trust file and the agents' files.
+    /// Make a home: log, keys, policy and files.
     Init(init::Init),
-    /// Issue, list, show and revoke tokens.
+    /// Issue, list, show and attenuate tokens.
     #[command(subcommand)]
     Token(token::Token),
-    /// Calls that wait for a person: list, show, approve, deny.
+    /// List, show, approve and deny calls that wait.
     #[command(subcommand)]
     Approvals(approvals::Approvals),
-    /// End a token and all that was derived from it, an epoch, or all of a key, for ever.
+    /// End a token or a key for good.
     Revoke(token::Revoke),
-    /// Stop the calls of an agent or of a tool, or all, until they are thawed.
+    /// Stop calls of an agent, a tool or all.
     Freeze(freeze::Frozen),
-    /// End a call that is out: what has not begun does not run, what runs is told.
+    /// Cancel one call that has not ended.
     Cancel(cancel::Cancel),
-    /// Let go on what was frozen.
+    /// Let a frozen agent, tool or home run again.
     Thaw(freeze::Frozen),
-    /// List, add, remove and rotate the keys that sign.
+    /// List, add, remove and rotate signing keys.
     #[command(subcommand)]
     Keys(keys::Keys),
-    /// List and show tools, accept changed definitions, forget tools.
+    /// Show tools and accept changed definitions.
     #[command(subcommand)]
     Tools(tools::Tools),
-    /// Set what tools that make HTTP requests are for: where to, how, with which secrets.
+    /// Define tools that make HTTP requests.
     #[command(subcommand)]
     Http(http::Http),
-    /// Set, list and remove secrets that tools send to servers.
+    /// Set, list and remove secrets that tools send.
     #[command(subcommand)]
     Secret(secret::Secret),
-    /// Read agents' resumes (`resume.json`) into tokens, and write them from tokens.
+    /// Read and write agents' resumes (`resume.json`).
     #[command(subcommand)]
     Resume(resume::Resumes),
-    /// Check, show, set, explain, test, compare and replay policies.
+    /// Check, show, set, test and replay policies.
     #[command(subcommand)]
     Policy(policy::Policy),
-    /// Show agents' states, and propose changes to them.
+    /// Show agents' states and propose changes.
     #[command(subcommand)]
     State(state::State),
-    /// Make calls for an agent: JSON lines in, one result a line out.
+    /// Make calls from JSON lines.
     Call(call::Call),
-    /// Put MCP servers behind the kernel: an MCP server itself, for one client.
+    /// Put syscap in front of MCP servers.
     Mcp(mcp::Mcp),
-    /// Judge the tools that an agent's client runs itself: run by the client, before and after.
+    /// Judge the tools that an agent's client runs itself.
     Hook(hook::Hook),
-    /// Start an agent or its client confined: home, keys and the operator's lane out of its reach.
+    /// Start an agent in a sandbox.
     Run(run::Run),
-    /// List the files that a run changed and that other programs execute or obey.
+    /// List files that a run changed and others execute.
     Changes(changes::Changes),
     /// Show and add to what agents may spend.
     #[command(subcommand)]
     Credits(credits::Credits),
-    /// Show and change what the operator has set: who is told of calls that wait, the time.
+    /// Show and change a home's settings.
     Config(config::Config),
-    /// List calls that a crash broke off, and say what became of them.
+    /// Settle calls that a crash interrupted.
     #[command(subcommand)]
     Recover(recover::Recover),
-    /// Propose the least capability that recorded calls show a need for.
+    /// Propose the least token for recorded calls.
     Learn(learn::Learn),
-    /// Hold a home, and serve it to other processes.
+    /// Serve a home to other processes.
     Serve(serve::Serve),
-    /// Watch what runs, what is used and what is refused.
+    /// Watch running calls, budgets and refusals.
     Top(top::Top),
     /// Show or export the log.
     #[command(subcommand)]
     Log(log::Log),
-    /// List and show what calls brought, and the latest of it as text for a model.
+    /// List and show results of calls.
     #[command(subcommand)]
     Artifacts(artifacts::Artifacts),
-    /// Check that a log is whole and says what happened.
+    /// Check the log for tampering and gaps.
     Verify(verify::Verify),
-    /// Look whether this machine, and a home, are fit for work.
+    /// Check this machine and a home.
     Doctor(doctor::Doctor),
-    /// See what is allowed, what is refused, and that the log knows.
+    /// Show 28 calls: which run, which are refused.
     Demo(demo::Demo),
 }
 
 fn main() -> ExitCode {
     // This program is the launcher too: it starts a second time as it, from here on.
     syscap::launch::entry();
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(text) = help::asked(&words, &Cli::command()) {
+        return match std::io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => Exit::Done.into(),
+            Err(_) => Exit::Failed.into(),
+        };
+    }
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::usage(&of_plain_words(error)));
     let mut out = Out::new(if cli.json { Form::Json } else { Form::Text });
     let ended = match cli.command {

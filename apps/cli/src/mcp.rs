@@ -29,109 +29,119 @@ use crate::{
 /// Most bytes of a result that can be asked for: the kernel's own limit.
 const RESULT_KIB_MAX: u64 = 4_096;
 
-/// What is governed, and how.
+/// Put syscap in front of MCP servers: a gateway that one client starts in their place.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-The gateway speaks MCP on standard input and output, and starts the servers itself. Put what
+Examples:
+  syscap mcp home --agent me --review -- python3 server.py
+  syscap mcp home --agent me --print-config -- python3 server.py
+
+The gateway speaks MCP on standard input and output, and starts the servers. Put the text that
 --print-config prints into the client's configuration.
 
-A tool of a server is external_write, which the policy may want to be asked about, until you say
-otherwise: by --class, or by --confirm-hints where you trust what the servers say of themselves.
-The first definition of a tool is pinned; another one is refused until it is accepted.
-
-Prompts and resources are reads of tools of their own (SERVER.prompts.NAME, SERVER.resources.read),
-decided and recorded as calls are. What a server asks of the client is off unless --allow says so,
-and then a call of SERVER.ask.elicitation, .sampling or .roots.")]
+A server's tool counts as external_write until you say otherwise, by --class or, where you trust the
+server's own hints, by --confirm-hints. Its first definition is pinned; the gateway refuses another
+one until you accept it. Prompts and resources are reads, decided and recorded as calls are. What a
+server asks of the client (elicitation, sampling, roots) is off unless --allow lets it.")]
 pub(crate) struct Mcp {
     /// The home.
     home: PathBuf,
     /// The agent that calls.
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
-    /// Its token; the newest that lives where none is named, a new one where it has none.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
-    token: Option<TokenId>,
-    /// The name of the server after --; its tools are NAME.tool on record.
+    /// Show the servers' tools with a proposed class each, ask whether to put them on record, and
+    /// end. With --confirm-hints nobody is asked, and no class is guessed by a name.
+    #[arg(long, conflicts_with = "print_config", help_heading = "Set up")]
+    review: bool,
+    /// Print the client's configuration, and end.
+    #[arg(long, help_heading = "Set up")]
+    pub(crate) print_config: bool,
+    /// The configuration's form: claude-code, claude-desktop, cursor, vscode, gemini.
+    #[arg(long, value_name = "CLIENT", requires = "print_config", value_parser = client)]
+    #[arg(help_heading = "Set up")]
+    client: Option<KnownClient>,
+    /// The name of the server after --. Its tools are NAME.tool on record.
     #[arg(long, value_name = "SERVER", value_parser = server_name, requires = "command")]
+    #[arg(help_heading = "Servers")]
     name: Option<String>,
-    /// Another server; the command is split into words, and no shell sees it.
+    /// Another server. The command is split into words; no shell reads it.
     #[arg(long = "server", value_name = "NAME=COMMAND", value_parser = server)]
+    #[arg(help_heading = "Servers")]
     servers: Vec<ServerCommand>,
-    /// What a server finds in its environment: NAME as it is here, or NAME=VALUE; without SERVER
-    /// that after -- (may be repeated).
+    /// A variable of a server's environment: NAME as it is here, or NAME=VALUE; without SERVER of
+    /// the one after -- (may be repeated).
     #[arg(long = "env", value_name = "[SERVER:]NAME[=VALUE]", value_parser = variable)]
+    #[arg(help_heading = "Servers")]
     env: Vec<Variable>,
-    /// What a server may ask of the client: elicitation, sampling, roots; without SERVER that
+    /// What a server may ask of the client: elicitation, sampling, roots; without SERVER the one
     /// after -- (may be repeated).
     #[arg(long = "allow", value_name = "[SERVER:]WHAT,WHAT", value_parser = allowed)]
+    #[arg(help_heading = "Servers")]
     allow: Vec<Allowed>,
-    /// Which of a server's tools are taken: NAME, or NAME* for all that begin so; without SERVER
-    /// of that after -- (may be repeated). All that may be, where none is named.
+    /// Take only these tools of a server: NAME, or NAME* for all that begin so; without SERVER of
+    /// the one after -- (may be repeated).
     #[arg(long = "tool", value_name = "[SERVER:]NAME,NAME*", value_parser = chosen)]
+    #[arg(help_heading = "Servers")]
     tools: Vec<Chosen>,
-    /// Show tools as NAME_tool also where there is only one server.
-    #[arg(long)]
+    /// Show tools as NAME_tool, also of a single server.
+    #[arg(long, help_heading = "Servers")]
     prefix: bool,
-    /// Let a token that is issued here grant the built-in tools too, in the agent's workspace.
-    #[arg(long)]
-    builtins: bool,
-    /// Tools that may be granted when they turn up later: SERVER.TOOL, SERVER.*, or * (may be
-    /// repeated). Others are named with the command that grants them.
-    #[arg(long, value_name = "TOOLS", value_delimiter = ',', conflicts_with = "token",
-          value_parser = pattern)]
-    grant: Vec<String>,
-    /// Vouch for what the servers say of their own tools.
-    #[arg(long)]
-    confirm_hints: bool,
-    /// Vouch for what the servers' results say: they count as trusted, for `syscap learn` too.
-    #[arg(long)]
-    trust_results: bool,
+    /// Let no prompts through.
+    #[arg(long, help_heading = "Servers")]
+    no_prompts: bool,
+    /// Let no resources through.
+    #[arg(long, help_heading = "Servers")]
+    no_resources: bool,
     /// What tools do: read=read_*,list_* (may be repeated).
     #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
+    #[arg(help_heading = "Trust")]
     classes: Vec<ClassRule>,
-    /// How long a token lives that is issued here.
+    /// Trust what the servers say of their own tools.
+    #[arg(long, help_heading = "Trust")]
+    confirm_hints: bool,
+    /// Vouch for the servers' results: they count as trusted, for `syscap learn` too.
+    #[arg(long, help_heading = "Trust")]
+    trust_results: bool,
+    /// The agent's token. Its newest valid one that fits if absent; a new one if there is none.
+    #[arg(long, value_name = "ID", value_parser = parse::token, help_heading = "Token")]
+    token: Option<TokenId>,
+    /// Let a token that is issued here grant the built-in tools, too, in the agent's workspace.
+    #[arg(long, help_heading = "Token")]
+    builtins: bool,
+    /// Grant these tools when they turn up later: SERVER.TOOL, SERVER.*, or * (may be repeated).
+    /// The gateway names the others with the command that grants them.
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',', conflicts_with = "token",
+          value_parser = pattern, help_heading = "Token")]
+    grant: Vec<String>,
+    /// How long a token that is issued here is valid.
     #[arg(long, value_name = "TIME", default_value = "12h", value_parser = parse::life)]
+    #[arg(help_heading = "Token")]
     expires: Duration,
-    /// A limit of a token that is issued here, such as calls=100; may be given again. Others are
-    /// such that they outlast a working day.
+    /// A limit of a token that is issued here, such as calls=100 (may be repeated). The defaults
+    /// outlast a working day.
     #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',
-          value_parser = parse::limit)]
+          value_parser = parse::limit, help_heading = "Token")]
     budget: Vec<(Dimension, u64)>,
-    /// How often a token that has ended or is spent is issued once more, with nothing used; never
-    /// one that was revoked, nor while the agent is frozen.
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "token")]
-    renew: u32,
-    /// How long a call may run; as on record where it is left out, at first 60s.
-    #[arg(long, value_name = "TIME", value_parser = parse::life)]
+    /// How often a token that expired or is used up is issued once more, with nothing used, counted
+    /// over restarts; never one that was revoked, nor while the agent is frozen. If absent, one that
+    /// expired is issued again at each start.
+    #[arg(long, value_name = "N", conflicts_with = "token", help_heading = "Token")]
+    renew: Option<u32>,
+    /// How long a call may run. As on record if absent, at first 60s.
+    #[arg(long, value_name = "TIME", value_parser = parse::life, help_heading = "Limits")]
     timeout: Option<Duration>,
-    /// Largest result of a call, in KiB; as on record where it is left out, at first 1024.
+    /// Largest result of a call, in KiB. As on record if absent, at first 1024.
     #[arg(long, value_name = "KIB",
           value_parser = clap::value_parser!(u64).range(1..=RESULT_KIB_MAX))]
+    #[arg(help_heading = "Limits")]
     max_result: Option<u64>,
-    /// How long a call that waits for a person is waited for; below the client's own time-out. 0s:
-    /// not at all.
+    /// How long a call waits for a person's approval; less than the client's own time-out. 0s: not
+    /// at all.
     #[arg(long, value_name = "TIME", default_value = "45s", value_parser = parse::span)]
+    #[arg(help_heading = "Limits")]
     approval_wait: Duration,
     #[command(flatten)]
     people: runtime::People,
-    /// Let no prompts through.
-    #[arg(long)]
-    no_prompts: bool,
-    /// Let no resources through.
-    #[arg(long)]
-    no_resources: bool,
-    /// Show what the servers offer, what each tool is proposed to count as and why, ask whether
-    /// that is to be put on record, and end; with --confirm-hints nobody is asked, and nothing is
-    /// guessed by a name. Without this a terminal is asked where nothing of the servers is on
-    /// record.
-    #[arg(long, conflicts_with = "print_config")]
-    review: bool,
-    /// Print what goes into a client's configuration, and end.
-    #[arg(long)]
-    pub(crate) print_config: bool,
-    /// In the form of this client: claude-code, claude-desktop, cursor, vscode, gemini.
-    #[arg(long, value_name = "CLIENT", requires = "print_config", value_parser = client)]
-    client: Option<KnownClient>,
     /// The server's command and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,

@@ -30,66 +30,70 @@ use crate::{
     parse, recording, runtime,
 };
 
-/// What to start, and what it may touch.
+/// Start an agent, its client or a shell in a sandbox: the home, its keys and its socket are out of
+/// reach.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-The program gets the system's programs and libraries, its workspace, a folder of its own for HOME
-and one for TMPDIR, and what is named here; of syscap the lane: within, `syscap hook`, `syscap mcp`
-and `syscap call` are answered by commands outside, for this agent and by its token. It gets no
-home, no keys, no socket, no process and no file besides.
-
-For Claude Code and Gemini CLI the hook is set up and configured, read-only; with --mcp the gateway
-too.
-
+Example:
   syscap run home --agent coder --workspace project --state claude-state --net host \\
-    --env ANTHROPIC_API_KEY -- claude")]
+    --env ANTHROPIC_API_KEY -- claude
+
+The program gets the system's programs and libraries, its workspace, a HOME and a TMPDIR of its own,
+and what the options open. Inside, `syscap hook`, `syscap mcp` and `syscap call` are answered by
+commands outside, for this agent and by its token.
+
+For Claude Code and Gemini CLI the hook is set up and configured, read-only; with --mcp the gateway,
+too. The client's shell is another tool inside: docs/run.md says which, and what asks.")]
 pub(crate) struct Run {
     /// The home.
     home: PathBuf,
     /// The agent that calls.
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
-    /// The folder that it works in, and may change; the current one where none is named. It may
-    /// neither hold the home nor lie in it.
-    #[arg(long, value_name = "DIR")]
+    /// The folder that it works in and may change. The current folder if absent. It must not hold
+    /// the home or lie in it.
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
     workspace: Option<PathBuf>,
-    /// The least confinement that will do: confined or contained.
-    #[arg(long, value_name = "LEVEL", default_value = "contained", value_parser = level)]
-    require: Level,
-    /// What it reaches: none; loopback, its own; host, whatever the host reaches.
-    #[arg(long, value_name = "NET", default_value = "none", value_parser = network)]
-    net: Network,
     /// A file or folder to read (may be repeated).
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = "Files")]
     ro: Vec<PathBuf>,
     /// A file or folder to read and write (may be repeated).
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = "Files")]
     rw: Vec<PathBuf>,
-    /// A file or folder to read and execute: where its programs lie, if not in the system's places
-    /// (may be repeated).
-    #[arg(long, value_name = "PATH")]
-    exec: Vec<PathBuf>,
-    /// The folder that is its HOME and stays: logins, histories. A new one, which goes with it,
-    /// where none is named.
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
-    /// A variable of its environment; by its name alone, with the value that it has here (may be
+    /// A file or folder to read and execute: programs outside the system's folders (may be
     /// repeated).
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    #[arg(long, value_name = "PATH", help_heading = "Files")]
+    exec: Vec<PathBuf>,
+    /// The folder that is its HOME and stays: logins, histories. A new one, removed at the end, if
+    /// absent.
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    state: Option<PathBuf>,
+    /// The network: none; loopback, its own; host, all that the host reaches.
+    #[arg(long, value_name = "NET", default_value = "none", value_parser = network)]
+    #[arg(help_heading = "Boundary")]
+    net: Network,
+    /// The least confinement that will do: confined or contained.
+    #[arg(long, value_name = "LEVEL", default_value = "contained", value_parser = level)]
+    #[arg(help_heading = "Boundary")]
+    require: Level,
+    /// A variable of its environment; by its name alone with the value that it has here (may be
+    /// repeated).
+    #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Boundary")]
     env: Vec<OsString>,
-    /// Its token; the agent's newest that fits where none is named.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    /// Its token. The agent's newest that fits if absent.
+    #[arg(long, value_name = "ID", value_parser = parse::token, help_heading = "Client")]
     token: Option<TokenId>,
-    /// Which client it is: claude-code, gemini-cli, or none; by the program's name where it is left
-    /// out.
-    #[arg(long, value_name = "CLIENT", value_parser = client::named)]
+    /// The client: claude-code, gemini-cli or none. By the program's name if absent.
+    #[arg(long, value_name = "CLIENT", value_parser = client::named, help_heading = "Client")]
     client: Option<Known>,
-    /// What `syscap hook` is given besides: '--class read=mcp__docs__*'.
+    /// More options of `syscap hook`: '--class read=mcp__docs__*'.
     #[arg(long, value_name = "OPTIONS", value_parser = words, allow_hyphen_values = true)]
+    #[arg(help_heading = "Client")]
     hook: Option<Words>,
-    /// Let it have the gateway; what `syscap mcp` is given besides home and agent: '--confirm-hints
-    /// -- npx -y SERVER'. The servers run outside.
+    /// Give it the gateway, with these options of `syscap mcp`: '-- npx -y SERVER'. The servers run
+    /// outside.
     #[arg(long, value_name = "OPTIONS", value_parser = words, allow_hyphen_values = true)]
+    #[arg(help_heading = "Client")]
     mcp: Option<Words>,
     #[command(flatten)]
     people: runtime::People,

@@ -17,8 +17,8 @@ use crate::exit::Failure;
 /// Whether calls may wait for a person, where this process holds the home.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct People {
-    /// Nobody is there to be asked: a call that the policy asks a person about is refused at once,
-    /// and does not wait. Where another process holds the home, that one says.
+    /// Refuse at once each call that the policy asks a person about, as nobody is there. Counts only
+    /// where this process serves the home.
     #[arg(long)]
     headless: bool,
 }

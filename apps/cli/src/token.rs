@@ -26,7 +26,7 @@ use crate::{
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Sign and register a token; prints its id.
+    /// Sign a token, put it on record, and print its id.
     Issue(issue::Issue),
     /// Hand on a part of a token, to the same agent or one below it; prints the new token's id.
     /// What it uses is charged to all above it, and it ends with any of them.

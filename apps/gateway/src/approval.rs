@@ -89,7 +89,8 @@ async fn progress(gateway: &Gateway, ask: Seq, flight: &Flight) {
             told = told.saturating_add(1);
             // Below what the tool itself will say: progress only goes on.
             let little = f64::from(told) / 1_000_000.0;
-            let words = format!("waits for a person's approval: syscap approvals approve {ask}");
+            let words =
+                format!("waits for a person's approval: syscap approvals approve HOME {ask}");
             let progress = ProgressNotificationParam::new(token, little).with_message(words);
             gateway.client.progress(progress).await;
         }

@@ -100,6 +100,8 @@ pub enum Because {
     Hinted,
     /// Its name begins with a word that says so.
     Named,
+    /// Its description begins with a word that says so.
+    Described,
     /// Nobody says anything.
     Default,
 }
@@ -112,6 +114,7 @@ impl Because {
             Self::Said => "by --class",
             Self::Hinted => "the server's hint",
             Self::Named => "its name",
+            Self::Described => "its description",
             Self::Default => "nothing is said of it",
         }
     }
@@ -123,10 +126,12 @@ const LOOKS: [&str; 10] =
     ["read", "get", "list", "search", "find", "show", "describe", "query", "view", "count"];
 const ENDS: [&str; 8] = ["delete", "remove", "drop", "destroy", "purge", "send", "pay", "publish"];
 
-/// What a tool is proposed to count as before a person has looked at it: by the command line, the
-/// server's hints, its name.
+/// The class that is proposed for a tool before a person has looked at it: by the command line, else
+/// by the server's hints and the tool's name and description. A word that says that something can't
+/// be undone counts whatever the hints say. Confirmed hints are taken as they are.
 pub(crate) fn proposed(
     names: &[&str],
+    description: &str,
     rules: &[ClassRule],
     hints: Hints,
     annotations: Option<&ToolAnnotations>,
@@ -138,28 +143,32 @@ pub(crate) fn proposed(
         let hints = [annotations.read_only_hint, annotations.destructive_hint];
         hints.iter().chain([&annotations.open_world_hint]).any(Option::is_some)
     };
-    if let Some(annotations) = annotations.filter(says) {
-        return (as_annotated(annotations), Because::Hinted);
+    let hinted = annotations.filter(says).map(|hints| (as_annotated(hints), Because::Hinted));
+    let nothing = (EffectClass::ExternalWrite, Because::Default);
+    if hints == Hints::Confirmed {
+        return hinted.unwrap_or(nothing);
     }
-    let name = names.first().copied().unwrap_or_default().to_ascii_lowercase();
-    let begins = |word: &str| {
-        let rest = name.strip_prefix(word);
-        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
-    };
-    let guessed = match hints {
-        Hints::Confirmed => None,
-        Hints::Unconfirmed if LOOKS.iter().any(|word| begins(word)) => {
-            Some(EffectClass::ExternalRead)
-        }
-        Hints::Unconfirmed if ENDS.iter().any(|word| begins(word)) => {
-            Some(EffectClass::Irreversible)
-        }
-        Hints::Unconfirmed => None,
-    };
-    match guessed {
-        Some(class) => (class, Because::Named),
-        None => (EffectClass::ExternalWrite, Because::Default),
+    let name = names.first().copied().unwrap_or_default();
+    if ENDS.iter().any(|word| begins(name, word)) {
+        return (EffectClass::Irreversible, Because::Named);
     }
+    // "Delete a note", "Deletes a note".
+    let first = description.split_whitespace().next().unwrap_or_default();
+    let verb = first.strip_suffix('s').unwrap_or(first);
+    if ENDS.iter().any(|word| verb.eq_ignore_ascii_case(word)) {
+        return (EffectClass::Irreversible, Because::Described);
+    }
+    hinted.unwrap_or(match LOOKS.iter().any(|word| begins(name, word)) {
+        true => (EffectClass::ExternalRead, Because::Named),
+        false => nothing,
+    })
+}
+
+/// Whether a name begins with a word, and not with a longer one.
+fn begins(name: &str, word: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let rest = name.strip_prefix(word);
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
 /// The class after what hints raise it by: that it destroys says that something changes, that
@@ -252,13 +261,25 @@ mod tests {
     fn proposals_say_why() {
         let reads = ToolAnnotations::new().read_only(true).open_world(false);
         let silent = ToolAnnotations::new();
+        let described = |name: &str, description: &str, annotations: Option<&ToolAnnotations>| {
+            proposed(&[name], description, &[], Hints::Unconfirmed, annotations)
+        };
         let of = |name: &str, hints, annotations: Option<&ToolAnnotations>| {
-            proposed(&[name], &rules(&["local_write=write_*"]), hints, annotations)
+            proposed(&[name], "", &rules(&["local_write=write_*"]), hints, annotations)
         };
         use EffectClass::{ExternalRead, ExternalWrite, Irreversible, LocalWrite, Read};
         let plain = Hints::Unconfirmed;
         assert_eq!(of("write_x", plain, Some(&reads)), (LocalWrite, Because::Said));
-        assert_eq!(of("delete_x", plain, Some(&reads)), (Read, Because::Hinted));
+        assert_eq!(of("look_x", plain, Some(&reads)), (Read, Because::Hinted));
+        // The strictest word counts.
+        let destroys = ToolAnnotations::new().destructive(true);
+        for hint in [&reads, &destroys, &silent] {
+            assert_eq!(of("delete_x", plain, Some(hint)), (Irreversible, Because::Named));
+            let deletes = described("x", "Deletes all.", Some(hint));
+            assert_eq!(deletes, (Irreversible, Because::Described));
+        }
+        assert_eq!(of("write", plain, Some(&destroys)), (ExternalWrite, Because::Hinted));
+        assert_eq!(described("x", "Undeletes it.", None), (ExternalWrite, Because::Default));
         for (name, proposes) in [
             ("get_note", (ExternalRead, Because::Named)),
             ("list", (ExternalRead, Because::Named)),

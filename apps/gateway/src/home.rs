@@ -1,9 +1,6 @@
 //! The home, by whichever process holds it.
 
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use syscap::{
@@ -45,8 +42,6 @@ const ISSUED_WITHIN_MS: u64 = 5_000;
 pub(crate) struct HomeKernel {
     runtime: Runtime,
     options: Options,
-    /// How many tokens were issued again.
-    renewed: AtomicU32,
     /// The token that was issued here.
     issued: Mutex<Option<TokenId>>,
     /// The record that opened the first session: all that is called here stands behind it.
@@ -62,9 +57,9 @@ impl HomeKernel {
             People::Absent => held.headless(),
         };
         let runtime = Runtime::share_read_by(held, &options.home, by)?;
-        let (renewed, issued) = (AtomicU32::new(0), Mutex::default());
+        let issued = Mutex::default();
         let since = OnceLock::new();
-        Ok(Self { runtime, options: options.clone(), renewed, issued, since })
+        Ok(Self { runtime, options: options.clone(), issued, since })
     }
 
     /// Closes it: who still uses it is told.
@@ -160,7 +155,7 @@ impl Kernelside for HomeKernel {
         }
         // It gives no more to use, and forgets nothing that was read.
         let from = (left_of(before), read_by(&view, before));
-        let token = self.issued_for(&view, tools, from)?;
+        let token = self.issued_for(&view, tools, from, None)?;
         self.session(token).map(Some)
     }
 
@@ -220,15 +215,17 @@ impl Kernelside for HomeKernel {
             say(&format!("going on by token {}, which was issued since", newer.id));
             return self.session(newer.clone()).map(Some);
         }
-        if !lack.renewable || !self.may_renew(&view, ended) {
+        if !lack.renewable || !self.may_renew(&view, ended)? {
             return Ok(None);
         }
         let id = self.issue_again(ended.id)?;
         self.is_issued(ended.id, id);
-        let count = self.renewed.fetch_add(1, Ordering::SeqCst).saturating_add(1);
         say(&format!(
-            "{} had used up token {}: ISSUED {id} like it, renewal {count} of {}",
-            ended.agent, ended.id, self.options.renewals
+            "{} had used up token {}: ISSUED {id} like it, renewal {} of {}",
+            ended.agent,
+            ended.id,
+            self.renewals_of(id)?,
+            self.options.renewals.unwrap_or_default()
         ));
         self.session(self.known(id)?).map(Some)
     }
@@ -471,6 +468,7 @@ impl HomeKernel {
             (true, true) => token.tools.iter().any(built_in),
             (false, _) => token.tools.iter().any(|tool| tools.contains(tool)),
         };
+        let mut renews = None;
         match view.choose(agent, grants) {
             Choice::Use(token) => {
                 self.say_that_limits_are_unheard(token);
@@ -486,19 +484,38 @@ impl HomeKernel {
                     ),
                 ));
             }
-            Choice::Spent(spent) if !self.may_renew(&view, spent) => {
+            Choice::Spent(spent) if !self.may_renew(&view, spent)? => {
                 let why = ended(spent, view.now).unwrap_or_default();
                 return Ok(self.begins_spent(spent.clone(), &why));
             }
             Choice::Spent(spent) => {
                 let id = self.issue_again(spent.id)?;
-                self.renewed.fetch_add(1, Ordering::SeqCst);
                 say(&format!("{agent} had used up token {}: ISSUED {id} like it", spent.id));
                 return self.known(id);
             }
-            Choice::Unfit(_) | Choice::Expired(_) | Choice::None => {}
+            Choice::Expired(expired) => renews = Some(self.replaces(&view, expired)?),
+            Choice::Unfit(_) | Choice::None => {}
         }
-        self.issued_for(&view, tools, (self.options.budget(), Label::PUBLIC))
+        self.issued_for(&view, tools, (self.options.budget(), Label::PUBLIC), renews)
+    }
+
+    /// The token that a new one takes the place of: one that expired, where that is allowed.
+    fn replaces(&self, view: &View, expired: &TokenInfo) -> Result<TokenId, Unreached> {
+        let (agent, at) = (&self.options.agent, expired.expires);
+        let is_counted = self.options.renewals.is_some();
+        if is_counted && !self.may_renew(view, expired)? {
+            let reissue = self.reissue(expired.id);
+            return Err(Unreached::of(
+                "the agent's last token has expired; an operator can issue it once more",
+                format!(
+                    "the last token of {agent} expired at {at}, and --renew allows no other; go on \
+                     with: {reissue}"
+                ),
+            ));
+        }
+        let end = if is_counted { "" } else { " (--renew 0 ends that)" };
+        say(&format!("the last token of {agent} expired at {at}; this line allows another{end}"));
+        Ok(expired.id)
     }
 
     /// By one that is spent the gateway begins all the same: it goes on with the next call once an
@@ -520,18 +537,29 @@ impl HomeKernel {
         view: &View,
         tools: &[ToolId],
         from: (Budget, Label),
+        renews: Option<TokenId>,
     ) -> Result<TokenInfo, Unreached> {
         let own = view.tools.iter().filter(|tool| !tool.delegated);
         let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
-        let id = self.issue(tools, &own, from)?;
+        let id = self.issue(tools, &own, from, renews)?;
         *self.issued.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
         self.known(id)
     }
 
     /// Whether a token may be issued again here: as often as the operator said, and not where an
     /// operator has stopped its agent since, by whatever means.
-    fn may_renew(&self, view: &View, token: &TokenInfo) -> bool {
-        !is_stopped(view, token) && self.renewed.load(Ordering::SeqCst) < self.options.renewals
+    fn may_renew(&self, view: &View, token: &TokenInfo) -> Result<bool, Unreached> {
+        let most = self.options.renewals.unwrap_or(0);
+        Ok(most > 0 && !is_stopped(view, token) && self.renewals_of(token.id)? < most)
+    }
+
+    /// How often a token is one that was issued once more, by the log: over restarts, and by
+    /// whomever.
+    fn renewals_of(&self, token: TokenId) -> Result<u32, Unreached> {
+        let log = syscap::Options::new().inspect(&self.options.home)?;
+        let before = |token: &TokenId| log.kernel().token(token)?.body.renews;
+        let chain = std::iter::successors(before(&token), before);
+        Ok(u32::try_from(chain.count()).unwrap_or(u32::MAX))
     }
 
     fn issue_again(&self, token: TokenId) -> Result<TokenId, Unreached> {
@@ -546,6 +574,7 @@ impl HomeKernel {
         tools: &[ToolId],
         own: &[ToolId],
         (budget, label): (Budget, Label),
+        renews: Option<TokenId>,
     ) -> Result<TokenId, Unreached> {
         let agent = &self.options.agent;
         let mut granted: Vec<&str> = tools.iter().map(ToolId::as_str).collect();
@@ -566,10 +595,11 @@ impl HomeKernel {
         self.fits_timeout(budget.amounts())?;
         let grant = grant.tools(granted).budget(budget).expires_in(self.options.expires);
         let grant = grant.begins_with(label);
+        let grant = renews.map_or(grant.clone(), |old| grant.renews(old));
         let token = self.runtime.issue(grant)?;
         say(&format!(
-            "{agent} had no token: ISSUED {token} for {count} tools, for {} s and {} calls; \
-             `syscap revoke` takes it back",
+            "ISSUED {token} to {agent} for {count} tools, for {} s and {} calls; `syscap revoke` \
+             ends it",
             self.options.expires.as_secs(),
             budget.amounts().get(Dimension::Calls)
         ));

@@ -188,7 +188,7 @@ impl Definition {
     }
 
     /// The title and the description of its manifest.
-    fn words(&self) -> (&str, &str) {
+    pub(crate) fn words(&self) -> (&str, &str) {
         let tool = &self.tool;
         let annotated = tool.annotations.as_ref().and_then(|says| says.title.as_deref());
         let title = tool.title.as_deref().or(annotated).unwrap_or(&tool.name);

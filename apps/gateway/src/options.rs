@@ -105,9 +105,10 @@ pub struct Options {
     pub expires: Duration,
     /// Limits of a token that is issued here which are others than [`Budget::working_day`] has.
     pub limits: Vec<(Dimension, u64)>,
-    /// How often a token that has ended or is spent is issued again here; never one that was
-    /// revoked, nor while its agent is frozen.
-    pub renewals: u32,
+    /// How often a token that expired or is used up is issued again here, counted over restarts;
+    /// never one that was revoked, nor while its agent is frozen. `None`: one that expired is issued
+    /// again at each start, one that is used up never.
+    pub renewals: Option<u32>,
     /// The servers.
     pub servers: Vec<ServerCommand>,
     /// Whether names carry their server's also where there is only one.
@@ -156,7 +157,7 @@ impl Options {
             token: None,
             expires: Duration::from_hours(12),
             limits: Vec::new(),
-            renewals: 0,
+            renewals: None,
             servers,
             prefix: false,
             built_in: false,

@@ -18,7 +18,10 @@ use syscap::format::{
     manifest::EffectClass,
     reason::{Reason, Retry},
 };
-use syscap::{plain::plain, remedy::HiddenHome};
+use syscap::{
+    plain::plain,
+    remedy::{HiddenHome, allowed_word},
+};
 
 use crate::{catalog::Catalog, data, names};
 
@@ -270,9 +273,10 @@ fn words(reason: Reason, refusal: &JsonObject) -> String {
     for part in
         ["field", "got", "allowed", "class", "constraint", "record", "intent", "effect", "next"]
     {
+        let word = if part == "allowed" { allowed_word(reason) } else { part };
         match refusal.get(part) {
-            Some(Value::String(value)) => words.push_str(&format!("\n{part}: {value}")),
-            Some(value) => words.push_str(&format!("\n{part}: {value}")),
+            Some(Value::String(value)) => words.push_str(&format!("\n{word}: {value}")),
+            Some(value) => words.push_str(&format!("\n{word}: {value}")),
             None => {}
         }
     }

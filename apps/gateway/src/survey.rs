@@ -96,7 +96,9 @@ async fn listed(server: &McpServer) -> Result<BTreeMap<ToolId, Definition>, Erro
 fn proposed(options: &Options, id: ToolId, definition: &Definition) -> Proposed {
     let called = [definition.name(), id.as_str()];
     let hints = definition.annotations();
-    let (class, because) = effect::proposed(&called, &options.classes, options.hints, hints);
+    let (_, description) = definition.words();
+    let (class, because) =
+        effect::proposed(&called, description, &options.classes, options.hints, hints);
     let timeout = options.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let limits = Limits { wall_ms: timeout, result_bytes: options.result_bytes };
     let manifest = definition.manifest(id, class, limits);

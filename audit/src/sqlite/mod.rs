@@ -125,9 +125,7 @@ impl SqliteStore {
     /// As [`SqliteStore::open`].
     pub fn open_with(home: &Path, settings: &Settings) -> Result<Self, StoreError> {
         schema::check_library()?;
-        if !home.join(DATABASE_FILE).is_file() {
-            return Err(StoreError::Missing);
-        }
+        disk::expect_database(home)?;
         let lock = FileLock::take(&home.join(WRITER_FILE))?;
         Self::with(home, settings, lock)
     }

@@ -12,7 +12,7 @@ use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 use super::{files::WRITER_FILE, rows, schema};
 use crate::{
-    disk::DATABASE_FILE,
+    disk,
     lock::{FileLock, HomeLock, LockState},
     reader::LogReader,
 };
@@ -35,9 +35,7 @@ impl SqliteReader {
     /// [`StoreError::Library`] or [`StoreError::Io`].
     pub fn open(home: &Path) -> Result<Self, StoreError> {
         schema::check_library()?;
-        if !home.join(DATABASE_FILE).is_file() {
-            return Err(StoreError::Missing);
-        }
+        disk::expect_database(home)?;
         let connection = schema::open_reader(home)?;
         Ok(Self { connection, home: home.to_path_buf() })
     }

@@ -12,7 +12,7 @@ use syscap::{
         reason::Reason,
         time::UnixMillis,
     },
-    remedy::{Remedy, for_model},
+    remedy::{Remedy, allowed_word, for_model},
 };
 
 /// What a use was held against.
@@ -40,6 +40,7 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
             let value = value.as_text().map_or_else(|| json::from_data(value), str::to_owned);
             // What was asked for the model knows.
             let value = if key == "allowed" { for_model(against.home, &value) } else { value };
+            let key = if key == "allowed" { allowed_word(reason) } else { key };
             text.push_str(&format!(" {key}: {}.", value.trim_end_matches('.')));
         }
     }

@@ -10,6 +10,7 @@ use syscap::{
         reason::Reason,
         record::{Ask, Body, CallFields, Outcome, OutcomeFlags, Record, Refusal, RefusalKind},
     },
+    remedy::allowed_word,
 };
 
 use super::{
@@ -145,9 +146,10 @@ fn told(delivered: &Kept, reason: Option<Reason>) -> String {
         Kept::Never => return String::new(),
         kept => return format!(" (result {})", kept.word()),
     };
-    if reason.is_some() {
+    if let Some(reason) = reason {
         let named = ["field", "got", "allowed"].into_iter().filter_map(|name| {
             let value = object.get(name).and_then(Item::as_text)?;
+            let name = if name == "allowed" { allowed_word(reason) } else { name };
             Some(format!(", {name}: {}", cut(value, ARGUMENT)))
         });
         return named.collect();

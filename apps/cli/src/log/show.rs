@@ -38,13 +38,17 @@ const FOLLOWED: u64 = 10;
 /// How often `--follow` looks.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Which records, and how.
+/// Show a line for each call, or one record whole.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-A line is a call: the tool, what it was called with, what came of it, and of what was not run why
-and by which constraint; or something that an operator or the kernel did. Arguments and results
-are the vault's; where they were erased, or --redacted leaves them out, the rest stands. With
---json each record is a line, whole. With SEQ one record is shown, with all that it is about.")]
+Examples:
+  syscap log show home --last 20
+  syscap log show home 17
+  syscap log show home --follow --json
+
+A line is a call (tool, arguments, result or refusal, deciding constraint), or an act of an operator
+or the kernel. Arguments and results come from the vault; --redacted leaves them out. The command
+works beside the process that serves the home.")]
 pub(crate) struct Show {
     /// The home.
     home: PathBuf,

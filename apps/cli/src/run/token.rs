@@ -3,7 +3,7 @@
 use clap::Parser;
 use syscap::{
     Runtime,
-    format::id::TokenId,
+    format::{id::TokenId, time::UnixMillis},
     launch::{Level, Network},
     view::{Choice, TokenInfo},
 };
@@ -103,7 +103,7 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
             return Err(Failure::Usage { what, advice });
         }
         if !can_be_used(token) {
-            return Err(ended(run, id));
+            return Err(ended(run, token, view.now));
         }
         if let Some(shell) = shell.filter(|shell| !token.tools.contains(shell)) {
             diagnose(&format!(
@@ -116,7 +116,7 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
     let fits = |token: &TokenInfo| shell.as_ref().is_none_or(|shell| token.tools.contains(shell));
     match (view.choose(&run.agent, fits), hook) {
         (Choice::Use(token), _) => Ok(token.id),
-        (Choice::Revoked(token) | Choice::Spent(token), _) => Err(ended(run, token.id)),
+        (Choice::Revoked(token) | Choice::Spent(token), _) => Err(ended(run, token, view.now)),
         (_, Some(hook)) => hook.prepare(&hook.hands()?, access),
         (_, None) => {
             let what = format!("--agent {}", run.agent);
@@ -130,10 +130,14 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
     }
 }
 
-fn ended(run: &Run, token: TokenId) -> Failure {
-    let what = format!("token {token}");
-    let home = word_of(&run.home);
-    let advice =
-        format!("was revoked or is spent; go on with: syscap token reissue {home} {token}");
+/// Why a token can't be used, and what goes on.
+fn ended(run: &Run, token: &TokenInfo, now: UnixMillis) -> Failure {
+    let why = match token {
+        token if token.revoked => "was revoked".to_owned(),
+        token if !token.is_live(now) => format!("expired at {}", token.expires),
+        _ => "is used up".to_owned(),
+    };
+    let (what, home) = (format!("token {}", token.id), word_of(&run.home));
+    let advice = format!("{why}; go on with: syscap token reissue {home} {}", token.id);
     Failure::Usage { what, advice }
 }

@@ -27,27 +27,33 @@ use crate::{
     parse, runtime, signing,
 };
 
-/// What to grant, and to whom.
+/// Sign a token, put it on record, and print its id.
 #[derive(Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  syscap token issue home --agent researcher --tool fs.read,fs.write \\
+    --read workspace --write workspace --budget calls=100 --expires 1h
+
+A token lists what one agent may do: tools, folders and other scopes, and a budget. Without --budget
+it has the standard budget, without --expires it is valid for an hour.")]
 pub(crate) struct Issue {
     /// The home.
     home: PathBuf,
     #[command(flatten)]
     part: Part,
-    /// The public key, in hexadecimal digits, of who may hand it on in the place of this home.
-    #[arg(long, value_name = "KEY", value_parser = parse::key)]
+    /// The public key (hexadecimal) of the holder, who may attenuate the token in this home's place.
+    #[arg(long, value_name = "KEY", value_parser = parse::key, help_heading = "Delegation")]
     held_by: Option<PublicKey>,
-    /// The token of the same agent that it takes the place of: it answers that one's idempotency
-    /// keys, so that what is sent again is not done again.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
+    /// The token of the same agent that this one replaces. It answers that token's idempotency keys,
+    /// so a call that is sent again is not made again.
+    #[arg(long, value_name = "ID", value_parser = parse::token, help_heading = "Life")]
     renews: Option<TokenId>,
-    /// By when, from now on, it must be renewed by `syscap token renew`: from then on it is as
-    /// revoked. Without this it need not be.
-    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    /// The token must be renewed within this time by `syscap token renew`, or it counts as revoked.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, help_heading = "Life")]
     renew_by: Option<Duration>,
-    /// How old the home's list of revocations may be (`syscap revoke --list`): with an older one,
-    /// or none, every call is refused as stale_revocations. Without this none is needed.
-    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    /// Refuse every call (stale_revocations) while the home's revocation list is older than this or
+    /// missing (`syscap revoke --list`).
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, help_heading = "Life")]
     fresh_within: Option<Duration>,
 }
 
@@ -228,32 +234,32 @@ struct Part {
     /// The agent that may use it.
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
-    /// A tool that it grants; may be given again. `notes.*` is every tool on record now whose name
+    /// A tool that it grants (may be repeated). `notes.*` is every tool on record now whose name
     /// begins so, `*` every tool.
     #[arg(long, value_name = "TOOL", required = true, value_delimiter = ',')]
     tool: Vec<String>,
-    /// A root to read below: workspace, shared, shared/docs; may be given again.
-    #[arg(long, value_name = "ROOT", value_parser = parse::root)]
+    /// A folder to read below: workspace, shared, shared/docs (may be repeated).
+    #[arg(long, value_name = "ROOT", value_parser = parse::root, help_heading = "Scopes")]
     read: Vec<String>,
-    /// A root to write below; may be given again.
-    #[arg(long, value_name = "ROOT", value_parser = parse::root)]
+    /// A folder to write below (may be repeated).
+    #[arg(long, value_name = "ROOT", value_parser = parse::root, help_heading = "Scopes")]
     write: Vec<String>,
-    /// What a dimension other than paths permits, as a tool needs it: collection=acme/docs,
-    /// host=*.example.com, port=8443, address=10.1.0.0/16, scheme=http; may be given again, also
-    /// of one dimension.
+    /// A scope other than paths, as a tool needs it: collection=acme/docs, host=*.example.com,
+    /// port=8443, address=10.1.0.0/16, scheme=http (may be repeated, also of one dimension).
     #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]
+    #[arg(help_heading = "Scopes")]
     scope: Vec<(String, String)>,
-    /// A limit such as calls=100; may be given again. Others are as the standard budget has them,
-    /// or the token that it is a part of.
+    /// A limit such as calls=100 (may be repeated). The other limits are those of the standard
+    /// budget, or of the token that this one is attenuated from.
     #[arg(long, value_name = "DIMENSION=AMOUNT", value_delimiter = ',',
-          value_parser = parse::limit)]
+          value_parser = parse::limit, help_heading = "Budget")]
     budget: Vec<(Dimension, u64)>,
-    /// How long it lives: 90s, 15m, 1h, 7d. Without this an hour, or as long as the token that it
-    /// is a part of.
-    #[arg(long, value_name = "DURATION", value_parser = parse::life)]
+    /// How long it is valid: 90s, 15m, 1h, 7d. If absent an hour, or as long as the token that it is
+    /// attenuated from.
+    #[arg(long, value_name = "DURATION", value_parser = parse::life, help_heading = "Life")]
     expires: Option<Duration>,
-    /// How many levels it may be handed on by `syscap token attenuate`.
-    #[arg(long, value_name = "LEVELS", default_value_t = 0)]
+    /// How many levels it may be attenuated by `syscap token attenuate`.
+    #[arg(long, value_name = "LEVELS", default_value_t = 0, help_heading = "Delegation")]
     delegable: u64,
 }
 

@@ -47,6 +47,10 @@ pub(crate) struct Told {
 
 impl Person {
     pub(crate) fn runs<'a>(args: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::runs_in(Path::new("."), args)
+    }
+
+    pub(crate) fn runs_in<'a>(folder: &Path, args: impl IntoIterator<Item = &'a str>) -> Self {
         let terminal =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&terminal).unwrap();
@@ -56,7 +60,7 @@ impl Person {
         let side =
             || OpenOptions::new().read(true).write(true).custom_flags(no_ctty).open(&name).unwrap();
         let mut command = Command::new("/usr/bin/setsid");
-        command.args(["--ctty", env!("CARGO_BIN_EXE_syscap")]).args(args);
+        command.args(["--ctty", env!("CARGO_BIN_EXE_syscap")]).args(args).current_dir(folder);
         command.stdin(side()).stderr(side()).stdout(Stdio::piped());
         let child = command.spawn().unwrap();
         // Dropped, so that the terminal ends with the process.

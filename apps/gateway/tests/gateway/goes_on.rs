@@ -65,6 +65,31 @@ fn a_spent_token_is_issued_again_as_often_as_was_said() {
     bench.settled();
 }
 
+/// A token that expired is replaced at each start; with `--renew` as often as that says, over restarts.
+#[test]
+fn expired_token_is_replaced_as_often_as_renew_says() {
+    let starts = |bench: &Bench, words: &[&str]| {
+        let words: Vec<&str> = ["expires=1000"].iter().chain(words).copied().collect();
+        let mut gateway = bench.gateway(&words);
+        let begun = gateway.request(
+            "initialize",
+            json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                "clientInfo": {"name": "raw", "version": "1"}}),
+        );
+        let is_begun = begun.get("error").is_none();
+        assert_eq!(gateway.end().success(), is_begun);
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+        is_begun
+    };
+    for (renew, begins) in [(None, 3), (Some("renew=0"), 1), (Some("renew=1"), 2)] {
+        let bench = Bench::new();
+        let words: Vec<&str> = renew.into_iter().collect();
+        let begun = (0..3).filter(|_| starts(&bench, &words)).count();
+        assert_eq!((begun, tokens(&bench).len()), (begins, begins), "{renew:?}");
+        bench.settled();
+    }
+}
+
 #[test]
 fn what_was_stopped_is_not_issued_again() {
     for freeze in [true, false] {
@@ -190,7 +215,7 @@ fn a_refusal_says_what_goes_on() {
     let ask = told["got"].as_str().unwrap();
     let command = format!("syscap approvals approve {} {ask}", bench.home().display());
     gateway.said_with(&command);
-    let command = format!("syscap approvals approve {ask};");
+    let command = format!("syscap approvals approve HOME {ask};");
     assert!(told["next"].as_str().unwrap().contains(&command), "{told}");
     assert!(crate::gateway::bench::text(&result).contains(&command));
     assert!(gateway.end().success());

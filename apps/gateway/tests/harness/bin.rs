@@ -65,7 +65,8 @@ fn gateway(words: Vec<String>) {
             "agent" => options.agent = AgentId::new(value).unwrap(),
             "token" => options.token = TokenId::from_hex(value),
             "class" => options.classes.push(ClassRule::parse(value).unwrap()),
-            "renew" => options.renewals = value.parse().unwrap(),
+            "renew" => options.renewals = Some(value.parse().unwrap()),
+            "expires" => options.expires = Duration::from_millis(value.parse().unwrap()),
             "limit" => {
                 let (dimension, limit) = value.split_once(':').unwrap();
                 let dimension = Dimension::from_name(dimension).unwrap();

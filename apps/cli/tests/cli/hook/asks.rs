@@ -89,7 +89,7 @@ fn a_use_is_denied_where_nobody_answers() {
     let command = format!("syscap approvals approve {} {ask}", hooked.home.path());
     assert!(refused.err.trim_end().ends_with(&command), "{}", refused.err);
     let reason = denied(refused);
-    let model = format!("syscap approvals approve {ask};");
+    let model = format!("syscap approvals approve HOME {ask};");
     assert!(reason.contains("asked (403)") && reason.contains(&model), "{reason}");
     let listed = run(["approvals", "list", &hooked.home.path()]).fine().out;
     assert!(listed.contains(&command), "{listed}");
