@@ -8,15 +8,14 @@ use syscap::{
     approvals::{WaitingCall, answer_in_client},
     format::{
         budget::{Amounts, Budget, Dimension},
-        control::{Freeze, FreezeTarget, Role},
-        id::{AgentId, ObjectId, Seq, TokenId, ToolId},
+        control::Role,
+        id::{ObjectId, Seq, TokenId, ToolId},
         json::from_data,
-        label::{Confidentiality, Integrity, Label},
+        label::Label,
         limits::GRANTS_MAX,
         manifest::Manifest,
         reason::Reason,
         record::{Answer, Means},
-        time::UnixMillis,
     },
     incoming::ReadBy,
     plain::shell_word,
@@ -29,6 +28,7 @@ use crate::{
     kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached},
     options::{Options, People},
     say::say,
+    standing::{Lacks, ended, is_frozen, is_stopped, left_of, newer, read_by},
 };
 
 /// Most tools that a command names.
@@ -271,24 +271,6 @@ impl Kernelside for HomeKernel {
     }
 }
 
-/// Why nothing more is let through by a token.
-fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
-    match token {
-        token if token.revoked => Some("was revoked".to_owned()),
-        token if token.expires <= now => Some(format!("has expired, at {}", token.expires)),
-        token if token.is_spent() => {
-            let used = token.limits.iter().find(|(dimension, limit)| {
-                *limit > 0 && *dimension != Dimension::Concurrent && token.left.get(*dimension) == 0
-            });
-            Some(match used {
-                Some((dimension, _)) => format!("is spent: {} has run out", dimension.name()),
-                None => "is spent: a run took more than was set aside for it".to_owned(),
-            })
-        }
-        _ => None,
-    }
-}
-
 /// What of a call that waits can be shown whole; `None` where not all of it is there.
 fn shown(call: WaitingCall) -> Option<ShownCall> {
     let conditions = call.conditions.iter().map(|one| {
@@ -302,77 +284,6 @@ fn shown(call: WaitingCall) -> Option<ShownCall> {
         touches: call.resources.iter().cloned().chain(conditions).collect(),
         constraint: call.constraint,
         untrusted: call.label.is_untrusted(),
-    })
-}
-
-/// Whether an agent, or everything, is frozen; where not all freezes are seen, it may be.
-fn is_frozen(view: &View, agent: &AgentId) -> bool {
-    let stops = |freeze: &Freeze| match freeze.target {
-        FreezeTarget::Kernel => true,
-        FreezeTarget::Agent => {
-            AgentId::new(&freeze.name).is_none_or(|frozen| agent.is_within(&frozen))
-        }
-        FreezeTarget::Tool => false,
-    };
-    let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
-    unseen || view.frozen.iter().any(stops)
-}
-
-/// What the open sessions of a token have been given. Where not all of them are seen, it may be
-/// anything.
-fn read_by(view: &View, token: &TokenInfo) -> Label {
-    let seen = u64::try_from(view.sessions.len()).unwrap_or(u64::MAX);
-    if seen < view.sessions_in_all {
-        let most = Confidentiality::ALL.iter().copied().max().unwrap_or(Confidentiality::Sensitive);
-        return Label::new(Integrity::Untrusted, most);
-    }
-    let sessions = view.sessions.iter().filter(|session| session.token == token.id);
-    sessions.fold(token.label, |label, session| label.join(session.label))
-}
-
-/// Whether an operator has stopped the agent of a token since that was issued, by whatever means.
-fn is_stopped(view: &View, token: &TokenInfo) -> bool {
-    let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
-    let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
-    let stops = |freeze: &Freeze| match freeze.target {
-        FreezeTarget::Kernel => true,
-        FreezeTarget::Agent => {
-            AgentId::new(&freeze.name).is_none_or(|frozen| token.agent.is_within(&frozen))
-        }
-        FreezeTarget::Tool => false,
-    };
-    let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
-    let frozen = unseen || view.frozen.iter().any(stops);
-    revoked || frozen
-}
-
-/// What is left of a token, as the budget of another.
-fn left_of(token: &TokenInfo) -> Budget {
-    let left = token.left.with(Dimension::Concurrent, token.limits.get(Dimension::Concurrent));
-    left.iter().fold(Budget::none(), |budget, (of, left)| budget.with(of, left))
-}
-
-/// What another token must have that one lacks.
-enum Lacks<'a> {
-    Tool(&'a ToolId),
-    Scope,
-    Life,
-}
-
-/// A token of the same agent that was issued later, and goes on: what sessions of the other have
-/// been given is not forgotten by it. Where a tool or a scope was lacking it grants all others too;
-/// else some of them.
-fn newer<'v>(view: &'v View, ended: &TokenInfo, lacks: &Lacks<'_>) -> Option<&'v TokenInfo> {
-    let read = read_by(view, ended);
-    view.tokens.iter().find(|token| {
-        let has = |tool: &ToolId| token.tools.contains(tool);
-        let grants = match lacks {
-            Lacks::Tool(tool) => has(tool) && ended.tools.iter().all(has),
-            Lacks::Scope => ended.tools.iter().all(has),
-            Lacks::Life => ended.tools.iter().any(has),
-        };
-        let goes_on = self::ended(token, view.now).is_none() && read.leq(token.label);
-        token.agent == ended.agent && token.issued > ended.issued && goes_on && grants
     })
 }
 

@@ -28,7 +28,7 @@
 //! catalog flight requests subscriptions ..  state and rules of one thing each
 //! downstream                                lines from and to the client, each way with a bound
 //! incoming                                  what comes from the home's holder, read by the runtime
-//! capabilities manifest missing names ..     plain data and pure functions
+//! capabilities manifest names standing ..    plain data and pure functions
 //! ```
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
@@ -78,6 +78,7 @@ mod result;
 mod routes;
 mod say;
 mod server;
+mod standing;
 mod starting;
 mod subscriptions;
 mod survey;
