@@ -53,6 +53,9 @@ pub(crate) struct Verify {
     /// Hold what the vault of a home has against the log, too.
     #[arg(long)]
     vault: bool,
+    /// List each record that does not hold, and not the first alone.
+    #[arg(long)]
+    all: bool,
 }
 
 impl Verify {
@@ -76,7 +79,7 @@ impl Verify {
         };
         let altered = vault.as_ref().is_some_and(|vault| vault.altered_in_all > 0);
         let verdict = if altered { Verdict::Tampered } else { report.verdict() };
-        let printed = print(out, (verdict, &report), vault.as_ref());
+        let printed = print(out, (verdict, &report), vault.as_ref(), self.all);
         out.conclude(printed, exit(verdict))
     }
 
@@ -205,13 +208,17 @@ fn print(
     out: &mut Out,
     (verdict, report): (Verdict, &Report),
     vault: Option<&VaultReport>,
+    all: bool,
 ) -> Result<(), Failure> {
     if out.form() == crate::output::Form::Json {
         let json = json(verdict, report).json("vault", &vault.map_or("null".to_owned(), of_vault));
         return out.line(&json.finish());
     }
     let verdict = verdict_name(verdict).replace('_', " ");
-    out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?;
+    match first_fault(report) {
+        Some(fault) => out.line(&format!("{verdict}: {fault}"))?,
+        None => out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?,
+    }
     if let Some(home) = report.home {
         out.line(&format!("home     {home}"))?;
     }
@@ -249,17 +256,31 @@ fn print(
             more => out.line(&format!("altered  and {more} more"))?,
         }
     }
+    if !all {
+        return Ok(());
+    }
     for finding in &report.findings {
-        let why = match finding.fault {
-            Fault::Foreign => ", the trust file is another home's, or the log was replaced",
-            _ => "",
-        };
-        out.line(&format!("fault    record {}: {:?}{why}", finding.seq, finding.fault))?;
+        out.line(&format!("fault    record {}: {:?}", finding.seq, finding.fault))?;
     }
     match report.findings_count.saturating_sub(counted(report.findings.len())) {
         0 => Ok(()),
         more => out.line(&format!("fault    and {more} more")),
     }
+}
+
+/// The first record that does not hold, and how many more findings there are.
+fn first_fault(report: &Report) -> Option<String> {
+    let first = report.findings.first()?;
+    if first.fault == Fault::Foreign {
+        return Some("the trust file is another home's, or the log was replaced".to_owned());
+    }
+    let more = match report.findings_count.saturating_sub(1) {
+        0 => String::new(),
+        1 => "; one later record depends on it (--all lists both)".to_owned(),
+        more => format!("; {more} later ones depend on it (--all lists them)"),
+    };
+    let (seq, fault) = (first.seq, first.fault);
+    Some(format!("record {seq} is the first that does not hold ({fault:?}){more}"))
 }
 
 fn counted(n: usize) -> u64 {
