@@ -11,14 +11,19 @@ use syscap_syscalls::beneath::{Effect, Existing, FsError, Location, Parents, Ren
 
 use crate::beneath::support::{CANARY, Links, World, is_openat2, snapshot};
 
-/// How many reads each of the four races makes with `SYSCAP_LONG`: ten million of each opener, of
-/// which `cap-std` is started twice, with `openat2` and without.
-const LONG: u32 = 2_500_000;
+/// How many reads each of the four races makes with `SYSCAP_SOAK`: ten million of each opener, of
+/// which `cap-std` is started twice, with `openat2` and without. A fifth with `SYSCAP_LONG`.
+const SOAK: u32 = 2_500_000;
 
 /// How many reads each race makes. Each opens a name that is exchanged meanwhile.
 fn reads() -> u32 {
-    let (long, usual) = if is_openat2() { (LONG, 25_000) } else { (LONG / 2, 8_000) };
-    if std::env::var_os("SYSCAP_LONG").is_some() { long } else { usual }
+    let (soak, usual) = if is_openat2() { (SOAK, 25_000) } else { (SOAK / 2, 8_000) };
+    let is_set = |name| std::env::var_os(name).is_some();
+    match (is_set("SYSCAP_SOAK"), is_set("SYSCAP_LONG")) {
+        (true, _) => soak,
+        (false, true) => soak / 5,
+        (false, false) => usual,
+    }
 }
 /// One in so many calls is a write.
 const WRITE_EVERY: u32 = 50;

@@ -16,7 +16,7 @@ use syscap::{
 };
 
 use crate::gateway::{
-    bench::{Bench, GatewayProcess, until},
+    bench::{Bench, GatewayProcess, refusal, until},
     waits,
 };
 
@@ -114,8 +114,11 @@ fn client_is_told_neither_home_nor_token_nor_command() {
     }
     fs::write(bench.server("odd").join("hang"), "").unwrap();
     told.call(&mut gateway, "die", json!({}));
-    // It waits for the server, in vain.
-    told.call(&mut gateway, "echo", json!({}));
+    // It waits for the server, in vain. A call may come before the gateway has seen the server's end.
+    until("it waits in vain", || {
+        let answer = told.call(&mut gateway, "echo", json!({}));
+        refusal(&answer)["reason"] == "no_provider"
+    });
     fs::remove_file(bench.server("odd").join("hang")).unwrap();
     until("it runs again", || gateway.call("fails", json!({}))["content"][0]["type"] == "text");
     beside(&bench, |beside| beside.freeze(&Freeze::all()).unwrap());

@@ -77,7 +77,7 @@ fn a_call_that_is_approved_while_it_waits_runs() {
         let ask = waits(&bench, 1);
         let told = gateway.hears("notifications/progress");
         assert_eq!(told["params"]["progressToken"], "p");
-        let command = format!("syscap approvals approve {ask}");
+        let command = format!("syscap approvals approve HOME {ask}");
         assert!(told["params"]["message"].as_str().unwrap().contains(&command), "{told}");
         assert!(!gateway.has_answer(&id, Duration::from_millis(300)));
         assert_eq!(calls(&bench), 0);
@@ -106,7 +106,7 @@ fn a_wait_ends_with_how_to_take_it_up() {
     assert_eq!(told["code"], Reason::Asked.code());
     let ask = waits(&bench, 1);
     let next = told["next"].as_str().unwrap();
-    let command = format!("syscap approvals approve {ask};");
+    let command = format!("syscap approvals approve HOME {ask};");
     assert!(next.contains(&command) && next.contains("same call again"), "{next}");
     // Approved later, the same call goes on at once, and once.
     answer(&bench, ask, Answer::Once);
