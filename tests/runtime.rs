@@ -534,3 +534,19 @@ fn a_home_that_is_taken_meanwhile_is_no_less_sound() {
         assert!(looks > 0);
     });
 }
+
+/// The README's program prints what the README says of it.
+#[test]
+fn readme_program_prints_hello_record_9() {
+    let readme = include_str!("../README.md");
+    let (_dir, home) = new_home();
+    let rt = Runtime::create(&home).unwrap();
+    let grant = Grant::to("researcher").tools(["fs.read", "fs.write"]).workspace();
+    let token = rt.issue(grant.budget(Budget::standard())).unwrap();
+    let agent = rt.session("researcher", token).unwrap();
+    agent.call("fs.write", args! { "path": "a.txt", "text": "hello" }).unwrap();
+    let read = agent.call("fs.read", args! { "path": "a.txt" }).unwrap();
+    let printed = format!("{} record {}", read.text().unwrap(), read.receipt().outcome_seq);
+    assert!(readme.contains(&format!("This prints `{printed}`.")), "{printed}");
+    rt.close().unwrap();
+}

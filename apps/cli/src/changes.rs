@@ -48,12 +48,17 @@ impl Changes {
         }
         let mut failed = false;
         for baseline in Baseline::all(&self.home)? {
-            if let Err(failure) = list(&baseline, out) {
-                diagnose(&format!("run {}: {failure}", baseline.number));
-                failed = true;
-            } else if self.forget {
-                out.flush()?;
-                baseline.forget(&self.home)?;
+            let listed = baseline.and_then(|baseline| list(&baseline, out).map(|()| baseline));
+            match listed {
+                Ok(baseline) if self.forget => {
+                    out.flush()?;
+                    baseline.forget(&self.home)?;
+                }
+                Ok(_) => {}
+                Err(failure) => {
+                    failure.report();
+                    failed = true;
+                }
             }
         }
         Ok(if failed { Exit::Failed } else { Exit::Done })
@@ -62,7 +67,7 @@ impl Changes {
 
 fn list(baseline: &Baseline, out: &mut Out) -> Result<(), Failure> {
     let (changes, complete) = baseline.changes().map_err(Failure::file(&baseline.workspace))?;
-    let workspace = baseline.workspace.display().to_string();
+    let workspace = baseline.shown_workspace();
     let json = || {
         let run = Object::new().uint("run", baseline.number.get());
         run.text("agent", baseline.agent.as_str()).text("workspace", &workspace)

@@ -216,7 +216,10 @@ fn print(
     }
     let verdict = verdict_name(verdict).replace('_', " ");
     match first_fault(report) {
-        Some(fault) => out.line(&format!("{verdict}: {fault}"))?,
+        Some(fault) => {
+            out.line(&format!("{verdict}: {fault}"))?;
+            out.line(&format!("anchor   {}", anchor_text(report.anchor)))?;
+        }
         None => out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?,
     }
     if let Some(home) = report.home {
@@ -276,8 +279,7 @@ fn first_fault(report: &Report) -> Option<String> {
     }
     let more = match report.findings_count.saturating_sub(1) {
         0 => String::new(),
-        1 => "; one later record depends on it (--all lists both)".to_owned(),
-        more => format!("; {more} later ones depend on it (--all lists them)"),
+        more => format!("; {more} more follow from there on (--all lists them)"),
     };
     let (seq, fault) = (first.seq, first.fault);
     Some(format!("record {seq} is the first that does not hold ({fault:?}){more}"))

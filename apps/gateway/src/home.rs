@@ -42,6 +42,9 @@ const ISSUED_WITHIN_MS: u64 = 5_000;
 pub(crate) struct HomeKernel {
     runtime: Runtime,
     options: Options,
+    /// A token and how often it is one that was issued once more. A token never changes that, and a
+    /// call that is refused again and again must not have the log read again and again.
+    counted: Mutex<Option<(TokenId, u32)>>,
     /// The token that was issued here.
     issued: Mutex<Option<TokenId>>,
     /// The record that opened the first session: all that is called here stands behind it.
@@ -57,9 +60,9 @@ impl HomeKernel {
             People::Absent => held.headless(),
         };
         let runtime = Runtime::share_read_by(held, &options.home, by)?;
-        let issued = Mutex::default();
+        let (issued, counted) = (Mutex::default(), Mutex::default());
         let since = OnceLock::new();
-        Ok(Self { runtime, options: options.clone(), issued, since })
+        Ok(Self { runtime, options: options.clone(), issued, counted, since })
     }
 
     /// Closes it: who still uses it is told.
@@ -467,10 +470,16 @@ impl HomeKernel {
     /// How often a token is one that was issued once more, by the log: over restarts, and by
     /// whomever.
     fn renewals_of(&self, token: TokenId) -> Result<u32, Unreached> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = counted.filter(|(of, _)| *of == token) {
+            return Ok(count);
+        }
         let log = syscap::Options::new().inspect(&self.options.home)?;
         let before = |token: &TokenId| log.kernel().token(token)?.body.renews;
         let chain = std::iter::successors(before(&token), before);
-        Ok(u32::try_from(chain.count()).unwrap_or(u32::MAX))
+        let count = u32::try_from(chain.count()).unwrap_or(u32::MAX);
+        *counted = Some((token, count));
+        Ok(count)
     }
 
     fn issue_again(&self, token: TokenId) -> Result<TokenId, Unreached> {

@@ -3,7 +3,6 @@
 use syscap::{
     format::{
         budget::{Budget, Dimension},
-        control::{Freeze, FreezeTarget},
         id::{AgentId, ToolId},
         label::{Confidentiality, Integrity, Label},
         time::UnixMillis,
@@ -31,15 +30,8 @@ pub(crate) fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
 
 /// Whether an agent, or everything, is frozen; where not all freezes are seen, it may be.
 pub(crate) fn is_frozen(view: &View, agent: &AgentId) -> bool {
-    let stops = |freeze: &Freeze| match freeze.target {
-        FreezeTarget::Kernel => true,
-        FreezeTarget::Agent => {
-            AgentId::new(&freeze.name).is_none_or(|frozen| agent.is_within(&frozen))
-        }
-        FreezeTarget::Tool => false,
-    };
     let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
-    unseen || view.frozen.iter().any(stops)
+    unseen || view.stopped_by(agent).is_some()
 }
 
 /// What the open sessions of a token have been given. Where not all of them are seen, it may be

@@ -51,23 +51,22 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// All that lie in a home, the oldest run first.
-    pub(super) fn all(home: &Path) -> Result<Vec<Self>, Failure> {
+    /// All that lie in a home, the oldest run first. One that can't be read hides no other.
+    pub(super) fn all(home: &Path) -> Result<Vec<Result<Self, Failure>>, Failure> {
         let folder = folder(home);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(Failure::file(&folder)(error)),
         };
-        let mut all = Vec::new();
+        let mut numbers: Vec<u64> = Vec::new();
         for entry in entries {
             let name = entry.map_err(Failure::file(&folder))?.file_name();
             // Parts of files that were not finished have other names.
-            let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-            all.push(Self::read(home, Seq::new(number))?);
+            numbers.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
         }
-        all.sort_by_key(|baseline| baseline.number);
-        Ok(all)
+        numbers.sort_unstable();
+        Ok(numbers.into_iter().map(|number| Self::read(home, Seq::new(number))).collect())
     }
 
     /// What appeared or changed since, by escaped paths; whether all was looked at, then and now.
@@ -76,6 +75,11 @@ impl Baseline {
         let changed = now.since(&self.before);
         let changes = changed.map(|(path, change)| (escaped(path), change)).collect();
         Ok((changes, self.before.complete && now.complete))
+    }
+
+    /// The workspace's path, escaped.
+    pub(super) fn shown_workspace(&self) -> String {
+        escaped(self.workspace.as_os_str().as_bytes())
     }
 
     /// Removes it from the home.
@@ -96,7 +100,7 @@ impl Baseline {
     }
 
     fn text(&self) -> String {
-        let workspace = escaped(self.workspace.as_os_str().as_bytes());
+        let workspace = self.shown_workspace();
         let complete = self.before.complete;
         let mut text = format!("{FORMAT}\n{}\n{workspace}\n{complete}\n", self.agent);
         for (path, noted) in &self.before.files {
@@ -198,7 +202,7 @@ mod tests {
             (b"pipe".to_vec(), Noted::Unread),
         ];
         let before = Survey { files: files.into(), complete: true };
-        let workspace = PathBuf::from("/work/of mine");
+        let workspace = PathBuf::from("/project/of mine");
         let baseline = Baseline { number, agent, workspace, before };
         let text = baseline.text();
         let read = Baseline::parse(number, &text).unwrap();

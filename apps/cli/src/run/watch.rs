@@ -8,7 +8,7 @@ use std::{
 use syscap::{
     Runtime,
     format::{
-        control::{Freeze, FreezeTarget},
+        control::FreezeTarget,
         id::{AgentId, TokenId},
     },
     view::View,
@@ -46,20 +46,14 @@ pub(super) fn wait(
 
 /// Why the run must end. A token that only expired ends nothing: what comes next is refused.
 fn stop(view: &View, agent: &AgentId, token: TokenId) -> Option<String> {
-    let frozen = view.frozen.iter().find_map(|freeze| stops(freeze, agent));
-    frozen.or_else(|| match view.token(token) {
+    if let Some(freeze) = view.stopped_by(agent) {
+        return Some(match freeze.target {
+            FreezeTarget::Agent => format!("agent {} is frozen", freeze.name),
+            FreezeTarget::Kernel | FreezeTarget::Tool => "the home is frozen".to_owned(),
+        });
+    }
+    match view.token(token) {
         Some(token) => token.revoked.then(|| format!("token {} was revoked", token.id)),
         None => Some(format!("token {token} is not in the home")),
-    })
-}
-
-fn stops(freeze: &Freeze, agent: &AgentId) -> Option<String> {
-    match freeze.target {
-        FreezeTarget::Kernel => Some("the home is frozen".to_owned()),
-        FreezeTarget::Agent => {
-            let frozen = AgentId::new(&freeze.name)?;
-            agent.is_within(&frozen).then(|| format!("agent {frozen} is frozen"))
-        }
-        FreezeTarget::Tool => None,
     }
 }

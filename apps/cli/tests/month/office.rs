@@ -71,19 +71,16 @@ impl Office {
         office.does(&["init", &home, "--no-passphrase", "--trust-out", &trust]);
         office.hold();
         for agent in office.agents.clone() {
-            office.does(&[
-                "hook",
-                &home,
-                "--agent",
-                &agent,
-                "--client",
-                "claude-code",
-                "--setup",
-                "--print",
-            ]);
+            office.set_up(&agent);
         }
         office.began = size(&office.folder.path().join("home"));
         office
+    }
+
+    fn set_up(&mut self, agent: &str) {
+        let home = self.path("home");
+        let client = ["--client", "claude-code", "--setup", "--print"];
+        self.does(&[&["hook", &home, "--agent", agent][..], &client].concat());
     }
 
     fn path(&self, name: &str) -> String {
@@ -210,17 +207,8 @@ impl Office {
             }
             // Its token lives for half a day: each morning there is a new one.
             self.count("set up");
-            let (home, agent) = (self.path("home"), self.agents[n].clone());
-            self.does(&[
-                "hook",
-                &home,
-                "--agent",
-                &agent,
-                "--client",
-                "claude-code",
-                "--setup",
-                "--print",
-            ]);
+            let agent = self.agents[n].clone();
+            self.set_up(&agent);
         }
         self.count("dead ends");
     }

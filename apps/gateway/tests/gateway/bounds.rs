@@ -15,9 +15,12 @@ use syscap::format::reason::Reason;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
-/// How much the gateway may grow, in KiB, whatever is left unread: by what may wait (32 MiB of
-/// requests that are being answered, 8 MiB to be written) and what the allocator keeps beside it.
-const GROWTH_KIB: u64 = 64 << 10;
+/// How much the gateway may grow, in KiB, whatever is left unread. Optimised code takes more in
+/// before it stops: what may wait (32 MiB of requests that are being answered, 8 MiB to be written),
+/// and what the allocator keeps beside it.
+fn growth_kib() -> u64 {
+    if std::env::var_os("SYSCAP_LONG").is_some() { 64 << 10 } else { 24 << 10 }
+}
 
 /// The most that a client which does not read finds later of what it was told unasked, in bytes.
 const TOLD_BYTES: usize = 5 << 20;
@@ -67,7 +70,7 @@ fn a_client_that_does_not_read_costs_no_memory() {
     let taken = stalled(&written);
     let grown = gateway.peak_kib() - before;
     assert!(taken < REQUESTS, "{taken} taken, {grown} KiB grown");
-    assert!(grown < GROWTH_KIB, "{grown} KiB");
+    assert!(grown < growth_kib(), "{grown} KiB");
     gateway.pause(false);
     for n in 0..REQUESTS {
         assert!(gateway.answer(&json!(format!("f{n}")))["result"]["tools"].is_array());
@@ -96,7 +99,7 @@ fn a_client_that_does_not_read_is_told_less() {
     let changed = gateway.begin("change", json!({"text": extra("late")}));
     until("that one too", || bench.outcomes().len() == 2);
     let grown = gateway.peak_kib() - before;
-    assert!(grown < GROWTH_KIB, "{grown} KiB");
+    assert!(grown < growth_kib(), "{grown} KiB");
     gateway.pause(false);
     assert_eq!(text(&gateway.result(&id)), "said");
     assert_eq!(text(&gateway.result(&changed)), "changed");
