@@ -3,7 +3,13 @@
 //! The lock is the home's and not its store's: whatever a home's log is kept in, one process at a
 //! time has the home, and in that process one runtime. It ends with its holder, however that ends.
 
-use std::{fs::File, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use rustix::{
     fs::{FlockOperation, flock},
@@ -57,6 +63,47 @@ impl HomeLock {
     pub fn state(home: &Path) -> Result<LockState, StoreError> {
         FileLock::state(&home.join(LOCK_FILE))
     }
+
+    /// The process that holds a home, as the process table shows it to this user: for a person to
+    /// read. `None` where none holds it, or where the process belongs to another user or another
+    /// process namespace.
+    #[must_use]
+    pub fn holder(home: &Path) -> Option<u32> {
+        let lock = fs::metadata(home.join(LOCK_FILE)).ok()?;
+        let is_lock = |place: &PathBuf| {
+            let meta = fs::metadata(place);
+            meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == (lock.dev(), lock.ino()))
+        };
+        locked().find(|(_, files)| files.iter().any(is_lock)).map(|(process, _)| process)
+    }
+
+    /// The homes that processes of this user hold, as the process table shows them.
+    #[must_use]
+    pub fn held() -> BTreeSet<PathBuf> {
+        let files = locked().flat_map(|(_, files)| files);
+        let named = files.filter_map(|file| fs::read_link(file).ok());
+        let locks = named.filter(|file| file.file_name().is_some_and(|name| name == LOCK_FILE));
+        let folders = locks.filter_map(|file| file.parent().map(Path::to_path_buf));
+        folders.filter(|folder| folder.join("home.db").is_file()).collect()
+    }
+}
+
+/// The processes that hold a lock of a file, each with the files that it has open. Of a process of
+/// another user the files are not shown.
+fn locked() -> impl Iterator<Item = (u32, Vec<PathBuf>)> {
+    // `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF`. The device and the inode are not always
+    // those of `stat`, so the open files of the process are looked at.
+    let of = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["FLOCK", _, "WRITE", process, ..] = words.get(1..)? else { return None };
+        process.parse::<u32>().ok()
+    };
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let processes: BTreeSet<u32> = locks.lines().filter_map(of).collect();
+    processes.into_iter().map(|process| {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten();
+        (process, files.flatten().map(|entry| entry.path()).collect())
+    })
 }
 
 /// A file that has one holder.

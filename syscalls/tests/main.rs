@@ -8,4 +8,5 @@
 )]
 
 mod beneath;
+mod unlimited;
 mod urls;

@@ -25,6 +25,8 @@ struct Chain {
     counts: [u64; KINDS],
     first_time: UnixMillis,
     ledger: Option<Ledger>,
+    /// The home, by the log's first record.
+    named: Option<HomeId>,
     /// The last record that was held against all before it.
     verified: Option<Head>,
     /// The first record that only newer software can read.
@@ -53,6 +55,7 @@ pub(super) fn walk<E>(
         counts: [0; KINDS],
         first_time: UnixMillis::default(),
         ledger: None,
+        named: None,
         verified: None,
         newer: None,
         findings: Findings::default(),
@@ -156,7 +159,7 @@ impl Chain {
     /// Newer software wrote it: from here on the chain alone is followed.
     fn cannot_read(&mut self, head: Head, what: RecordError, trust: Option<&Trust>) -> Step {
         // The first record's leaf is the home's id, whatever it says.
-        let home = HomeId::from_bytes(*head.leaf.as_bytes());
+        let home = *self.named.get_or_insert(HomeId::from_bytes(*head.leaf.as_bytes()));
         if self.ledger.is_none() && trust.is_some_and(|trust| trust.home != home) {
             return self.broken(Fault::Foreign);
         }
@@ -173,6 +176,7 @@ impl Chain {
             return self.broken(Fault::NotGenesis);
         }
         let home = HomeId::from_bytes(*leaf.as_bytes());
+        self.named = Some(home);
         let Genesis { roles, .. } = &**genesis;
         if trust.is_some_and(|trust| trust.home != home || trust.roles != *roles) {
             return self.broken(Fault::Foreign);
@@ -203,7 +207,7 @@ impl Chain {
             (*count > 0).then_some((*kind, *count))
         });
         Report {
-            home: ledger.map(Ledger::home),
+            home: self.named,
             records: self.records,
             counts: kinds.collect::<BTreeMap<_, _>>(),
             head: self.verified,

@@ -278,7 +278,7 @@ impl Verdict {
 /// What a verification found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The home; `None` where there is no genesis.
+    /// The home that the log's first record names; `None` for an empty log.
     pub home: Option<HomeId>,
     /// Records that were verified.
     pub records: u64,

@@ -24,7 +24,7 @@ use syscap::{
     },
 };
 
-use shown::{json, listed, recorded, text};
+use shown::{brief, json, listed, recorded, text};
 
 use crate::{
     exit::{Ended, Exit, Failure},
@@ -79,6 +79,7 @@ pub(crate) struct Show {
     /// The home.
     home: PathBuf,
     /// The number of the record that asks.
+    #[arg(value_parser = request)]
     ask: u64,
 }
 
@@ -88,6 +89,7 @@ pub(crate) struct Give {
     /// The home.
     home: PathBuf,
     /// The number of the record that asks.
+    #[arg(value_parser = request)]
     ask: u64,
     /// Why: on record as a commitment, the text in the vault.
     #[arg(long, value_name = "TEXT")]
@@ -100,7 +102,7 @@ pub(crate) struct Deny {
     /// The home.
     home: PathBuf,
     /// The numbers of the records that ask: each is answered, up to the first that can't be.
-    #[arg(required = true, value_name = "ASK")]
+    #[arg(required = true, value_name = "ASK", value_parser = request)]
     asks: Vec<u64>,
     /// Why: on record as a commitment, the text in the vault. The agent is told it.
     #[arg(long, value_name = "TEXT")]
@@ -141,6 +143,12 @@ impl Approvals {
     }
 }
 
+/// The number of an approval request.
+fn request(text: &str) -> Result<u64, String> {
+    let form = "an approval request is a number: `syscap approvals list HOME` shows them";
+    text.parse().map_err(|_| form.to_owned())
+}
+
 /// Those that wait now.
 fn waiting(home: &Path) -> Result<(Vec<WaitingCall>, UnixMillis), Failure> {
     let log = runtime::look(home)?;
@@ -152,12 +160,13 @@ fn waiting(home: &Path) -> Result<(Vec<WaitingCall>, UnixMillis), Failure> {
 
 fn found(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
     let (calls, now) = waiting(home)?;
-    let call = calls.into_iter().find(|call| call.ask == Seq::new(ask));
-    let none = || Failure::Usage {
-        what: format!("{ask}"),
-        advice: "no call waits under that record: see `syscap approvals list`".to_owned(),
-    };
-    Ok((call.ok_or_else(none)?, now))
+    match calls.into_iter().find(|call| call.ask == Seq::new(ask)) {
+        Some(call) => Ok((call, now)),
+        None => {
+            let (what, advice) = (ask.to_string(), past::why_not(home, Seq::new(ask))?);
+            Err(Failure::Usage { what, advice })
+        }
+    }
 }
 
 /// One that can still be approved: nobody is asked for a passphrase for another.
@@ -185,9 +194,11 @@ fn open(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
             "was denied: the same call is refused until {}, and asks anew afterwards",
             call.expires
         ),
-        false => "was approved, for one call that has not come yet: to stop that, revoke its \
+        false => {
+            "is approved already, for one call that has not come yet: to stop that, revoke its \
              token, or freeze its agent until the approval has run out"
-            .to_owned(),
+                .to_owned()
+        }
     };
     Err(Failure::Usage { what: format!("{ask}"), advice })
 }
@@ -262,7 +273,7 @@ impl Give {
                 Answer::Once | Answer::Set => unanswered(&home, ask)?,
             };
             if out.form() == Form::Text {
-                text(out, &call)?;
+                brief(out, &call)?;
                 if let Some(terms) = terms {
                     sets::given(out, terms)?;
                 }

@@ -11,11 +11,7 @@ use syscap::{
     Session, Written,
     artifact::{Cut, Short},
     format::envelope::ToolResult,
-    format::{
-        cbor::Item,
-        id::{AgentId, TokenId},
-        json,
-    },
+    format::{cbor::Item, id::AgentId, json},
 };
 
 use crate::{
@@ -25,6 +21,7 @@ use crate::{
     lines::{self, Read},
     output::{Object, Out, with_hex},
     parse, recording, runtime,
+    token::TokenName,
 };
 
 /// Whose calls, and where they stand.
@@ -44,8 +41,8 @@ pub(crate) struct Call {
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
     /// Its token.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
-    token: TokenId,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse)]
+    token: TokenName,
     #[command(flatten)]
     people: runtime::People,
     /// Print each answer in short: what `artifacts list --json` says of it. The whole of a result
@@ -72,7 +69,7 @@ impl Call {
         }
         runtime::serving(&self.home, self.people, |access| {
             recording::warn_of_recording(access)?;
-            let caller = runtime::session(access, &self.agent, self.token)?;
+            let caller = runtime::session(access, &self.agent, self.token.of(&self.home)?)?;
             answer_all(&caller, &mut input, (self.printed(), out))?;
             caller.close()?;
             Ok(Exit::Done)

@@ -22,22 +22,31 @@ use crate::{
     output::Out,
 };
 
-/// What to look at besides the machine.
+/// Check this machine and a home: the first line says whether all is well.
 #[derive(Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  syscap doctor home --all
+
+doctor prints problems, and with --all also notes and the checks that passed. Exit code 1: there is
+a problem.")]
 pub(crate) struct Doctor {
-    /// A home. It is only read, also beside the process that holds it.
+    /// A home. doctor only reads it, also while another process serves it.
     home: Option<PathBuf>,
+    /// Show the notes and the checks that passed, too.
+    #[arg(long)]
+    all: bool,
 }
 
 impl Doctor {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let mut findings = Findings { out, bad: 0 };
+        let mut findings = Findings::new(out);
         let machine = container::look();
         machine::look(&mut findings, &machine)?;
         clients::hooks(&mut findings)?;
         if let Some(folder) = &self.home {
             home::look(&mut findings, folder, &machine)?;
         }
-        Ok(if findings.bad == 0 { Exit::Done } else { Exit::Failed })
+        Ok(if findings.end(self.all)? { Exit::Done } else { Exit::Failed })
     }
 }

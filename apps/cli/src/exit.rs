@@ -6,15 +6,20 @@ use std::{
     process::ExitCode,
 };
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use syscap::{
     SignerError,
+    audit::lock::HomeLock,
     format::{id::TokenId, reason::Refused},
     kernel::store::StoreError,
     keys::KeyUse,
     policy::LoadError,
 };
 
-use crate::output::plain;
+use crate::{
+    output::{plain, word_of},
+    runtime,
+};
 
 /// How a command ended.
 pub(crate) type Ended = Result<Exit, Failure>;
@@ -80,16 +85,16 @@ impl From<Exit> for ExitCode {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// A home can't be made or opened.
-    #[error("{}: {source}{}", folder.display(), advice(source))]
+    #[error("{}", home_text(folder, source))]
     Home { folder: PathBuf, source: Box<syscap::Error> },
     /// The process that holds the home can't be asked, or did not answer.
     #[error("{0}{advice}", advice = advice(.0))]
     Holder(Box<syscap::Error>),
-    /// Another process holds the home, which this one was to hold.
-    #[error("{}: another process holds it and serves it already", .0.display())]
+    /// Another process serves the home, which this one was to serve.
+    #[error("{} is served already{}", .0.display(), by_server(.0))]
     Held(PathBuf),
-    /// Nobody holds the home, and somebody who does was to be asked.
-    #[error("{}: no process holds it and serves it, so {why}", folder.display())]
+    /// No process serves the home, and one that does was to be asked.
+    #[error("no process serves {}, so {why}", folder.display())]
     Nobody { folder: PathBuf, why: &'static str },
     /// A person must unseal a key, and there is none.
     #[error("the {0} key is sealed: run this at a terminal, where its passphrase is asked for")]
@@ -113,8 +118,8 @@ pub(crate) enum Failure {
     #[error("the reader of the output has gone")]
     Pipe,
     /// No such token.
-    #[error("there is no token {0} here; `syscap token list` shows those there are")]
-    UnknownToken(TokenId),
+    #[error("no token {token} in {}; see: syscap token list {}", home.display(), word_of(home))]
+    UnknownToken { home: PathBuf, token: String },
     /// What was named on the command line is not there or not of its form.
     #[error("{what}: {advice}")]
     Usage { what: String, advice: String },
@@ -125,7 +130,7 @@ pub(crate) enum Failure {
     #[error("{}: {problem}", path.display())]
     Audit { path: PathBuf, problem: String },
     /// A policy document is not sound.
-    #[error("{}{}", prefix(file.as_deref()), unsound(error))]
+    #[error("{}", unsound(file.as_deref(), error))]
     Unsound { file: Option<PathBuf>, error: Box<LoadError>, exit: Exit },
     /// The gateway did not begin, or broke off.
     #[error("{0}")]
@@ -155,7 +160,7 @@ impl Failure {
             | Self::Exists(_)
             | Self::Stream(_)
             | Self::Pipe
-            | Self::UnknownToken(_)
+            | Self::UnknownToken { .. }
             | Self::Unreadable(_)
             | Self::Audit { .. }
             | Self::Gateway(_)
@@ -181,6 +186,11 @@ impl Failure {
             | syscap::Error::HolderGone) => Self::Holder(Box::new(source)),
             source => Self::Home { folder, source: Box::new(source) },
         }
+    }
+
+    /// For a token that a home does not have.
+    pub(crate) fn unknown(token: TokenId, home: &Path) -> Self {
+        Self::UnknownToken { home: home.to_path_buf(), token: token.to_string() }
     }
 
     /// For a file.
@@ -230,9 +240,57 @@ pub(crate) fn usage(error: &clap::Error) -> ! {
         error.exit();
     }
     let text = error.render().to_string();
-    let shown: Vec<_> = text.lines().map(plain).collect();
+    let mut shown: Vec<_> = text.lines().map(plain).collect();
+    if let Some(tip) = tip(error) {
+        // Before the usage.
+        let at = shown.iter().position(|line| line.is_empty()).unwrap_or(shown.len());
+        shown.splice(at..at, ["".into(), format!("  tip: {tip}").into()]);
+        shown.retain(|line| !line.starts_with("  tip: some similar"));
+    }
     drop(writeln!(io::stderr(), "{}", shown.join("\n")));
     std::process::exit(error.exit_code());
+}
+
+/// What to do about a command line that newcomers type.
+fn tip(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(plain(text).into_owned()),
+        _ => None,
+    };
+    let has = |kind, word: &str| match error.get(kind) {
+        Some(ContextValue::Strings(words)) => words.iter().any(|one| one.contains(word)),
+        _ => false,
+    };
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    match error.kind() {
+        ErrorKind::UnknownArgument if usage.contains(" -- <PROGRAM>") || usage.contains("[-- ") => {
+            let word = text(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            Some(format!("put `--` before the program: -- {word}"))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let home = text(ContextKind::InvalidSubcommand)?;
+            let command = usage.split_whitespace().nth(2)?.to_owned();
+            let verb = match command.as_str() {
+                "log" | "policy" => "show",
+                "token" | "approvals" | "tools" | "keys" | "artifacts" | "secret" => "list",
+                _ => return None,
+            };
+            let is_home = Path::new(&home).join("home.db").exists();
+            is_home.then(|| format!("syscap {command} {verb} {home}"))
+        }
+        ErrorKind::MissingRequiredArgument if has(ContextKind::InvalidArg, "<ASK>") => {
+            Some("name the home first: HOME ASK; or set SYSCAP_HOME".to_owned())
+        }
+        ErrorKind::MissingRequiredArgument if has(ContextKind::InvalidArg, "--token <ID>") => Some(
+            "`syscap token list HOME` has them; `syscap token issue HOME --agent NAME --tool TOOL` \
+             makes one"
+                .to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 /// One line on standard error. If it can't be written there is nowhere to say so.
@@ -245,14 +303,15 @@ pub(crate) fn tell(text: &str) {
     drop(writeln!(io::stderr(), "{}", plain(text)));
 }
 
-/// Which file it is about, where a command can be about several.
-fn prefix(file: Option<&Path>) -> String {
-    file.map_or_else(String::new, |file| format!("{}: ", file.display()))
-}
-
-/// `PLACE: fault (key), did you mean ..`.
-fn unsound(error: &LoadError) -> String {
-    let mut line = format!("{}: {}", error.place, error.fault);
+/// `FILE:LINE:COLUMN: fault (key), did you mean ..`, or `FILE: constraints[1].effect: ..`.
+fn unsound(file: Option<&Path>, error: &LoadError) -> String {
+    let (place, fault) = (&error.place, &error.fault);
+    let is_line = place.starts_with(|first: char| first.is_ascii_digit());
+    let mut line = match file.map(Path::display) {
+        Some(file) if is_line => format!("{file}:{place}: {fault}"),
+        Some(file) => format!("{file}: {place}: {fault}"),
+        None => format!("{place}: {fault}"),
+    };
     if !error.key.is_empty() {
         line.push_str(&format!(" ({})", error.key));
     }
@@ -266,8 +325,8 @@ fn unsound(error: &LoadError) -> String {
     line
 }
 
-/// What to do about a process that holds the home for itself.
-const UNSERVED: &str = "; end that process or wait (everything that only reads works)";
+/// What to do about a process that has the home open for itself.
+const UNSERVED: &str = "; end that process or wait (commands that only read work)";
 
 /// What to do where there is no room for another record.
 const FULL: &str = "; make room: `syscap doctor` with the home says how much, and what goes on";
@@ -280,13 +339,39 @@ fn stopped(error: &syscap::Error) -> &'static str {
     }
 }
 
+/// Which process serves a home, where this user can see that.
+fn by_server(home: &Path) -> String {
+    let server = HomeLock::holder(home).map(runtime::named);
+    server.map_or_else(String::new, |server| format!(" by {server}"))
+}
+
+/// What is wrong with a home that can't be made or opened, and what to do.
+fn home_text(folder: &Path, source: &syscap::Error) -> String {
+    let (shown, word) = (folder.display(), word_of(folder));
+    match source {
+        syscap::Error::Home(StoreError::Missing) if folder.is_file() => match folder.parent() {
+            Some(home) if home.join("home.db").exists() => {
+                format!("{shown} is a file of the home {0}: name {0}", home.display())
+            }
+            _ => format!("{shown} is a file, and a home is a folder"),
+        },
+        syscap::Error::Home(StoreError::Missing) => {
+            format!("no home at {shown}; create it: syscap init {word}")
+        }
+        syscap::Error::Home(StoreError::Exists) => {
+            format!("{shown} is a home already: use it, or name another folder")
+        }
+        syscap::Error::Home(StoreError::Locked) => {
+            format!("{shown} is open in another process{}{UNSERVED}", by_server(folder))
+        }
+        source => format!("{shown}: {source}{}", advice(source)),
+    }
+}
+
 /// What to do about a home that can't be made or opened.
 fn advice(error: &syscap::Error) -> &'static str {
     match error {
         syscap::Error::Home(error) => match error {
-            StoreError::Missing => "; make one with `syscap init`",
-            StoreError::Exists => "; use it, or name another folder",
-            StoreError::Locked => UNSERVED,
             StoreError::Damaged => "; restore it from a copy, or look with `syscap verify`",
             StoreError::Newer(_) => "; use the newer syscap",
             StoreError::Full => FULL,

@@ -58,6 +58,7 @@ use crate::{
     lane,
     output::Out,
     parse, runtime,
+    token::TokenName,
 };
 
 /// Longest event, in bytes: a call and a result of the kernel's own limits, written as JSON.
@@ -90,8 +91,8 @@ pub(crate) struct Hook {
     #[arg(long, value_enum)]
     client: Client,
     /// The agent's token. Its newest valid one that grants the tool if absent.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
-    pub(crate) token: Option<TokenId>,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse)]
+    pub(crate) token: Option<TokenName>,
     /// Put the client's tools on record, issue a token, and write the hook into the client's user
     /// settings.
     #[arg(long, help_heading = "Set up")]
@@ -194,7 +195,7 @@ impl Hook {
                     }
                     Err(problem) => {
                         let problem = for_model(&self.home, &problem);
-                        diagnose(&format!("{}: denied, since {problem}", event.tool));
+                        diagnose(&format!("{} is denied: {problem}", event.tool));
                         Exit::Blocked
                     }
                 }
@@ -233,7 +234,8 @@ impl Hook {
         let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
         // A picture alone, say, comes without words.
         if !text.is_empty() {
-            let token = match self.token {
+            let named = self.own_token().map_err(|failure| failure.to_string())?;
+            let token = match named {
                 Some(token) => token,
                 None => {
                     match tokens::newest(&access, &self.agent, |tool| self.client.runs(tool))? {
@@ -273,7 +275,8 @@ impl Hook {
         }
         let access =
             holder::reach(&self.home, self.people).map_err(|why| model::unreached(&why))?;
-        let found = match self.token {
+        let named = self.own_token().map_err(|failure| failure.to_string())?;
+        let found = match named {
             Some(token) => Found::Live(token),
             None => tokens::newest(&access, &self.agent, |tool| *tool == used.tool)?,
         };
@@ -404,9 +407,10 @@ impl Hook {
     fn after(&self, event: Event) -> Result<Exit, String> {
         let used = self.used(&event)?;
         let Phase::After(reported) = event.phase else { return Ok(Exit::Done) };
+        let named = self.own_token().map_err(|failure| failure.to_string())?;
         let access = Runtime::attach(&self.home).map_err(|error| error.to_string())?;
         let access = access.ok_or("no process holds the home: what was out is not known")?;
-        let settled = self.settle(&access, &used, &reported);
+        let settled = self.settle(&access, named, &used, &reported);
         access.close().map_err(|error| error.to_string())?;
         match settled {
             Ok(answer) if matches!(answer.reason(), Some(Reason::TimedOut | Reason::Cancelled)) => {
@@ -426,10 +430,11 @@ impl Hook {
     fn settle(
         &self,
         access: &Runtime,
+        named: Option<TokenId>,
         used: &ToolUse,
         reported: &Reported,
     ) -> Result<ToolResult, syscap::Error> {
-        let tokens = match self.token {
+        let tokens = match named {
             Some(token) => vec![token],
             None => tokens::seated(access, &self.agent)?,
         };
@@ -443,6 +448,11 @@ impl Hook {
             }
         }
         settled
+    }
+
+    /// The token that the command line names.
+    fn own_token(&self) -> Result<Option<TokenId>, Failure> {
+        TokenName::of_any(self.token.as_ref(), &self.home)
     }
 
     fn used(&self, event: &Event) -> Result<ToolUse, String> {

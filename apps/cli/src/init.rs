@@ -21,7 +21,7 @@ use crate::{
     exit::{Ended, Exit, Failure, tell},
     keys::make,
     learn::warn_of_policy,
-    output::{Object, Out, quote},
+    output::{Object, Out, quote, word_of},
     parse,
 };
 
@@ -97,33 +97,57 @@ impl Init {
             .shown("files", base.display())
             .text("preset", self.preset.name())
             .shown("policy", hash);
-        out.text(&format!("home    {id}"))?;
-        let protect = match sealed {
-            true => "issuer and revoker are not sealed",
-            false => "no protection against who owns the folder",
-        };
-        out.text(&format!("keys    {} ({protect})", home.keys().display()))?;
-        if let Some(path) = &recovery {
-            let advice = match self.recovery_out {
-                Some(_) => "",
-                None => " (move it off this machine: it takes the home back from a thief)",
-            };
-            out.text(&format!("        {path}{advice}"))?;
-        }
-        out.text(&format!("trust   {}", home.trust().display()))?;
         if let Some(copy) = &self.trust_out {
             write_trust(&home.trust(), copy)?;
             json = json.shown("trust_out", copy.display());
-            out.text(&format!("        {}", copy.display()))?;
         }
-        out.text(&format!("files   {}", base.display()))?;
-        out.text(&format!("policy  {} {hash}", self.preset))?;
-        if out.form() == crate::output::Form::Json {
-            out.line(&json.finish())?;
-        }
+        let lines = self.lines(&home, &base, recovery.as_deref(), sealed || told.is_some());
+        out.all(&lines, json)?;
         out.flush()?;
         told.iter().for_each(|told| tell(told));
         Ok(Exit::Done)
+    }
+
+    /// Says what was made, what its owner must do with it, and the next commands.
+    fn lines(
+        &self,
+        home: &Home,
+        base: &Path,
+        recovery: Option<&str>,
+        protected: bool,
+    ) -> Vec<String> {
+        let (folder, trust) = (home.folder().display(), home.trust());
+        let mut lines = vec![
+            format!(
+                "created home {folder}: policy {}, agents' files in {}",
+                self.preset,
+                base.display()
+            ),
+            match (recovery, &self.recovery_out) {
+                (None, _) => {
+                    "no recovery key: whoever steals the operator's key keeps it".to_owned()
+                }
+                (Some(path), Some(_)) => format!("recovery key: {path}"),
+                (Some(path), None) => {
+                    format!("move {path} off this machine: it replaces keys that were stolen")
+                }
+            },
+            match &self.trust_out {
+                Some(copy) => format!("trust file: {}", copy.display()),
+                None => format!(
+                    "keep a copy of {} elsewhere: `syscap verify --trust` compares the log with it",
+                    trust.display()
+                ),
+            },
+        ];
+        if !protected {
+            let text = "the keys have no passphrase: every program of this user can use them";
+            lines.push(text.to_owned());
+        }
+        let home = word_of(home.folder());
+        lines.push(format!("next: syscap mcp {home} --agent me --review -- COMMAND"));
+        lines.push(format!("  or: syscap hook {home} --agent me --client claude-code --setup"));
+        lines
     }
 
     /// Makes the home. A recovery key that lies elsewhere is there first: a home whose owner has
@@ -168,7 +192,7 @@ pub(crate) fn expect_empty(home: &Path) -> Result<(), Failure> {
         }
         Some(_) => {
             let what = home.display().to_string();
-            let advice = "is not empty; name a folder that is, or a new one".to_owned();
+            let advice = "is not empty; name an empty or a new folder".to_owned();
             Err(Failure::Usage { what, advice })
         }
     }

@@ -48,7 +48,7 @@ mod verify;
 
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use syscap::format::control::FreezeChange;
 
 use crate::{
@@ -155,7 +155,8 @@ fn main() -> ExitCode {
             Err(_) => Exit::Failed.into(),
         };
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| exit::usage(&of_plain_words(error)));
+    let cli = Cli::try_parse().or_else(with_home);
+    let cli = cli.unwrap_or_else(|error| exit::usage(&of_plain_words(error)));
     let mut out = Out::new(if cli.json { Form::Json } else { Form::Text });
     let ended = match cli.command {
         Command::Init(init) => init.run(&mut out),
@@ -201,6 +202,30 @@ fn main() -> ExitCode {
         }
     };
     exit.into()
+}
+
+/// The same command line with the home that it leaves out: `syscap approvals approve 13`.
+fn with_home(error: clap::Error) -> Result<Cli, clap::Error> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if error.kind() != ErrorKind::MissingRequiredArgument || words.get(1).is_some_and(is_init) {
+        return Err(error);
+    }
+    let answers = words.get(1).is_some_and(|word| word == "approvals");
+    let Some(home) = runtime::meant_home(answers) else { return Err(error) };
+    // It stands behind the words that name the command.
+    let (mut command, mut at) = (&Cli::command(), 1);
+    while let Some(inner) = words.get(at).and_then(|word| command.find_subcommand(word)) {
+        (command, at) = (inner, at.saturating_add(1));
+    }
+    words.insert(at, home.clone().into_os_string());
+    let cli = Cli::try_parse_from(words).map_err(|_| error)?;
+    exit::tell(&format!("home: {}", home.display()));
+    Ok(cli)
+}
+
+/// `init` makes a home, and takes none that is there.
+fn is_init(word: &OsString) -> bool {
+    word == "init"
 }
 
 /// What is wrong with the same words without what a terminal would obey: of text that is made

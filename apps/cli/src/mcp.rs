@@ -10,12 +10,10 @@ use std::{
 };
 
 use clap::Args;
-use syscap::format::{
-    budget::Dimension,
-    id::{AgentId, TokenId},
-};
+use syscap::format::{budget::Dimension, id::AgentId};
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand};
 
+pub(crate) use self::review::not_limited;
 use self::review::{Confirmed, review};
 use crate::{
     call::by_lane,
@@ -24,6 +22,7 @@ use crate::{
     lane,
     output::Out,
     parse, recording, runtime, terminal,
+    token::TokenName,
 };
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
@@ -103,8 +102,8 @@ pub(crate) struct Mcp {
     #[arg(long, help_heading = "Trust")]
     trust_results: bool,
     /// The agent's token. Its newest valid one that fits if absent; a new one if there is none.
-    #[arg(long, value_name = "ID", value_parser = parse::token, help_heading = "Token")]
-    token: Option<TokenId>,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse, help_heading = "Token")]
+    token: Option<TokenName>,
     /// Let a token that is issued here grant the built-in tools, too, in the agent's workspace.
     #[arg(long, help_heading = "Token")]
     builtins: bool,
@@ -300,7 +299,7 @@ impl Mcp {
             });
         }
         let mut options = Options::new(self.home.clone(), self.agent.clone(), servers);
-        options.token = self.token;
+        options.token = TokenName::of_any(self.token.as_ref(), &self.home)?;
         options.expires = self.expires;
         options.limits.clone_from(&self.budget);
         options.renewals = self.renew;
@@ -381,17 +380,19 @@ impl Mcp {
     }
 }
 
-/// The words, with the home's folder made whole and without what only prints. Of the server's own
-/// words those that say by themselves that they are paths are made whole, too: the client decides
-/// in which folder all of it starts.
+/// The words, with the home's folder made absolute and without what only prints. Of the server's own
+/// words the paths are made absolute, too: the client decides in which folder all of it starts.
 fn with_home(words: impl Iterator<Item = String>, given: &str, whole: &str) -> Vec<String> {
-    let (mut args, mut replaced, mut command) = (Vec::new(), false, false);
+    let (mut args, mut replaced, mut command) = (Vec::new(), false, None);
     let mut words = words;
     while let Some(word) = words.next() {
-        command |= word == "--";
-        if command {
-            args.push(absolute(word));
+        if let Some(place) = command.as_mut() {
+            args.push(if is_path(&word, *place) { absolute(word) } else { word });
+            *place = Place::Argument;
             continue;
+        }
+        if word == "--" {
+            command = Some(Place::Program);
         }
         match word.as_str() {
             "--print-config" => {}
@@ -407,12 +408,28 @@ fn with_home(words: impl Iterator<Item = String>, given: &str, whole: &str) -> V
     args
 }
 
+/// Where a word of a server's command stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is looked up in PATH, where it has no slash.
+    Program,
+    Argument,
+}
+
+/// Whether a word is a path by its form, or names a file that is there. The bare name of a folder
+/// may be a word of another meaning, as in `npm run test`.
+fn is_path(word: &str, place: Place) -> bool {
+    let path = Path::new(word);
+    [".", ".."].contains(&word)
+        || ["./", "../"].iter().any(|begins| word.starts_with(begins))
+        || (word.contains('/') && path.exists())
+        || (place == Place::Argument && path.is_file())
+}
+
 fn absolute(word: String) -> String {
-    let is_path = [".", ".."].contains(&word.as_str())
-        || ["./", "../"].iter().any(|begins| word.starts_with(begins));
     match std::path::absolute(&word) {
-        Ok(path) if is_path => path.to_string_lossy().into_owned(),
-        _ => word,
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) => word,
     }
 }
 
@@ -431,6 +448,11 @@ mod tests {
         let here = |path: &str| std::path::absolute(path).unwrap().display().to_string();
         let own = format!("run --client {} {} -y a/b", here("./docs"), here(".."));
         assert_eq!(args.join(" "), format!("mcp /x/home --agent a -- {own}"));
+        // A file that is there is meant, but for the program: that is looked up in PATH.
+        let words = "mcp home -- Cargo.toml Cargo.toml src";
+        let args = with_home(words.split(' ').map(String::from), "home", "/x/home");
+        let file = here("Cargo.toml");
+        assert_eq!(args.join(" "), format!("mcp /x/home -- Cargo.toml {file} src"));
     }
 
     #[test]

@@ -224,9 +224,9 @@ pub(crate) fn plain_first(map: Item<'_>) -> Vec<(&str, Item<'_>)> {
     entries
 }
 
-/// The same as one text.
-pub(crate) fn plain_first_json(map: Item<'_>) -> String {
-    let entries = plain_first(map).into_iter();
+/// The same as one text, of the entries whose name `shows` takes.
+pub(crate) fn plain_first_json(map: Item<'_>, shows: impl Fn(&str) -> bool) -> String {
+    let entries = plain_first(map).into_iter().filter(|(name, _)| shows(name));
     let all = entries.map(|(name, value)| format!("{}:{}", quote(name), json::from_data(value)));
     format!("{{{}}}", all.collect::<Vec<_>>().join(","))
 }

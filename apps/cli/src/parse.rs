@@ -7,7 +7,7 @@ use syscap::{
         budget::Dimension,
         cbor::Canonical,
         control::Role,
-        id::{AgentId, FactKey, HomeId, ObjectId, SnapshotId, TokenId, ToolId},
+        id::{AgentId, FactKey, HomeId, ObjectId, SnapshotId, ToolId},
         json,
         label::Confidentiality,
         limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX},
@@ -22,7 +22,7 @@ use syscap::{
 /// Why a word of the command line is not of its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadWord {
-    #[error("a token's id has 64 hexadecimal digits")]
+    #[error("a token is named by 8 to 64 hexadecimal digits of its id, from the first on")]
     Token,
     #[error("an agent is [a-z0-9._-] without a leading dot, parts joined by /")]
     Agent,
@@ -88,11 +88,6 @@ pub(crate) enum BadWord {
 pub(crate) fn why(text: &str) -> Result<String, BadWord> {
     let fits = (1..=TEXT_BYTES_MAX).contains(&text.len());
     if fits { Ok(text.to_owned()) } else { Err(BadWord::Why) }
-}
-
-/// A token's id.
-pub(crate) fn token(text: &str) -> Result<TokenId, BadWord> {
-    TokenId::from_hex(text).ok_or(BadWord::Token)
 }
 
 /// An agent.

@@ -28,6 +28,7 @@ use crate::{
     exit::{Ended, Failure},
     lane::Service,
     parse, recording, runtime,
+    token::TokenName,
 };
 
 /// Start an agent, its client or a shell in a sandbox: the home, its keys and its socket are out of
@@ -81,8 +82,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Boundary")]
     env: Vec<OsString>,
     /// Its token. The agent's newest that fits if absent.
-    #[arg(long, value_name = "ID", value_parser = parse::token, help_heading = "Client")]
-    token: Option<TokenId>,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse, help_heading = "Client")]
+    token: Option<TokenName>,
     /// The client: claude-code, gemini-cli or none. By the program's name if absent.
     #[arg(long, value_name = "CLIENT", value_parser = client::named, help_heading = "Client")]
     client: Option<Known>,
@@ -134,7 +135,7 @@ impl Run {
         // What is wrong with the command line is seen before anything is opened or signed.
         let known = self.known();
         let prepared = Prepared::of(&self, known)?;
-        let access = self.people.options().share(&self.home).map_err(Failure::home(&self.home))?;
+        let access = runtime::reached(&self.home, || self.people.options().share(&self.home))?;
         runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
             let token = token::of(&self, known, access)?;

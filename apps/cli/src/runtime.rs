@@ -1,18 +1,35 @@
 //! Reaching a home: by the process that holds it, or by holding it; and letting go of it again
 //! whatever happens in between.
 
-use std::path::Path;
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+    process,
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use clap::Args;
 use syscap::{
     Inspection, Operator, Options, Runtime, Session,
+    audit::lock::HomeLock,
     format::{
         id::{AgentId, TokenId},
         reason::Reason,
     },
 };
 
-use crate::exit::Failure;
+use crate::{
+    exit::{Failure, tell},
+    output::plain,
+};
+
+/// How long a home may give no answer before it is said who holds it.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How much is shown of a process's command line, in characters.
+const COMMAND_LINE: usize = 80;
 
 /// Whether calls may wait for a person, where this process holds the home.
 #[derive(Args, Clone, Copy, Debug)]
@@ -39,7 +56,7 @@ pub(crate) fn with<T>(
     folder: &Path,
     act: impl FnOnce(&Runtime) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let access = Runtime::command(folder).map_err(Failure::home(folder))?;
+    let access = reached(folder, || Runtime::command(folder))?;
     finish(access, act)
 }
 
@@ -48,7 +65,7 @@ pub(crate) fn operate<T>(
     folder: &Path,
     act: impl FnOnce(&Operator) -> Result<T, syscap::Error>,
 ) -> Result<T, Failure> {
-    let operator = Operator::open(folder).map_err(Failure::home(folder))?;
+    let operator = reached(folder, || Operator::open(folder))?;
     let acted = act(&operator);
     let closed = operator.close();
     let value = acted?;
@@ -62,8 +79,56 @@ pub(crate) fn serving<T>(
     people: People,
     act: impl FnOnce(&Runtime) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let access = people.options().share(folder).map_err(Failure::home(folder))?;
+    let access = reached(folder, || people.options().share(folder))?;
     finish(access, act)
+}
+
+/// Reaches a home, as [`noticed`].
+pub(crate) fn reached<T>(
+    folder: &Path,
+    reach: impl FnOnce() -> Result<T, syscap::Error>,
+) -> Result<T, Failure> {
+    noticed(folder, reach).map_err(Failure::home(folder))
+}
+
+/// Reaches a home. Where its server gives no answer for a second, a person is told which process
+/// that is: the wait may go on for ten.
+pub(crate) fn noticed<T>(folder: &Path, reach: impl FnOnce() -> T) -> T {
+    let (done, waits) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if waits.recv_timeout(SILENCE) == Err(mpsc::RecvTimeoutError::Timeout)
+                && let Some(holder) = HomeLock::holder(folder).filter(|id| *id != process::id())
+            {
+                tell(&format!(
+                    "waiting for {}, which {} has open",
+                    named(holder),
+                    folder.display()
+                ));
+            }
+        });
+        let reached = reach();
+        drop(done);
+        reached
+    })
+}
+
+/// The home of a command line that names none: that of `SYSCAP_HOME`, or, where `served` is set, the
+/// only one that a process of this user has open.
+pub(crate) fn meant_home(served: bool) -> Option<PathBuf> {
+    if let Some(home) = env::var_os("SYSCAP_HOME").filter(|home| !home.is_empty()) {
+        return Some(home.into());
+    }
+    let mut held = if served { HomeLock::held() } else { BTreeSet::new() }.into_iter();
+    held.next().filter(|_| held.next().is_none())
+}
+
+/// A process by its number and its command line.
+pub(crate) fn named(process: u32) -> String {
+    let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let line: String = plain(words.join(" ").trim()).chars().take(COMMAND_LINE).collect();
+    format!("process {process} ({line})")
 }
 
 /// Does something, and closes.

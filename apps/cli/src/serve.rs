@@ -44,7 +44,7 @@ impl Serve {
     pub(crate) fn run(self) -> Ended {
         // Before the home is opened: what is opened must be closed.
         let signalled = signals()?;
-        let access = self.people.options().share(&self.home).map_err(Failure::home(&self.home))?;
+        let access = runtime::reached(&self.home, || self.people.options().share(&self.home))?;
         if !access.is_holder() {
             return Err(Failure::Held(self.home));
         }

@@ -7,7 +7,7 @@ use syscap::{
     AgentState, Args as Changes, Changed,
     format::{
         cbor::Canonical,
-        id::{AgentId, FactKey, SnapshotId, TokenId},
+        id::{AgentId, FactKey, SnapshotId},
         json,
         provenance::Source,
     },
@@ -17,6 +17,7 @@ use crate::{
     exit::{Ended, Exit, Failure},
     output::{Form, Object, Out},
     parse, runtime,
+    token::TokenName,
 };
 
 /// What to do with an agent's state.
@@ -118,8 +119,8 @@ pub(crate) struct Propose {
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
     /// Its token.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
-    token: TokenId,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse)]
+    token: TokenName,
     /// In whose name.
     #[arg(long = "as", value_name = "WRITER", value_enum, default_value = "agent")]
     writer: Writer,
@@ -139,7 +140,7 @@ impl Propose {
     fn run(self, out: &mut Out) -> Ended {
         self.expect_each_once()?;
         let Changed { snapshot, record } = runtime::with(&self.home, |access| {
-            let caller = runtime::session(access, &self.agent, self.token)?;
+            let caller = runtime::session(access, &self.agent, self.token.of(&self.home)?)?;
             let changed =
                 access.observe_from(&caller, self.writer.source(), &[], self.base, self.changes());
             caller.close()?;

@@ -2,6 +2,7 @@
 
 mod hit;
 mod issue;
+mod name;
 mod revoke;
 mod show;
 mod tree;
@@ -15,11 +16,12 @@ use syscap::{
 };
 
 pub(crate) use issue::scopes;
+pub(crate) use name::TokenName;
 pub(crate) use revoke::{Revoke, said};
 
 use crate::{
-    exit::{Ended, Exit},
-    output::{Object, Out, array, quote},
+    exit::{Ended, Exit, tell},
+    output::{Object, Out, array, quote, word_of},
     runtime,
 };
 
@@ -73,6 +75,12 @@ impl List {
         let home = runtime::look(&self.home)?;
         let kernel = home.kernel();
         let now = now(kernel.now());
+        if kernel.tokens().next().is_none() {
+            let home = word_of(&self.home);
+            tell(&format!(
+                "no tokens; issue one: syscap token issue {home} --agent NAME --tool TOOL"
+            ));
+        }
         for token in kernel.tokens() {
             let standing = Standing::of(&token, now);
             let tools: Vec<&str> =

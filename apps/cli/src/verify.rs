@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,10 @@ use syscap::{
         export::{self, ExportError},
         sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader},
     },
-    format::{export::RECORDS_FILE, id::Seq},
+    format::{
+        export::RECORDS_FILE,
+        id::{HomeId, Seq},
+    },
     kernel::store::StoreError,
     verify::{
         Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Trust, TrustSource,
@@ -62,10 +65,10 @@ impl Verify {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let anchor_need =
             if self.require_anchor { AnchorNeed::Required } else { AnchorNeed::Optional };
-        let trust = match &self.trust {
-            Some(path) => TrustSource::Given(Box::new(read_trust(path)?)),
-            None => TrustSource::SelfAnchored,
-        };
+        let given = self.trust.as_deref().map(read_trust).transpose()?;
+        let trusted = given.as_ref().map(|trust| trust.home);
+        let trust =
+            given.map_or(TrustSource::SelfAnchored, |trust| TrustSource::Given(Box::new(trust)));
         let Some(report) = verify(&self.log, &Options { trust, anchor_need })? else {
             let json = Object::new().text("verdict", "tampered").flag("database_damaged", true);
             out.both("tampered: the database contradicts itself", json)?;
@@ -79,7 +82,8 @@ impl Verify {
         };
         let altered = vault.as_ref().is_some_and(|vault| vault.altered_in_all > 0);
         let verdict = if altered { Verdict::Tampered } else { report.verdict() };
-        let printed = print(out, (verdict, &report), vault.as_ref(), self.all);
+        let shown = Shown { verdict, report: &report, trusted, vault: vault.as_ref() };
+        let printed = shown.print(self.all, out);
         out.conclude(printed, exit(verdict))
     }
 
@@ -126,7 +130,13 @@ fn is_marked(database: &Path) -> bool {
 fn read_trust(path: &Path) -> Result<Trust, Failure> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(TRUST_BYTES_MAX).read_to_end(&mut bytes));
-    read.map_err(Failure::file(path))?;
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let problem = "no such trust file; a home's own is HOME/trust.cbor".to_owned();
+            Failure::Audit { path: path.to_path_buf(), problem }
+        }
+        _ => Failure::file(path)(error),
+    })?;
     Trust::from_bytes(&bytes).map_err(|error| {
         let problem = format!("is no trust file: {error}");
         Failure::Audit { path: path.to_path_buf(), problem }
@@ -198,91 +208,109 @@ const fn anchor_name(anchor: Anchor) -> &'static str {
 pub(crate) const fn anchor_text(anchor: Anchor) -> &'static str {
     match anchor {
         Anchor::SelfAnchored => {
-            "self-anchored: whoever can write a whole log can pass; give --trust FILE"
+            "self-anchored: not shown is that nobody replaced the whole log; --trust COPY shows it"
         }
         Anchor::TrustFile => "anchored to the trust file",
     }
 }
 
-fn print(
-    out: &mut Out,
-    (verdict, report): (Verdict, &Report),
-    vault: Option<&VaultReport>,
-    all: bool,
-) -> Result<(), Failure> {
-    if out.form() == crate::output::Form::Json {
-        let json = json(verdict, report).json("vault", &vault.map_or("null".to_owned(), of_vault));
-        return out.line(&json.finish());
-    }
-    let verdict = verdict_name(verdict).replace('_', " ");
-    match first_fault(report) {
-        Some(fault) => {
-            out.line(&format!("{verdict}: {fault}"))?;
-            out.line(&format!("anchor   {}", anchor_text(report.anchor)))?;
+/// A report as a person reads it.
+struct Shown<'a> {
+    verdict: Verdict,
+    report: &'a Report,
+    /// The home that the trust file names.
+    trusted: Option<HomeId>,
+    vault: Option<&'a VaultReport>,
+}
+
+impl Shown<'_> {
+    fn print(&self, all: bool, out: &mut Out) -> Result<(), Failure> {
+        let Self { verdict, report, vault, .. } = *self;
+        if out.form() == crate::output::Form::Json {
+            let vault = vault.map_or("null".to_owned(), of_vault);
+            return out.line(&json(verdict, report).json("vault", &vault).finish());
         }
-        None => out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?,
+        let verdict = verdict_name(verdict).replace('_', " ");
+        match self.first_fault() {
+            Some(fault) => {
+                out.line(&format!("{verdict}: {fault}"))?;
+                out.line(&format!("anchor   {}", anchor_text(report.anchor)))?;
+            }
+            None => out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?,
+        }
+        if let Some(home) = report.home {
+            out.line(&format!("home     {home}"))?;
+        }
+        if let Some(head) = report.head {
+            out.line(&format!("head     record {} {}", head.seq, head.leaf))?;
+        }
+        if report.records > 0 {
+            let (first, last) = (report.first_time, report.last_time);
+            out.line(&format!("records  {} from {first} to {last}", report.records))?;
+            let kinds = report.counts.iter().map(|(kind, n)| format!("{n} {kind}"));
+            out.line(&format!("kinds    {}", kinds.collect::<Vec<_>>().join(", ")))?;
+            out.line(&format!("end      {}", end_name(report.end)))?;
+        }
+        if let Some(Newer { seq, what }) = &report.newer {
+            out.line(&format!(
+                "newer    record {seq}: {what}; verified up to there, and the chain to its end"
+            ))?;
+        }
+        let intents = [("open", &report.open_intents), ("unknown", &report.unknown_intents)];
+        for (name, intents) in intents {
+            for intent in intents {
+                out.line(&format!("{name:<8} intent at record {intent}"))?;
+            }
+        }
+        vault.map_or(Ok(()), |vault| print_vault(vault, out))?;
+        if all { self.print_faults(out) } else { Ok(()) }
     }
-    if let Some(home) = report.home {
-        out.line(&format!("home     {home}"))?;
-    }
-    if let Some(head) = report.head {
-        out.line(&format!("head     record {} {}", head.seq, head.leaf))?;
-    }
-    let (first, last) = (report.first_time, report.last_time);
-    out.line(&format!("records  {} from {first} to {last}", report.records))?;
-    if let Some(newer) = &report.newer {
-        let Newer { seq, what } = newer;
-        out.line(&format!(
-            "newer    record {seq}: {what}; verified up to there, and the chain to its end"
-        ))?;
-    }
-    let counts: Vec<String> = report.counts.iter().map(|(k, n)| format!("{n} {k}")).collect();
-    out.line(&format!("kinds    {}", counts.join(", ")))?;
-    out.line(&format!("end      {}", end_name(report.end)))?;
-    for (name, intents) in [("open", &report.open_intents), ("unknown", &report.unknown_intents)] {
-        for intent in intents {
-            out.line(&format!("{name:<8} intent at record {intent}"))?;
+
+    fn print_faults(&self, out: &mut Out) -> Result<(), Failure> {
+        let findings = &self.report.findings;
+        for finding in findings {
+            out.line(&format!("fault    record {}: {:?}", finding.seq, finding.fault))?;
+        }
+        match self.report.findings_count.saturating_sub(counted(findings.len())) {
+            0 => Ok(()),
+            more => out.line(&format!("fault    and {more} more")),
         }
     }
-    if let Some(vault) = vault {
-        let (whole, absent, altered) = (vault.whole, vault.absent, vault.altered_in_all);
-        out.line(&format!(
-            "vault    {whole} as their records say, {absent} erased or never kept, \
-             {altered} altered"
-        ))?;
-        for Altered { seq, part } in &vault.altered {
-            let part = part.name();
-            out.line(&format!("altered  record {seq}: its {part}: not what it commits to"))?;
+
+    /// The first record that does not hold, and how many more findings there are.
+    fn first_fault(&self) -> Option<String> {
+        let first = self.report.findings.first()?;
+        if first.fault == Fault::Foreign {
+            return Some(match (self.trusted, self.report.home) {
+                (Some(trusted), Some(home)) if trusted != home => format!(
+                    "the trust file is of home {trusted}, and this log of home {home}; if you took \
+                     the right trust file, the log was replaced"
+                ),
+                _ => "the trust file has other keys than this log begins with".to_owned(),
+            });
         }
-        match altered.saturating_sub(counted(vault.altered.len())) {
-            0 => {}
-            more => out.line(&format!("altered  and {more} more"))?,
-        }
-    }
-    if !all {
-        return Ok(());
-    }
-    for finding in &report.findings {
-        out.line(&format!("fault    record {}: {:?}", finding.seq, finding.fault))?;
-    }
-    match report.findings_count.saturating_sub(counted(report.findings.len())) {
-        0 => Ok(()),
-        more => out.line(&format!("fault    and {more} more")),
+        let more = match self.report.findings_count.saturating_sub(1) {
+            0 => String::new(),
+            more => format!("; {more} more follow from there on (--all lists them)"),
+        };
+        let (seq, fault) = (first.seq, first.fault);
+        Some(format!("record {seq} is the first that does not hold ({fault:?}){more}"))
     }
 }
 
-/// The first record that does not hold, and how many more findings there are.
-fn first_fault(report: &Report) -> Option<String> {
-    let first = report.findings.first()?;
-    if first.fault == Fault::Foreign {
-        return Some("the trust file is another home's, or the log was replaced".to_owned());
+fn print_vault(vault: &VaultReport, out: &mut Out) -> Result<(), Failure> {
+    let (whole, absent, altered) = (vault.whole, vault.absent, vault.altered_in_all);
+    out.line(&format!(
+        "vault    {whole} as their records say, {absent} erased or never kept, {altered} altered"
+    ))?;
+    for Altered { seq, part } in &vault.altered {
+        let part = part.name();
+        out.line(&format!("altered  record {seq}: its {part}: not what it commits to"))?;
     }
-    let more = match report.findings_count.saturating_sub(1) {
-        0 => String::new(),
-        more => format!("; {more} more follow from there on (--all lists them)"),
-    };
-    let (seq, fault) = (first.seq, first.fault);
-    Some(format!("record {seq} is the first that does not hold ({fault:?}){more}"))
+    match altered.saturating_sub(counted(vault.altered.len())) {
+        0 => Ok(()),
+        more => out.line(&format!("altered  and {more} more")),
+    }
 }
 
 fn counted(n: usize) -> u64 {

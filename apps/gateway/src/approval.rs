@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use syscap::{
-    approvals::{AskWatch, Waited},
+    approvals::{AskWatch, Waited as Stands},
     format::{id::Seq, record::Answer},
     plain::plain,
 };
@@ -25,32 +25,59 @@ use crate::{
 
 /// How long it is waited at once, before it is asked whether anybody still wants to know.
 const STEP: Duration = Duration::from_millis(500);
+/// How much of a call's arguments the operator's line shows, in characters.
+const ARGUMENTS_MAX: usize = 120;
 /// The pause between two words to the client.
 const TELL: Duration = Duration::from_secs(5);
 /// Longest arguments, and resources, that a client's window is asked to show, in characters: what
 /// is cut nobody has seen.
 const SHOWN_MAX: usize = 4_096;
 
-/// Waits until a call was answered, no longer than until then. Whether the same call is to be made
-/// again: it goes on, or is told why not.
+/// How long it was waited for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// Until an answer: the same call, made again, goes on or is told why not.
+    Answered,
+    /// Until the time was over.
+    InVain,
+    /// Not at all, and nobody was told.
+    Not,
+}
+
+/// Waits until a call was answered, no longer than until then.
 pub(crate) async fn wait(
     gateway: &Arc<Gateway>,
     outcome: &CallOutcome,
     flight: &Flight,
     until: Instant,
-) -> bool {
-    let Some(ask) = outcome.ask.filter(|_| Instant::now() < until) else { return false };
+) -> Waited {
+    let Some(ask) = outcome.ask.filter(|_| Instant::now() < until) else { return Waited::Not };
     // Of more at once each ends with how to take it up.
-    let Ok(_one) = gateway.waits.try_acquire() else { return false };
-    let home = gateway.kernel.home();
-    say(&format!("a call waits for approval: syscap approvals approve {home} {ask}"));
+    let Ok(_one) = gateway.waits.try_acquire() else { return Waited::Not };
+    say_that_it_waits(gateway, ask).await;
     let answered = tokio::select! {
         answered = watched(gateway, ask, until) => answered,
         () = told(gateway, ask, flight) => false,
         () = flight.cancel.cancelled() => false,
         () = gateway.closing.cancelled() => false,
     };
-    answered
+    if answered { Waited::Answered } else { Waited::InVain }
+}
+
+/// Tells the operator which call waits, and the command that answers it.
+async fn say_that_it_waits(gateway: &Gateway, ask: Seq) {
+    let kernel = Arc::clone(&gateway.kernel);
+    let shown = blocking(move || kernel.shown(ask)).await.and_then(|shown| shown).ok().flatten();
+    let what = shown.map_or_else(
+        || "a call".to_owned(),
+        |shown| {
+            let args: String = shown.args.chars().take(ARGUMENTS_MAX).collect();
+            let more = if args.len() < shown.args.len() { ".." } else { "" };
+            format!("{} {args}{more}", shown.tool)
+        },
+    );
+    let (agent, home) = (&gateway.options.agent, gateway.kernel.home());
+    say(&format!("{agent} waits for approval of {what}: syscap approvals approve {home} {ask}"));
 }
 
 async fn watched(gateway: &Gateway, ask: Seq, until: Instant) -> bool {
@@ -62,11 +89,11 @@ async fn watched(gateway: &Gateway, ask: Seq, until: Instant) -> bool {
             (watch, waited)
         });
         match waited.await {
-            Ok((same, Ok(Waited::Waiting))) => watch = same,
-            Ok((_, Ok(Waited::Approved | Waited::Denied))) => return true,
+            Ok((same, Ok(Stands::Waiting))) => watch = same,
+            Ok((_, Ok(Stands::Approved | Stands::Denied))) => return true,
             // Another like it used the approval up, or the tool is not what it was: it asks anew,
             // and nobody is sent to a question that can't be answered any more.
-            Ok((_, Ok(Waited::Expired | Waited::Over))) => return true,
+            Ok((_, Ok(Stands::Expired | Stands::Over))) => return true,
             Ok((_, Err(error))) => {
                 say(&format!("how a call stands that waits is not known: {error}"));
                 return false;

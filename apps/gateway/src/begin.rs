@@ -123,11 +123,20 @@ fn say_what_is_shown(gateway: &Gateway) {
              into them counts as the operator's word"
         ));
     }
-    say(&format!("{} is granted {shown} tools", gateway.options.agent));
+    say(&format!("{} may call {shown} tools", gateway.options.agent));
+    let unlimited = catalog.all().iter().filter(|(id, _)| granted.contains(*id));
+    let unlimited: usize = unlimited.map(|(_, tool)| tool.unlimited).sum();
+    if unlimited > 0 {
+        say(&format!(
+            "arguments that look like a path, URL, host or recipient and are not limited: {unlimited}; \
+             `syscap doctor {} --all` names them",
+            gateway.kernel.home()
+        ));
+    }
     if careful > 0 {
         say(&format!(
-            "{careful} of them count as external_write, which the policy may want to be asked \
-             about; what else is proposed is shown, and put on record once you say so, by: {}",
+            "tools without a class: {careful}; they count as external_write, which most policies ask \
+             about; set classes: {}",
             review(gateway, &gateway.options.servers)
         ));
     }

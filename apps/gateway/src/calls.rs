@@ -26,7 +26,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::{
-    approval, data,
+    approval::{self, Waited},
+    data,
     downstream::AsSent,
     flight::{Flight, RetryInput},
     gateway::{Gateway, Open},
@@ -275,15 +276,17 @@ async fn go(
         let (outcome, flight) = (outcome.0, gateway.flights.find(boarded.tag));
         // By a question that has been waited for nothing goes on.
         if outcome.ask.is_some() && asked == outcome.ask {
-            return Ok(outcome);
+            return Ok(CallOutcome { told: true, ..outcome });
         }
         asked = outcome.ask;
-        let goes_on = match (flight.filter(|flight| !flight.question), until) {
+        let waited = match (flight.filter(|flight| !flight.question), until) {
             (Some(flight), Some(until)) => approval::wait(gateway, &outcome, &flight, until).await,
-            _ => false,
+            _ => Waited::Not,
         };
-        if !goes_on {
-            return Ok(outcome);
+        match waited {
+            Waited::Answered => {}
+            Waited::InVain => return Ok(CallOutcome { told: true, ..outcome }),
+            Waited::Not => return Ok(outcome),
         }
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct ServerTool {
     pub(crate) set: bool,
     /// Whether its results count as the operator's own word.
     pub(crate) trusted: bool,
+    /// How many arguments look as if they named something, and are not limited.
+    pub(crate) unlimited: usize,
     /// Whether it can be called.
     pub(crate) standing: Standing,
 }
@@ -241,7 +243,7 @@ mod tests {
         let definition = json!({"name": name, "inputSchema": {"type": "object"}});
         let definition = Definition::read(&definition).unwrap();
         let (effect, set, trusted) = (EffectClass::Read, false, false);
-        ServerTool { server, definition, effect, set, trusted, standing }
+        ServerTool { server, definition, effect, set, trusted, unlimited: 0, standing }
     }
 
     fn id(text: &str) -> ToolId {

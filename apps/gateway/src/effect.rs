@@ -115,7 +115,7 @@ impl Because {
             Self::Hinted => "the server's hint",
             Self::Named => "its name",
             Self::Described => "its description",
-            Self::Default => "nothing is said of it",
+            Self::Default => "the server gives no hint",
         }
     }
 }

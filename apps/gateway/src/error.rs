@@ -9,6 +9,9 @@ pub enum Error {
     /// The threads that it needs can't be had.
     #[error("no threads: {0}")]
     Threads(std::io::Error),
+    /// The client closed its input before it sent `initialize`.
+    #[error("the client closed its input before it sent `initialize`: no server was started")]
+    NoClient,
     /// It could not begin.
     #[error("{0}")]
     Begin(String),

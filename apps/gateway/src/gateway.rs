@@ -73,7 +73,9 @@ impl NoBeginning {
     pub(crate) fn for_operator(&self) -> String {
         match self {
             Self::Kernel(why) => why.for_operator().to_owned(),
-            Self::NoServer(_) | Self::Ends => self.for_client(),
+            // Why, each server's line says.
+            Self::NoServer(_) => String::from("no server could be started, so the gateway ends"),
+            Self::Ends => self.for_client(),
         }
     }
 }

@@ -192,7 +192,7 @@ impl Kernelside for HomeKernel {
         let grant = grant.tools(&meant).budget(left_of(before)).expires_in(life);
         let id = self.runtime.issue(grant)?;
         self.is_issued(from, id);
-        say(&format!("ISSUED {id} in the place of {from}, with {} besides", meant.join(", ")));
+        say(&format!("issued {id} in the place of {from}, with {} besides", meant.join(", ")));
         self.session(self.known(id)?).map(Some)
     }
 
@@ -224,7 +224,7 @@ impl Kernelside for HomeKernel {
         let id = self.issue_again(ended.id)?;
         self.is_issued(ended.id, id);
         say(&format!(
-            "{} had used up token {}: ISSUED {id} like it, renewal {} of {}",
+            "{} had used up token {}: issued {id} like it, renewal {} of {}",
             ended.agent,
             ended.id,
             self.renewals_of(id)?,
@@ -404,7 +404,7 @@ impl HomeKernel {
             }
             Choice::Spent(spent) => {
                 let id = self.issue_again(spent.id)?;
-                say(&format!("{agent} had used up token {}: ISSUED {id} like it", spent.id));
+                say(&format!("{agent} had used up token {}: issued {id} like it", spent.id));
                 return self.known(id);
             }
             Choice::Expired(expired) => renews = Some(self.replaces(&view, expired)?),
@@ -518,10 +518,12 @@ impl HomeKernel {
         let grant = renews.map_or(grant.clone(), |old| grant.renews(old));
         let token = self.runtime.issue(grant)?;
         say(&format!(
-            "ISSUED {token} to {agent} for {count} tools, for {} s and {} calls; `syscap revoke` \
-             ends it",
+            "issued token {token} to {agent}: {count} tools, {} s, {} calls; end it: syscap revoke \
+             {} {:.12}",
             self.options.expires.as_secs(),
-            budget.amounts().get(Dimension::Calls)
+            budget.amounts().get(Dimension::Calls),
+            self.home(),
+            token.to_string()
         ));
         Ok(token)
     }

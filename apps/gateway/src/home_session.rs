@@ -191,6 +191,7 @@ fn outcome(answer: &ToolResult) -> CallOutcome {
         constraint: answer.constraint().map(ToString::to_string),
         tx: answer.tx_outcome(),
         ask: answer.ask(),
+        told: false,
     }
 }
 

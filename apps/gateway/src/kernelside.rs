@@ -235,6 +235,8 @@ pub(crate) struct CallOutcome {
     pub(crate) tx: TxOutcome,
     /// The record by which it waits for a person.
     pub(crate) ask: Option<Seq>,
+    /// Whether the operator was told the command that answers that.
+    pub(crate) told: bool,
 }
 
 /// A call that waits, as a client's user is shown it.

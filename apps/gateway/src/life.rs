@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use rmcp::{ServiceExt, transport::stdio_pipes};
+use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio_pipes};
 use tokio::{
     runtime::Builder,
     signal::unix::{SignalKind, signal},
@@ -77,20 +77,24 @@ async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {
             // It ends when the input does, or when it is closed, with what is drained by then.
             Ok(running) => drop(running.waiting().await),
             Err(error) if gateway.closing.is_cancelled() => drop(error),
+            // Why is told by `run`.
+            Err(_) if gateway.failed.get().is_some() => {}
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Err(Error::NoClient),
             Err(error) => {
                 let why = upstream::handshake(&error.to_string());
                 say(&format!("the client did not begin: {why}"));
             }
         }
+        Ok(())
     };
-    serving.await;
+    let served = serving.await;
     timeout(FLUSH, gateway.client.outbox.flushed()).await.ok();
     gateway.closing.cancel();
     gateway.flights.give_up();
     drained(gateway, DRAIN).await;
     end.abort();
     close(gateway).await;
-    Ok(())
+    served
 }
 
 /// Gives calls up when nobody waits for them any more, and closes when asked to.

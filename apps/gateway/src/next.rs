@@ -61,7 +61,9 @@ pub(crate) async fn aside(
              in the policy (params.elevated)",
         )),
         _ => {
-            tell(gateway, &remedy);
+            if !outcome.told {
+                tell(gateway, &remedy);
+            }
             remedy.advice()
         }
     };

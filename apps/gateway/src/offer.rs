@@ -13,7 +13,7 @@ use syscap::{
         manifest::{EffectClass, Manifest},
     },
     provide::{Offer, Provider, Standing},
-    syscalls::stated::{self, Stated, carried},
+    syscalls::stated::{self, Stated, Unlimited, carried},
 };
 use tokio::runtime::Handle;
 
@@ -62,7 +62,11 @@ pub(crate) async fn offer(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
         let trusted = offer.manifest.label == Label::PUBLIC;
         let server = *server;
         let set = Stated::of(&offer.manifest).is_ok_and(|stated| stated.class.is_some());
-        offered.insert(id, ServerTool { server, definition, effect, set, trusted, standing });
+        let unlimited = Unlimited::of(&offer.manifest).len();
+        offered.insert(
+            id,
+            ServerTool { server, definition, effect, set, trusted, unlimited, standing },
+        );
     }
     // What no client has seen yet may have another name.
     let before = if gateway.opened.is_cancelled() { &*before } else { &Catalog::default() };

@@ -269,10 +269,21 @@ fn words(reason: Reason, refusal: &JsonObject) -> String {
     // What may have been done was not refused, whichever way it was found out.
     let kind = if reason == Reason::OutcomeUnknown { "unknown" } else { kind };
     let hint = of_the_id(reason).unwrap_or(reason.hint());
-    let mut words = format!("Call {kind}: {} ({}). {hint}", reason.name(), reason.code());
-    for part in
-        ["field", "got", "allowed", "class", "constraint", "record", "intent", "effect", "next"]
-    {
+    let waits = refusal.get("got").and_then(Value::as_str).filter(|_| reason == Reason::Asked);
+    let mut words = match waits {
+        Some(ask) if !ask.is_empty() => {
+            format!(
+                "Call not run: {} ({}). It waits for approval {ask}.",
+                reason.name(),
+                reason.code()
+            )
+        }
+        _ => format!("Call {kind}: {} ({}). {hint}", reason.name(), reason.code()),
+    };
+    // What was asked for and what is allowed says nothing of a call that waits.
+    let of_fault = ["field", "got", "allowed"].into_iter().filter(|_| reason != Reason::Asked);
+    let rest = ["class", "constraint", "record", "intent", "effect", "next"];
+    for part in of_fault.chain(rest) {
         let word = if part == "allowed" { allowed_word(reason) } else { part };
         match refusal.get(part) {
             Some(Value::String(value)) => words.push_str(&format!("\n{word}: {value}")),

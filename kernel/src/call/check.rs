@@ -110,8 +110,11 @@ fn granted<'k>(
         return Err(Refused::new(Reason::NotBound).field(field));
     }
     let name = tool.map_or(call.tool(), |found| found.manifest.tool.as_str());
-    context.is_live(Some(name))?;
     let body = context.token.body;
+    context.is_live(Some(name)).map_err(|reason| match reason {
+        Reason::Expired => Refused::new(reason).field("capability_token_id").got(&body.expires),
+        reason => reason.into(),
+    })?;
     let about = |reason| Refused::new(reason).field("tool_id").got(name);
     let Some(tool) = tool else {
         return Err(about(Reason::UnknownTool).allowed(&body.grants.names(name)));

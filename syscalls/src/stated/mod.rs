@@ -10,6 +10,7 @@ mod argument;
 mod named;
 mod path;
 mod read;
+mod unlimited;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,7 @@ pub use self::{
     argument::{ArgumentKind, Declared},
     named::NamedResources,
     path::{Folder, PathRoot, ROOTS_MAX},
+    unlimited::Unlimited,
 };
 
 /// Why something can't be stated of a tool.

@@ -261,10 +261,6 @@ impl Ledger {
         }
     }
 
-    pub(super) const fn home(&self) -> HomeId {
-        self.home
-    }
-
     pub(super) const fn time(&self) -> UnixMillis {
         self.time
     }

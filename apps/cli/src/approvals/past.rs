@@ -17,7 +17,7 @@ use syscap::{
 use super::shown;
 use crate::{
     exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array},
+    output::{Form, Object, Out, array, word_of},
     runtime,
 };
 
@@ -35,6 +35,29 @@ struct History {
     answers: Vec<Answered>,
     /// The calls that were let through by one of the answers.
     intents: Vec<Seq>,
+}
+
+/// Why a request can't be answered any more.
+pub(super) fn why_not(home: &Path, ask: Seq) -> Result<String, Failure> {
+    if runtime::look(home)?.asked(ask)?.is_none() {
+        let home = word_of(home);
+        return Ok(format!(
+            "no approval request has this number; see: syscap approvals list {home}"
+        ));
+    }
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut reader = SqliteReader::open(home).map_err(failed)?;
+    let history = history(&mut reader, ask).map_err(failed)?;
+    Ok(match (history.intents.last(), history.answers.last()) {
+        (Some(intent), _) => format!("was approved, and the call has run (record {intent})"),
+        (None, Some(Answered { record, answer: Answer::Deny, .. })) => {
+            format!("was denied by record {record}, and has expired since")
+        }
+        (None, Some(Answered { record, .. })) => {
+            format!("was approved by record {record}, and has expired unused")
+        }
+        (None, None) => "has expired; the same call asks anew".to_owned(),
+    })
 }
 
 /// Shows a request that was answered, or that expired.

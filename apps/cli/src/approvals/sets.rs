@@ -13,6 +13,7 @@ use syscap::{
     },
 };
 
+use super::shown::left;
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Object, Out, array, plain, quote},
@@ -139,14 +140,17 @@ pub(super) fn list(home: &Path, out: &mut Out) -> Ended {
     let log = runtime::look(home)?;
     let now = crate::token::now(log.kernel().now());
     for set in log.kernel().sets().filter(|set| now < set.until) {
-        let minutes = set.until.since(now).div_ceil(60_000);
         let covers = match &set.scopes {
             None => "what it touched".to_owned(),
             Some(scopes) => shown(scopes).join("; "),
         };
         let text = format!(
-            "{}  {} calls left  {}  {}  {covers}  {minutes} min left",
-            set.ask, set.left, set.agent, set.tool,
+            "{}  {} calls left  {}  {}  {covers}  {}",
+            set.ask,
+            set.left,
+            set.agent,
+            set.tool,
+            left(set.until, now),
         );
         let object = Object::new()
             .uint("ask", set.ask.get())

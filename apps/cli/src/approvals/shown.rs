@@ -8,25 +8,39 @@ use syscap::{
 
 use crate::{
     exit::{Ended, Exit, Failure},
+    hook::client::Client,
     output::{Object, Out, array, plain, plain_first_json, quote},
 };
 
 /// A call in one line.
 pub(super) fn listed(call: &WaitingCall, now: UnixMillis) -> String {
-    let minutes = call.expires.since(now).div_ceil(60_000);
     let left = match call.superseded && !call.denied {
         true => "over: the same call asks anew".to_owned(),
-        false => format!("{minutes} min left"),
+        false => left(call.expires, now),
     };
     let (standing, cut) = (standing(call), cut(&arguments(call)));
     format!("{}  {standing}  {}  {}  {cut}  {left}", call.ask, call.agent, call.tool)
 }
 
+/// How much time is left, in minutes or hours.
+pub(super) fn left(until: UnixMillis, now: UnixMillis) -> String {
+    match until.since(now).div_ceil(60_000) {
+        minutes @ ..120 => format!("{minutes} min left"),
+        minutes => format!("{} h left", minutes.div_euclid(60)),
+    }
+}
+
 /// What is said of an answer that is on record.
 pub(super) fn recorded(out: &mut Out, ask: Seq, answer: Answer, seq: Seq) -> Ended {
     let json = Object::new().uint("ask", ask.get()).text("answer", answer.name());
-    let said = if answer == Answer::Deny { "denied" } else { "approved" };
-    out.both(&format!("{said} by record {seq}"), json.uint("record", seq.get()))?;
+    let text = match answer {
+        Answer::Deny => format!("denied by record {seq}"),
+        Answer::Once => {
+            format!("approved by record {seq}: the call runs once, when the agent repeats it")
+        }
+        Answer::Set => format!("approved by record {seq}"),
+    };
+    out.both(&text, json.uint("record", seq.get()))?;
     Ok(Exit::Done)
 }
 
@@ -41,9 +55,11 @@ pub(super) fn standing(call: &WaitingCall) -> String {
     }
 }
 
-/// Its arguments as JSON, for people.
+/// Its arguments as JSON, for people. `show` has the folder of a client's shell, too.
 pub(super) fn arguments(call: &WaitingCall) -> String {
-    call.args.as_ref().map_or_else(|| "erased".to_owned(), |args| plain_first_json(args.item()))
+    let own = |name: &str| !Client::is_folder_of_shell(&call.tool, name);
+    let args = call.args.as_ref();
+    args.map_or_else(|| "erased".to_owned(), |args| plain_first_json(args.item(), own))
 }
 
 /// Enough to tell one call from another.
@@ -56,7 +72,36 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// All of a call, for people: what is approved is what is shown.
+/// What is approved, for people: nothing of it is cut.
+pub(super) fn brief(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
+    out.line(&format!("{} asks for {}", call.agent, call.tool))?;
+    all_arguments(out, call)?;
+    if call.label.is_untrusted() {
+        out.line("  (after it has read untrusted content)")?;
+    }
+    touched(out, call)
+}
+
+fn touched(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
+    for resource in &call.resources {
+        out.line(&format!("touches    {}", plain(resource)))?;
+    }
+    for condition in &call.conditions {
+        let seen = condition.seen.as_deref().unwrap_or("nothing is there");
+        let (subject, kind) = (plain(&condition.subject), condition.kind.name());
+        out.line(&format!("as it is   {subject}: {kind} {}", plain(seen)))?;
+    }
+    Ok(())
+}
+
+fn all_arguments(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
+    let Some(args) = &call.args else { return out.line("  erased") };
+    args.item().entries().try_for_each(|(name, value)| {
+        out.line(&format!("  {}: {}", plain(name), plain(&from_data(value))))
+    })
+}
+
+/// All of a call, for people.
 pub(super) fn text(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
     text_as(out, call, standing(call))
 }
@@ -77,27 +122,12 @@ pub(super) fn text_as(out: &mut Out, call: &WaitingCall, standing: String) -> Re
     ] {
         out.line(&format!("{name:<10} {value}"))?;
     }
-    for resource in &call.resources {
-        out.line(&format!("touches    {}", plain(resource)))?;
-    }
-    for condition in &call.conditions {
-        let seen = condition.seen.as_deref().unwrap_or("nothing is there");
-        let (subject, kind) = (plain(&condition.subject), condition.kind.name());
-        out.line(&format!("as it is   {subject}: {kind} {}", plain(seen)))?;
-    }
+    touched(out, call)?;
     if call.conditions.is_empty() {
         out.line("as it is   was not looked at: nothing binds what is there when it runs")?;
     }
     out.line("arguments")?;
-    match &call.args {
-        None => out.line("  erased")?,
-        Some(args) => {
-            for (name, value) in args.item().entries() {
-                out.line(&format!("  {}: {}", plain(name), plain(&from_data(value))))?;
-            }
-        }
-    }
-    Ok(())
+    all_arguments(out, call)
 }
 
 /// All of a call, for programs.

@@ -32,12 +32,13 @@ pub(super) enum Expected {
 pub(super) struct Stage<'a> {
     pub(super) out: &'a mut Out,
     rows: u32,
+    ran: u32,
     wrong: u32,
 }
 
 impl<'a> Stage<'a> {
     pub(super) const fn new(out: &'a mut Out) -> Self {
-        Self { out, rows: 0, wrong: 0 }
+        Self { out, rows: 0, ran: 0, wrong: 0 }
     }
 
     /// One attempt: what was tried, what happened, why, and where it stands in the log.
@@ -67,6 +68,7 @@ impl<'a> Stage<'a> {
             Expected::Ok => None,
             Expected::Refused(reason) => Some(reason),
         };
+        self.ran = self.ran.saturating_add(u32::from(reason.is_none()));
         let name = reason.map_or("", Reason::name);
         let as_expected = self.check(wanted == reason);
         let text = format!(
@@ -107,15 +109,20 @@ impl<'a> Stage<'a> {
     pub(super) fn end(self, kept: Option<&std::path::Path>) -> Ended {
         let (rows, wrong) = (self.rows, self.wrong);
         let json = Object::new().uint("steps", rows.into()).uint("unexpected", wrong.into());
-        let text = match wrong {
-            0 => format!("{rows} attempts, each with the end that it must have"),
-            wrong => format!("{wrong} things did not happen as they must"),
-        };
         let json = kept.map_or(json.clone(), |home| json.shown("home", home.display()));
-        self.out.both(&text, json)?;
-        if let Some(home) = kept {
-            self.out.text(&format!("the home is kept: syscap log show {}", word_of(home)))?;
-        }
+        let mut lines = match wrong {
+            0 => vec![
+                format!("all {rows} calls ended as they must: {} ran, {} refused", self.ran, rows.saturating_sub(self.ran)),
+                "refused: paths outside the token's folders, other agents' tokens, malformed calls,".to_owned(),
+                "  calls over budget, calls after expiry and revocation; a changed log was found".to_owned(),
+            ],
+            wrong => vec![format!("{wrong} things did not happen as they must")],
+        };
+        lines.push(match kept {
+            Some(home) => format!("next: syscap log show {}", word_of(home)),
+            None => "next: syscap init home".to_owned(),
+        });
+        self.out.all(&lines, json)?;
         Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
     }
 }

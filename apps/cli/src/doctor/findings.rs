@@ -1,8 +1,8 @@
-//! What was found, said as it comes.
+//! The findings, and the verdict that a person reads first.
 
 use crate::{
     exit::Failure,
-    output::{Object, Out},
+    output::{Form, Object, Out},
 };
 
 /// How much a finding matters.
@@ -26,13 +26,37 @@ impl Level {
     }
 }
 
-/// The findings as they come.
+/// The findings. Programs get each as it comes, people the verdict before them.
 pub(super) struct Findings<'a> {
-    pub(super) out: &'a mut Out,
-    pub(super) bad: u32,
+    out: &'a mut Out,
+    found: Vec<(Level, String)>,
 }
 
-impl Findings<'_> {
+impl<'a> Findings<'a> {
+    pub(super) const fn new(out: &'a mut Out) -> Self {
+        Self { out, found: Vec::new() }
+    }
+
+    /// Prints the verdict and the problems, and all other findings where `all` is set. Answers
+    /// whether there is no problem.
+    pub(super) fn end(self, all: bool) -> Result<bool, Failure> {
+        let count = |level| self.found.iter().filter(|(found, _)| *found == level).count();
+        let (bad, notes, fine) = (count(Level::Bad), count(Level::Note), count(Level::Fine));
+        let verdict = match bad {
+            0 => "all is well".to_owned(),
+            1 => "1 problem".to_owned(),
+            bad => format!("{bad} problems"),
+        };
+        let more = if all { "" } else { "; --all shows them" };
+        self.out.text(&format!("{verdict} ({fine} checks passed, {notes} notes{more})"))?;
+        for (level, line) in &self.found {
+            if all || *level == Level::Bad {
+                self.out.text(line)?;
+            }
+        }
+        Ok(bad == 0)
+    }
+
     pub(super) fn add(&mut self, level: Level, what: &str, text: &str) -> Result<(), Failure> {
         self.add_with(level, what, text, |json| json)
     }
@@ -45,9 +69,12 @@ impl Findings<'_> {
         text: &str,
         more: impl FnOnce(Object) -> Object,
     ) -> Result<(), Failure> {
-        self.bad = self.bad.saturating_add(u32::from(level == Level::Bad));
+        self.found.push((level, format!("{:<4}  {what:<12} {text}", level.name())));
         let json = Object::new().text("level", level.name()).text("what", what).text("says", text);
-        self.out.both(&format!("{:<4}  {what:<12} {text}", level.name()), more(json))
+        match self.out.form() {
+            Form::Json => self.out.line(&more(json).finish()),
+            Form::Text => Ok(()),
+        }
     }
 
     pub(super) fn fine(&mut self, what: &str, text: &str) -> Result<(), Failure> {

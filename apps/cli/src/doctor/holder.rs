@@ -8,11 +8,14 @@ use std::{
 
 use syscap::{
     Error, Runtime,
-    audit::{lock::LockState, sqlite::SqliteReader},
+    audit::{
+        lock::{HomeLock, LockState},
+        sqlite::SqliteReader,
+    },
 };
 
 use super::findings::Findings;
-use crate::exit::Failure;
+use crate::{exit::Failure, runtime};
 
 /// The socket's name in a home.
 const SOCKET: &str = "socket";
@@ -61,9 +64,13 @@ fn socket(findings: &mut Findings<'_>, folder: &Path, state: LockState) -> Resul
         let text = format!("{held}, stale: its holder was killed; the next one replaces it");
         return findings.note("socket", &text);
     }
-    match Runtime::attach(folder) {
+    match runtime::noticed(folder, || Runtime::attach(folder)) {
         Ok(Some(_)) => findings.fine("socket", &format!("{held}: the holder answers")),
-        Ok(None) => findings.note("socket", &format!("{held}: the holder does not answer")),
+        Ok(None) => {
+            let server = HomeLock::holder(folder).map(runtime::named);
+            let server = server.unwrap_or_else(|| "its server".to_owned());
+            findings.bad("socket", &format!("{held}: {server} does not answer"))
+        }
         Err(Error::Version { holder, ours }) => {
             let older = if holder.are_before(ours) { "the holder" } else { "this program" };
             let text = format!("{held}: the holder speaks {holder}, this {ours}; {older} is older");

@@ -21,7 +21,7 @@ use syscap::{
         ports::Clock as _,
         store::{Next, StoreError},
     },
-    syscalls::stated::Stated,
+    syscalls::stated::{Stated, Unlimited},
     verify::{End, Options, Verdict},
 };
 
@@ -32,8 +32,8 @@ use super::{
     holder, keys, machine, storage, work,
 };
 use crate::{
-    config::is_program, exit::Failure, hook::client::Client, output::plain, policy::Loaded,
-    runtime, verify,
+    config::is_program, exit::Failure, hook::client::Client, mcp::not_limited, output::plain,
+    policy::Loaded, runtime, verify,
 };
 
 pub(super) fn look(
@@ -69,6 +69,7 @@ pub(super) fn look(
             notify(findings, kernel)?;
             clients::look(findings, kernel)?;
             shells(findings, kernel)?;
+            unlimited(findings, folder, kernel)?;
             time(findings, kernel)?;
         }
         Err(failure) => findings.bad("log", &failure.to_string())?,
@@ -143,6 +144,17 @@ fn shells(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
                     class.name()
                 ),
             )?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether arguments of servers' tools look as if they named something, and are not limited.
+fn unlimited(findings: &mut Findings<'_>, folder: &Path, kernel: &Kernel) -> Result<(), Failure> {
+    for manifest in kernel.manifests() {
+        for one in Unlimited::of(manifest) {
+            let text = not_limited(folder, manifest.tool.as_str(), &one);
+            findings.note("arguments", &format!("{}: {text}", manifest.tool))?;
         }
     }
     Ok(())

@@ -190,6 +190,11 @@ impl Client {
         tool.as_str().strip_prefix(self.prefix()).is_some_and(|rest| rest.starts_with('.'))
     }
 
+    /// Whether an argument of a tool is the folder in which the client's shell runs a command.
+    pub(crate) fn is_folder_of_shell(tool: &ToolId, argument: &str) -> bool {
+        argument == "place" && Self::value_variants().iter().any(|client| client.runs(tool))
+    }
+
     /// What is printed of a prompt: the model would read any words.
     pub(super) const fn heard(self) -> Option<&'static str> {
         match self {

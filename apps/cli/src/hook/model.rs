@@ -14,8 +14,12 @@ pub(super) fn unreached(failure: &Failure) -> String {
         _ => None,
     };
     String::from(match source {
-        Some(syscap::Error::Home(StoreError::Missing)) => "there is no home",
-        Some(syscap::Error::Home(StoreError::Damaged)) => "the home is damaged",
-        _ => "the home can't be reached",
+        Some(syscap::Error::Home(StoreError::Missing)) => {
+            "the home of syscap is missing; tell your user"
+        }
+        Some(syscap::Error::Home(StoreError::Damaged)) => {
+            "the home of syscap is damaged; tell your user"
+        }
+        _ => "the home of syscap can't be reached; tell your user",
     })
 }

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     exit::{Ended, Exit, Failure, diagnose, tell},
-    output::{Object, Out, array},
+    output::{Object, Out, array, word_of},
     runtime,
     signing::{self, Hand},
     tools,
@@ -57,7 +57,11 @@ impl Hook {
         let hands = self.hands()?;
         runtime::with(&self.home, |access| self.prepare(&hands, access).map(drop))?;
         match (&written, &settings) {
-            (Some(file), _) => tell_of(file, file.write()?),
+            (Some(file), _) => {
+                tell_of(file, file.write()?);
+                let home = word_of(&self.home);
+                tell(&format!("next: restart the client; see its calls: syscap log show {home}"));
+            }
             (None, Some(text)) => out.line(text)?,
             (None, None) => return Ok(Exit::Done),
         }
@@ -100,7 +104,7 @@ impl Hook {
         if !self.roots.is_empty() {
             self.declare(access, &hands.operator, &names)?;
         }
-        let token = match self.token {
+        let token = match self.own_token()? {
             Some(token) => token,
             None => {
                 let (shell, files) = (Self::of_shell()?, self.of_files()?);
@@ -129,7 +133,7 @@ impl Hook {
         }
         tell(&format!("{} tools on record, token {token}", tools.len()));
         if self.roots.is_empty() {
-            tell("the client's own file tools may name any path: --root FOLDER holds them too");
+            tell("not limited: Read, Write and Edit may name any path; limit them: --root FOLDER");
         }
         Ok(token)
     }
@@ -213,7 +217,7 @@ impl Hook {
         let mut words = vec!["hook".to_owned(), path(&home)?];
         words.extend(["--agent".to_owned(), self.agent.to_string()]);
         words.extend(["--client".to_owned(), self.client.option().to_owned()]);
-        if let Some(token) = self.token {
+        if let Some(token) = self.own_token()? {
             words.extend(["--token".to_owned(), token.to_string()]);
         }
         if let Some(inside) = self.inside {

@@ -52,8 +52,12 @@ pub(super) fn newest(
             Ok(Found::Live(token.id))
         }
         Choice::Expired(token) => Ok(Found::Expired(token.id, token.expires)),
-        Choice::Revoked(_) => Err(format!("{agent} has no valid token: the last one was revoked")),
-        Choice::None => Err(format!("{agent} has no valid token: an operator sets the client up")),
+        Choice::Revoked(_) => {
+            Err(format!("agent `{agent}` has no valid token: the last one was revoked"))
+        }
+        Choice::None => Err(format!(
+            "agent `{agent}` has no token; tell your user, who sets the hook up with --setup"
+        )),
     }
 }
 

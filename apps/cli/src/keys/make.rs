@@ -37,8 +37,8 @@ pub(crate) fn seal(what: &str, no_passphrase: bool) -> Result<(Seal, Option<Stri
         (false, true) => Ok((terminal::ask_new(what)?, None)),
         (false, false) => {
             let told = format!(
-                "{what}: not sealed, since there is no terminal to ask at for a passphrase \
-                 (--no-passphrase)"
+                "{what}: not sealed, because no terminal is here to ask for a passphrase; seal \
+                 them by `syscap keys rotate`, or say --no-passphrase"
             );
             Ok((Seal::Open, Some(told)))
         }

@@ -6,6 +6,7 @@ use syscap::{
         cbor::{Item, Kind},
         decision::Decision,
         envelope::TxOutcome,
+        id::ToolId,
         json::from_data,
         reason::Reason,
         record::{Ask, Body, CallFields, Outcome, OutcomeFlags, Record, Refusal, RefusalKind},
@@ -19,7 +20,10 @@ use super::{
     row,
     settled::Settled,
 };
-use crate::output::{plain, plain_first};
+use crate::{
+    hook::client::Client,
+    output::{plain, plain_first},
+};
 
 /// How much is shown of an argument, of all of them, and of what came back, in characters.
 const ARGUMENT: usize = 48;
@@ -30,11 +34,21 @@ pub(super) fn heading() -> String {
     columns("seq", "time", "agent", "what was called -> what came of it")
 }
 
-/// A record in a line. Without `sides` neither arguments nor results are shown.
-pub(super) fn line(record: &Record, sides: Option<&Sides>, asked: Option<Asked>) -> String {
+/// A record in a line. Without `sides` neither arguments nor results are shown. `settled` says what
+/// became of a call that has no outcome on record.
+pub(super) fn line(
+    record: &Record,
+    sides: Option<&Sides>,
+    asked: Option<Asked>,
+    settled: Option<Settled>,
+) -> String {
     let (seq, time) = (record.seq.to_string(), record.time.to_string());
     let (agent, what) = match &record.body {
-        Body::Intent(intent) => of(&intent.call, sides, "runs, or was broken off"),
+        Body::Intent(intent) => {
+            let broken = |settled: Settled| format!("interrupted: {}", settled.words());
+            let running = || "running, or interrupted".to_owned();
+            of(&intent.call, sides, &settled.map_or_else(running, broken))
+        }
         Body::Outcome(outcome) => of(&outcome.call, sides, &came(outcome, sides)),
         Body::Refusal(refusal) => of(&refusal.call, sides, &refused(refusal, sides)),
         Body::Ask(ask) => of(&ask.call, sides, &waits(ask)),
@@ -48,16 +62,6 @@ pub(super) fn line(record: &Record, sides: Option<&Sides>, asked: Option<Asked>)
     columns(&seq, &time, &agent, &what)
 }
 
-/// A call that has no outcome on record, in a line, with what became of it where that is known.
-pub(super) fn begun(record: &Record, sides: Option<&Sides>, settled: Option<Settled>) -> String {
-    let (Body::Intent(intent), Some(settled)) = (&record.body, settled) else {
-        return line(record, sides, None);
-    };
-    let came = format!("was broken off: {}", settled.words());
-    let (agent, what) = of(&intent.call, sides, &came);
-    columns(&record.seq.to_string(), &record.time.to_string(), &agent, &what)
-}
-
 fn columns(seq: &str, time: &str, agent: &str, what: &str) -> String {
     let row = format!("{seq:>7}  {time:<24}  {agent:<16}  {what}");
     row.trim_end().to_owned()
@@ -66,18 +70,23 @@ fn columns(seq: &str, time: &str, agent: &str, what: &str) -> String {
 fn of(call: &CallFields, sides: Option<&Sides>, came: &str) -> (String, String) {
     let agent = call.agent_id.as_ref().map(ToString::to_string).unwrap_or_default();
     let tool = call.tool_id.as_ref().map_or_else(|| "no tool".to_owned(), ToString::to_string);
-    let arguments = sides.map(|sides| shown(&sides.arguments)).unwrap_or_default();
+    let arguments =
+        sides.map(|sides| shown(&sides.arguments, call.tool_id.as_ref())).unwrap_or_default();
     (agent, format!("{tool}{arguments} -> {came}"))
 }
 
 /// `(path: "a.txt", text: "..")`.
-fn shown(arguments: &Kept) -> String {
+fn shown(arguments: &Kept, tool: Option<&ToolId>) -> String {
     match arguments {
         Kept::There(map) => {
             let one = |(name, value): (&str, Item<'_>)| {
                 format!("{}: {}", plain(name), cut(&from_data(value), ARGUMENT))
             };
-            let all: Vec<String> = plain_first(map.item()).into_iter().map(one).collect();
+            let own = |(name, _): &(&str, Item<'_>)| {
+                !tool.is_some_and(|tool| Client::is_folder_of_shell(tool, name))
+            };
+            let all: Vec<String> =
+                plain_first(map.item()).into_iter().filter(own).map(one).collect();
             format!("({})", cut(&all.join(", "), ARGUMENTS))
         }
         Kept::Never => String::new(),

@@ -31,8 +31,8 @@ pub(super) fn row(record: &Record, asked: Option<Asked>) -> String {
 pub(super) fn event(record: &Record, asked: Option<Asked>) -> (String, String) {
     let Columns { agent, status, used, .. } = Columns::of(&record.body);
     if let Some(Asked { ask, agent, tool }) = asked {
-        let what = format!("the ask of record {ask} for {tool} was answered: {status}");
-        return (agent, what);
+        let what = format!("approval request {ask} of {agent} for {tool} was answered: {status}");
+        return (acts::actor(&record.body).unwrap_or(agent), what);
     }
     let agent = acts::actor(&record.body).unwrap_or(agent);
     if let Some(what) = acts::words(&record.body, &status) {

@@ -1,7 +1,7 @@
 //! `syscap log show`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -12,7 +12,7 @@ use syscap::{
     audit::sqlite::SqliteReader,
     format::{
         id::Seq,
-        record::{Body, Record},
+        record::{Body, Ended as Before, Record},
         time::UnixMillis,
     },
     kernel::store::{Next, StoreError},
@@ -23,7 +23,8 @@ use super::{
     kept::Sides,
     line, row,
     select::Select,
-    settled, whole,
+    settled::{self, Settled},
+    whole,
 };
 use crate::{
     exit::{Ended, Exit, Failure},
@@ -85,9 +86,15 @@ enum View {
 }
 
 impl View {
-    /// Whether a record is shown at once. An intent is shown in its outcome.
+    /// Whether a record has a line of its own. An outcome's line shows its intent, and opening and
+    /// closing of a home are no calls: `--records` has both.
     fn shows(self, record: &Record) -> bool {
-        self == Self::Records || !matches!(record.body, Body::Intent(_))
+        self == Self::Records
+            || match &record.body {
+                Body::Intent(_) | Body::Shutdown(_) => false,
+                Body::Boot(boot) => boot.before == Before::Unclean,
+                _ => true,
+            }
     }
 }
 
@@ -102,7 +109,8 @@ impl Show {
             show: &self,
             oldest: self.select.oldest(),
             answers: Answers::default(),
-            begun: BTreeMap::new(),
+            open: BTreeSet::new(),
+            settled: BTreeMap::new(),
             unreadable: 0,
             altered: None,
         };
@@ -125,8 +133,10 @@ struct Shown<'a> {
     view: View,
     reader: SqliteReader,
     answers: Answers,
-    /// Calls whose outcome did not come yet.
-    begun: BTreeMap<Seq, Record>,
+    /// Intents without an outcome when the command began.
+    open: BTreeSet<Seq>,
+    /// What became of them, where a recovery says so.
+    settled: BTreeMap<Seq, Settled>,
     unreadable: u64,
     /// A record of which the vault has something else.
     altered: Option<Seq>,
@@ -162,10 +172,13 @@ impl Shown<'_> {
     fn all(mut self, out: &mut Out) -> Ended {
         let failed = failed(&self.show.home);
         let last = self.show.last.or(self.show.follow.then_some(FOLLOWED));
-        let mut from = match last {
-            Some(last) if self.show.from == 0 => self.start_of(last).map_err(&failed)?,
-            _ => Seq::new(self.show.from),
-        };
+        let last = last.filter(|_| self.show.from == 0);
+        let mut from = Seq::new(self.show.from);
+        if last.is_some() || self.view == View::Calls {
+            from = self.look_back(from, last).map_err(&failed)?;
+            let settled = settled::settled(&mut self.reader, &self.open).map_err(&failed)?;
+            self.settled = settled;
+        }
         let mut left = self.show.limit.unwrap_or(u64::MAX);
         out.text(&if self.view == View::Calls { line::heading() } else { row::heading() })?;
         loop {
@@ -184,13 +197,6 @@ impl Shown<'_> {
                     left = left.saturating_sub(1);
                 }
             }
-        }
-        let begun = std::mem::take(&mut self.begun);
-        let settled = settled::settled(&mut self.reader, &begun.keys().copied().collect());
-        let settled = settled.map_err(&failed)?;
-        for (seq, record) in begun.into_iter().take(left_of(left)) {
-            let sides = self.sides(&record).map_err(&failed)?;
-            out.line(&line::begun(&record, sides.as_ref(), settled.get(&seq).copied()))?;
         }
         match (self.unreadable, self.altered) {
             (0, None) => Ok(Exit::Done),
@@ -212,12 +218,7 @@ impl Shown<'_> {
             }
         };
         let Some(asked) = self.meant(&record).map_err(&failed)? else { return Ok(false) };
-        // What a boot found broken off keeps its line: its recovery names no tool.
-        if let Body::Outcome(outcome) = &record.body {
-            self.begun.remove(&outcome.intent);
-        }
-        if !self.view.shows(&record) {
-            self.begun.insert(seq, record);
+        if !self.shows(&record) {
             return Ok(false);
         }
         match (out.form(), self.view) {
@@ -228,7 +229,8 @@ impl Shown<'_> {
                 if sides.as_ref().is_some_and(Sides::altered) {
                     self.altered = self.altered.or(Some(seq));
                 }
-                out.line(&line::line(&record, sides.as_ref(), asked))?;
+                let settled = self.settled.get(&seq).copied();
+                out.line(&line::line(&record, sides.as_ref(), asked, settled))?;
             }
         }
         Ok(true)
@@ -259,31 +261,46 @@ impl Shown<'_> {
         Ok(chunk)
     }
 
-    /// Where the last so many that are shown begin: the log is read from its end, and no further.
-    fn start_of(&mut self, last: u64) -> Result<Seq, StoreError> {
-        let Some(head) = self.reader.head()? else { return Ok(Seq::new(0)) };
+    /// Whether a record has a line. A call that a crash broke off has one: its recovery names no
+    /// tool.
+    fn shows(&self, record: &Record) -> bool {
+        self.view.shows(record) || self.open.contains(&record.seq)
+    }
+
+    /// Reads the log from its end back to `from`, or to where the last so many lines begin. Notes
+    /// the intents on the way that have no outcome, and answers where to begin.
+    fn look_back(&mut self, from: Seq, last: Option<u64>) -> Result<Seq, StoreError> {
+        let Some(head) = self.reader.head()? else { return Ok(from) };
         let (mut end, mut found) = (head.seq.next(), 0_u64);
-        let mut answers = std::mem::take(&mut self.answers);
-        while found < last && end.get() > 0 {
-            let from = Seq::new(end.get().saturating_sub(CHUNK));
-            let chunk = self.chunk(from, end.get().saturating_sub(from.get()))?;
+        if last == Some(0) {
+            return Ok(end);
+        }
+        let mut ended = BTreeSet::new();
+        while end > from {
+            let start = Seq::new(end.get().saturating_sub(CHUNK)).max(from);
+            let chunk = self.chunk(start, end.get().saturating_sub(start.get()))?;
             for (seq, bytes) in chunk.iter().rev() {
                 let counts = match Record::decode(bytes) {
-                    Ok(record) => self.view.shows(&record) && self.meant(&record)?.is_some(),
+                    Ok(record) => {
+                        match &record.body {
+                            Body::Outcome(outcome) => drop(ended.insert(outcome.intent)),
+                            Body::Intent(_) if !ended.remove(seq) && self.view == View::Calls => {
+                                self.open.insert(*seq);
+                            }
+                            _ => {}
+                        }
+                        self.shows(&record) && self.meant(&record)?.is_some()
+                    }
                     Err(_) => true,
                 };
                 found = found.saturating_add(u64::from(counts));
-                if found >= last {
-                    end = *seq;
-                    break;
+                if last.is_some_and(|last| found >= last) {
+                    return Ok(*seq);
                 }
             }
-            if found < last {
-                end = from;
-            }
+            end = start;
         }
-        std::mem::swap(&mut self.answers, &mut answers);
-        Ok(end)
+        Ok(from)
     }
 }
 

@@ -12,7 +12,8 @@ use syscap::{
         id::ToolId,
         manifest::{EffectClass, Manifest},
     },
-    syscalls::stated::Stated,
+    plain::shell_word,
+    syscalls::stated::{Stated, Unlimited},
 };
 use syscap_gateway::{ClassRule, Options, Proposed};
 
@@ -70,6 +71,11 @@ impl Row {
         self.set().unwrap_or_else(|| self.proposed.class())
     }
 
+    /// The arguments that nothing limits: by what is on record, where it is.
+    fn unlimited(&self) -> Vec<Unlimited> {
+        Unlimited::of(self.recorded.as_ref().unwrap_or(&self.proposed.manifest))
+    }
+
     /// Its manifest as it comes on record; `None` where it is there so, or must be accepted first.
     fn to_record(&self) -> Option<Manifest> {
         if self.is_changed() || self.set().is_some() {
@@ -105,7 +111,7 @@ pub(crate) fn review(
     if rows.is_empty() {
         return Err(Failure::Gateway("no server offers a tool".to_owned()));
     }
-    show(&rows, out)?;
+    show(home, &rows, out)?;
     for _ in 0..QUESTIONS_MAX {
         let set: Vec<Manifest> = rows.iter().filter_map(Row::to_record).collect();
         if set.is_empty() {
@@ -117,8 +123,7 @@ pub(crate) fn review(
             Confirmed::Asked => {
                 out.flush()?;
                 let question = format!(
-                    "{}Put {} of them on record as proposed? y, n, or another class first, as \
-                     read=get_*,list: ",
+                    "{}Save these {} classes? y, n, or change one first, as read=get_*,list: ",
                     grave(&set),
                     set.len()
                 );
@@ -137,7 +142,7 @@ pub(crate) fn review(
                     options.classes.insert(0, rule);
                     let classes = &options.classes;
                     rows.iter_mut().for_each(|row| row.proposed.say(classes));
-                    show(&rows, out)?;
+                    show(home, &rows, out)?;
                 }
                 Err(error) => tell(&format!("{error}")),
             },
@@ -172,41 +177,62 @@ fn rows(home: &Path, options: &Options) -> Result<Vec<Row>, Failure> {
     Ok(proposed.into_iter().map(row).collect())
 }
 
-fn show(rows: &[Row], out: &mut Out) -> Result<(), Failure> {
+fn show(home: &Path, rows: &[Row], out: &mut Out) -> Result<(), Failure> {
     let json = rows.iter().map(|row| {
         let manifest = &row.proposed.manifest;
         let object = Object::new().shown("tool", &manifest.tool).text("class", row.class().name());
         let object = object.text("why", row.why()).text("hints", &row.proposed.hints);
-        object.text("title", &manifest.title).finish()
+        let unlimited = row.unlimited().into_iter().map(|one| {
+            Object::new().text("argument", &one.argument).text("looks_like", one.kind).finish()
+        });
+        object.text("title", &manifest.title).json("unlimited", &array(unlimited)).finish()
     });
     let json = Object::new().json("proposed", &array(json));
     let longest = rows.iter().map(|row| row.proposed.manifest.tool.as_str().len()).max();
-    let mut lines = Vec::new();
+    let width = longest.unwrap_or(0);
+    let mut lines = vec![format!("{:<width$}  {:<14}  why", "tool", "class")];
     for row in rows {
         let manifest = &row.proposed.manifest;
-        let (tool, width) = (manifest.tool.as_str(), longest.unwrap_or(0));
+        let tool = manifest.tool.as_str();
         let title: String = manifest.title.chars().take(TITLE_MAX).collect();
         let hints = match row.proposed.hints.as_str() {
             "" => String::new(),
             hints => format!(" ({hints})"),
         };
         let class = row.class().name();
+        let title = if tool.ends_with(&format!(".{title}")) { "" } else { &*title };
         lines.push(format!("{tool:<width$}  {class:<14}  {}{hints}  {title}", row.why()));
+        lines.extend(
+            row.unlimited().iter().map(|one| format!("  {}", not_limited(home, tool, one))),
+        );
     }
+    let lines: Vec<String> = lines.iter().map(|line| line.trim_end().to_owned()).collect();
     out.all(&lines, json)
+}
+
+/// What is said of an argument that nothing limits.
+pub(crate) fn not_limited(home: &Path, tool: &str, unlimited: &Unlimited) -> String {
+    let Unlimited { argument, kind } = unlimited;
+    let root = if *kind == "path" { " --root NAME=/FOLDER" } else { "" };
+    format!(
+        "{argument}: looks like a {kind}, not limited; limit it: syscap tools argument {} {tool} {} \
+         {kind}{root}",
+        word_of(home),
+        shell_word(argument)
+    )
 }
 
 fn put(home: &Path, hand: &Hand, set: &[Manifest], out: &mut Out) -> Ended {
     let seq = runtime::with(home, |access: &Runtime| record(access, hand, set))?;
     let tools = array(set.iter().map(|one| crate::output::quote(one.tool.as_str())));
     let json = Object::new().json("tools", &tools).uint("record", seq.get());
-    let text = format!("{} tools are on record by record {seq}", set.len());
+    let text = format!("saved {} classes (record {seq})", set.len());
     out.both(&text, json)?;
     out.flush()?;
     let home = word_of(home);
     tell(&format!(
-        "`syscap tools class {home} TOOL CLASS` changes one; --print-config in the place of \
-         --review prints what a client starts this by"
+        "next: the same command with --print-config in place of --review prints the block for your \
+         client; change a class: syscap tools class {home} TOOL CLASS"
     ));
     Ok(Exit::Done)
 }

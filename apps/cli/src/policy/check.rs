@@ -45,7 +45,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let (_, bytes) = Target::document(&self.document)?;
+        let (target, bytes) = Target::document(&self.document)?;
         let home = self.home.as_deref().map(runtime::look).transpose()?;
         let kernel = home.as_ref().map(syscap::Inspection::kernel);
         let checked = parse(&bytes).and_then(|policy| match kernel {
@@ -59,7 +59,7 @@ impl Check {
                     out.line(&fault(&error))?;
                 }
                 let (error, exit) = (Box::new(error), Exit::Failed);
-                return Err(Failure::Unsound { file: None, error, exit });
+                return Err(Failure::Unsound { file: target.file(), error, exit });
             }
         };
         let Odd { mut warnings, notes } = warnings::of_document(&policy, self.limit);

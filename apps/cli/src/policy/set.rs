@@ -68,8 +68,8 @@ impl Set {
         let (seq, policy, shadow) = runtime::with(&self.home, |access| {
             let seq = match &document {
                 None => put(access, &hand, PolicyPlace::NoShadow)?,
-                Some((_, bytes)) => {
-                    let policy = object_of(&read(access, bytes)?);
+                Some((target, bytes)) => {
+                    let policy = object_of(&read(access, target.file(), bytes)?);
                     let place = match self.shadow {
                         true => PolicyPlace::Shadow(policy),
                         false => PolicyPlace::InForce(policy),
@@ -128,11 +128,11 @@ fn own(bytes: &[u8]) -> Vec<Warning> {
 }
 
 /// Reads a document as the home does; one that is not sound is refused, on the record.
-fn read(access: &Runtime, bytes: &[u8]) -> Result<Policy, Failure> {
+fn read(access: &Runtime, file: Option<PathBuf>, bytes: &[u8]) -> Result<Policy, Failure> {
     access.read_policy(bytes).map_err(|error| match error {
         Error::Policy(error) => {
             let error = LoadError { place: located(bytes, &error.place).into(), ..error };
-            Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Refused }
+            Failure::Unsound { file, error: Box::new(error), exit: Exit::Refused }
         }
         error => error.into(),
     })

@@ -54,6 +54,11 @@ impl Target {
         Ok(if meta.is_dir() { Self::Home(word) } else { Self::File(word) })
     }
 
+    /// The file, where it is one.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        if let Self::File(file) = self { Some(file.clone()) } else { None }
+    }
+
     /// A document's bytes; a home has none to give.
     pub(super) fn document(word: &Path) -> Result<(Self, Vec<u8>), Failure> {
         let target = Self::of(word)?;
@@ -122,7 +127,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Policy, LoadError> {
     parsed.map_err(|error| LoadError { place: located(bytes, &error.place).into(), ..error })
 }
 
-/// A place in a file: where it is a byte of a text, with line and column, counted from 1.
+/// A place in a file: of a byte of a text the line and the column, counted from 1, as `3:10`.
 pub(super) fn located(bytes: &[u8], place: &str) -> String {
     let at = place.strip_prefix("byte ").and_then(|at| at.parse().ok());
     let before = at.filter(|_| is_text(bytes)).and_then(|at| bytes.get(..at));
@@ -132,7 +137,7 @@ pub(super) fn located(bytes: &[u8], place: &str) -> String {
         let chars = String::from_utf8_lossy(text).chars().count();
         (line.saturating_add(1), chars.saturating_add(1))
     });
-    format!("{place} (line {line}, column {column})")
+    format!("{line}:{column}")
 }
 
 /// The preset of that hash.

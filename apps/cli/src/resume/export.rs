@@ -17,6 +17,7 @@ use crate::{
     exit::{Ended, Exit, Failure, tell},
     output::{Form, Object, Out, array, quote},
     parse, runtime,
+    token::TokenName,
     token::now,
 };
 
@@ -35,8 +36,8 @@ pub(crate) struct Export {
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: AgentId,
     /// Which one; without this the newest that can be used.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
-    token: Option<TokenId>,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse)]
+    token: Option<TokenName>,
     /// The resume to write to, which is there.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -70,11 +71,12 @@ impl Export {
         let now = now(kernel.now());
         let mut own = view.tokens.iter().filter(|token| token.agent == self.agent);
         let mut newest = || own.find(|token| token.is_live(now) && !token.tools.is_empty());
-        let found = self.token.or_else(|| newest().map(|token| token.id));
+        let found = TokenName::of_any(self.token.as_ref(), &self.home)?
+            .or_else(|| newest().map(|token| token.id));
         let usage = |what: String, advice: &str| Failure::Usage { what, advice: advice.to_owned() };
         let lacks = "has no token that can be used; see `syscap token list`, and --token";
         let id = found.ok_or_else(|| usage(self.agent.to_string(), lacks))?;
-        let token = kernel.token(&id).ok_or(Failure::UnknownToken(id))?;
+        let token = kernel.token(&id).ok_or_else(|| Failure::unknown(id, &self.home))?;
         if token.body.agent != self.agent {
             return Err(usage(id.to_string(), "is another agent's; see `syscap token list`"));
         }

@@ -266,11 +266,12 @@ pub(super) fn run(
 /// Says what has begun, and what its boundary does not hold.
 fn tell_start(run: &Run, level: Level, token: TokenId) {
     let network = record::network_name(run.net);
-    tell(&format!("{} runs {}, network {network}, token {token}", run.agent, level.name()));
+    let token = token.to_string();
+    tell(&format!("{} runs {}, network {network}, token {token:.12}", run.agent, level.name()));
     if token::inside(run) == Some(Inside::ContainedOnline) {
         tell(
-            "what is opened to it, and its client's own login, can leave by the network; what \
-             listens on this machine without a password can be told to act outside",
+            "the network is open: what the program can read, its own login too, may leave by it, and \
+             services of this machine that ask for no password may act outside for it",
         );
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     },
     mcp::Mcp,
     output::word_of,
+    token::TokenName,
 };
 
 #[derive(Parser)]
@@ -51,7 +52,7 @@ pub(super) fn hook(run: &Run, client: Client) -> Result<Hook, Failure> {
     words.extend(run.hook.iter().flat_map(|words| words.0.iter().map(Into::into)));
     let HookLine { mut hook } =
         HookLine::try_parse_from(words).map_err(|error| usage(first_line(&error)))?;
-    match (hook.setup, hook.token) {
+    match (hook.setup, &hook.token) {
         _ if hook.inside.is_some() => {
             Err(usage("the level and the network say that: leave --inside out".to_owned()))
         }
@@ -90,13 +91,14 @@ fn first_line(error: &clap::Error) -> String {
 /// for a client that is known, a new one. A token fits if it grants the client's shell as this run
 /// has it. What was revoked stays revoked, and what is spent is an operator's matter.
 pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, Failure> {
-    let view = access.view_of(&run.agent, run.token)?;
+    let named = TokenName::of_any(run.token.as_ref(), &run.home)?;
+    let view = access.view_of(&run.agent, named)?;
     let client = known.client();
     let hook = client.map(|client| hook(run, client)).transpose()?;
     let shell = hook.as_ref().and_then(Hook::shell);
     let can_be_used = |token: &TokenInfo| token.is_live(view.now) && !token.is_spent();
-    if let Some(id) = run.token {
-        let token = view.token(id).ok_or(Failure::UnknownToken(id))?;
+    if let Some(id) = named {
+        let token = view.token(id).ok_or_else(|| Failure::unknown(id, &run.home))?;
         if token.agent != run.agent {
             let what = format!("--token {id}");
             let advice = format!("is for {}: --agent {}", token.agent, token.agent);
@@ -121,7 +123,8 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
         (_, None) => {
             let what = format!("--agent {}", run.agent);
             let advice = format!(
-                "has no valid token; issue one with: syscap token issue {} --agent {} --tool TOOL",
+                "has no valid token; issue one, such as: syscap token issue {} --agent {} --tool \
+                 fs.read --read workspace",
                 word_of(&run.home),
                 run.agent
             );

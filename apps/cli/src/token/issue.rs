@@ -25,6 +25,7 @@ use crate::{
     exit::{Ended, Exit, Failure, tell},
     output::{Object, Out},
     parse, runtime, signing,
+    token::TokenName,
 };
 
 /// Sign a token, put it on record, and print its id.
@@ -46,8 +47,8 @@ pub(crate) struct Issue {
     held_by: Option<PublicKey>,
     /// The token of the same agent that this one replaces. It answers that token's idempotency keys,
     /// so a call that is sent again is not made again.
-    #[arg(long, value_name = "ID", value_parser = parse::token, help_heading = "Life")]
-    renews: Option<TokenId>,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse, help_heading = "Life")]
+    renews: Option<TokenName>,
     /// The token must be renewed within this time by `syscap token renew`, or it counts as revoked.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, help_heading = "Life")]
     renew_by: Option<Duration>,
@@ -66,8 +67,8 @@ pub(crate) struct Renew {
     /// The home.
     home: PathBuf,
     /// The token, which was issued with --renew-by.
-    #[arg(value_name = "ID", value_parser = parse::token)]
-    token: TokenId,
+    #[arg(value_name = "ID", value_parser = TokenName::parse)]
+    token: TokenName,
     /// By when, from now on, it must be renewed again.
     #[arg(long, value_name = "DURATION", value_parser = parse::life)]
     renew_by: Duration,
@@ -76,6 +77,7 @@ pub(crate) struct Renew {
 impl Renew {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, token, renew_by } = self;
+        let token = token.of(&home)?;
         let log = runtime::look(&home)?;
         let old = log.kernel().token(&token).filter(|old| old.renew_by.is_some());
         let agent = old.map(|old| old.body.agent.clone()).ok_or_else(|| {
@@ -104,8 +106,8 @@ pub(crate) struct Reissue {
     /// The home.
     home: PathBuf,
     /// The token.
-    #[arg(value_name = "ID", value_parser = parse::token)]
-    token: TokenId,
+    #[arg(value_name = "ID", value_parser = TokenName::parse)]
+    token: TokenName,
     /// A tool that it grants besides, without roots or scopes but those given here; may be given
     /// again.
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
@@ -135,6 +137,7 @@ pub(crate) struct Reissue {
 impl Reissue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, token, tool, read, write, scope, budget, expires, dry_run } = self;
+        let token = token.of(&home)?;
         let log = runtime::look(&home)?;
         let tool = resolved(tool, || Ok(on_record(&log)))?;
         let grant = log.grant_like(token)?.tools(&tool);
@@ -147,7 +150,7 @@ impl Reissue {
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
         if dry_run {
-            return added(&log, token, Asked { grant, expires }, out);
+            return added(&home, &log, token, Asked { grant, expires }, out);
         }
         let hand = signing::hand(&home, Role::Issuer)?;
         let id = runtime::with(&home, |access: &Runtime| {
@@ -167,8 +170,9 @@ struct Asked {
 
 /// Prints what a grant permits beyond a token: a line for each tool, scope and limit, and one for a
 /// longer life.
-fn added(log: &Inspection, token: TokenId, asked: Asked, out: &mut Out) -> Ended {
-    let old = log.kernel().token(&token).ok_or(Failure::UnknownToken(token))?.body;
+fn added(home: &Path, log: &Inspection, token: TokenId, asked: Asked, out: &mut Out) -> Ended {
+    let unknown = || Failure::unknown(token, home);
+    let old = log.kernel().token(&token).ok_or_else(unknown)?.body;
     // Nobody signs it: any key does.
     let new = log.token(&asked.grant, old.issuer, || Ok(old.issuer))?;
     let mut more = Vec::new();
@@ -222,8 +226,8 @@ pub(crate) struct Attenuate {
     /// The home.
     home: PathBuf,
     /// The token of which a part is handed on; one that was issued with --delegable.
-    #[arg(long, value_name = "ID", value_parser = parse::token)]
-    from: TokenId,
+    #[arg(long, value_name = "ID", value_parser = TokenName::parse)]
+    from: TokenName,
     #[command(flatten)]
     part: Part,
 }
@@ -323,6 +327,7 @@ impl Issue {
             });
         }
         let grant = held_by.iter().fold(part.grant(&home)?, |grant, key| grant.held_by(*key));
+        let renews = TokenName::of_any(renews.as_ref(), &home)?;
         let grant = renews.iter().fold(grant, |grant, token| grant.renews(*token));
         let grant = renew_by.iter().fold(grant, |grant, time| grant.renew_within(*time));
         let grant = fresh_within.iter().fold(grant, |grant, time| grant.fresh_within(*time));
@@ -334,6 +339,7 @@ impl Issue {
 impl Attenuate {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let Self { home, from, mut part } = self;
+        let from = from.of(&home)?;
         part.tool = resolved(part.tool, || Ok(granted(&runtime::look(&home)?, from)))?;
         let grant = part.grant(&home)?;
         let derive = |access: &Runtime| match access.attenuate(from, grant.clone()) {

@@ -15,7 +15,10 @@ use syscap::format::{
     time::UnixMillis,
 };
 
-use super::hit::{self, Hit, Named};
+use super::{
+    TokenName,
+    hit::{self, Hit, Named},
+};
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Object, Out},
@@ -54,8 +57,8 @@ pub(crate) struct Revoke {
 #[group(required = true, multiple = false)]
 struct What {
     /// A token, and all that was derived from it.
-    #[arg(value_parser = parse::token)]
-    id: Option<TokenId>,
+    #[arg(value_parser = TokenName::parse)]
+    id: Option<TokenName>,
     /// Every token that was issued in an epoch before this one, and what was derived from them.
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
@@ -70,7 +73,8 @@ struct What {
 impl Revoke {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let (json, revocation) = match self.what {
-            What { id: Some(id), .. } => {
+            What { id: Some(name), .. } => {
+                let id = name.of(&self.home)?;
                 let json = Object::new().shown("token_id", id);
                 let plain = (self.children, &self.because) == (false, &None);
                 let revocation =

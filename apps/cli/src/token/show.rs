@@ -7,7 +7,6 @@ use syscap::{
     format::{
         budget::Dimension,
         cbor::Encoder,
-        id::TokenId,
         scope::{Paths, Rights, Scope},
         time::UnixMillis,
         token::TokenFlags,
@@ -15,11 +14,11 @@ use syscap::{
     kernel::kernel::TokenView,
 };
 
-use super::{Standing, now};
+use super::{Standing, TokenName, now};
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Form, Object, Out, array, hex, quote},
-    parse, runtime,
+    runtime,
 };
 
 /// Which token.
@@ -28,15 +27,16 @@ pub(crate) struct Show {
     /// The home.
     home: PathBuf,
     /// The token.
-    #[arg(value_parser = parse::token)]
-    id: TokenId,
+    #[arg(value_parser = TokenName::parse)]
+    id: TokenName,
 }
 
 impl Show {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let home = runtime::look(&self.home)?;
         let kernel = home.kernel();
-        let token = kernel.token(&self.id).ok_or(Failure::UnknownToken(self.id))?;
+        let id = self.id.of(&self.home)?;
+        let token = kernel.token(&id).ok_or_else(|| Failure::unknown(id, &self.home))?;
         let now = now(kernel.now());
         match out.form() {
             Form::Text => text(out, &token, now)?,

@@ -8,11 +8,11 @@ use syscap::{
     kernel::kernel::TokenView,
 };
 
-use super::{Standing, now};
+use super::{Standing, TokenName, now};
 use crate::{
     exit::{Ended, Exit, Failure},
     output::{Object, Out, array, quote},
-    parse, runtime,
+    runtime,
 };
 
 /// Which tokens.
@@ -21,8 +21,8 @@ pub(crate) struct Tree {
     /// The home.
     home: PathBuf,
     /// Only this token, and what was derived from it.
-    #[arg(value_parser = parse::token)]
-    id: Option<TokenId>,
+    #[arg(value_parser = TokenName::parse)]
+    id: Option<TokenName>,
 }
 
 /// Tokens by what they were derived from, in the order of their registration.
@@ -38,8 +38,10 @@ impl Tree {
             derived.entry(token.body.parent).or_default().push(token);
         }
         // A token is shown before those below it; there may be as many as a home has.
-        let mut next: Vec<TokenView<'_>> = match self.id {
-            Some(id) => vec![kernel.token(&id).ok_or(Failure::UnknownToken(id))?],
+        let mut next: Vec<TokenView<'_>> = match TokenName::of_any(self.id.as_ref(), &self.home)? {
+            Some(id) => {
+                vec![kernel.token(&id).ok_or_else(|| Failure::unknown(id, &self.home))?]
+            }
             None => derived.remove(&None).unwrap_or_default(),
         };
         next.reverse();

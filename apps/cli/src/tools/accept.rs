@@ -52,7 +52,7 @@ impl Accept {
         if self.own {
             return self.own(out);
         }
-        let attached = Runtime::attach(&self.home).map_err(Failure::home(&self.home))?;
+        let attached = runtime::reached(&self.home, || Runtime::attach(&self.home))?;
         let access = attached.ok_or_else(|| Failure::Nobody {
             folder: self.home.clone(),
             why: "nobody offers a definition; start what offers the tool first",

@@ -29,7 +29,7 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn of(home: &Path) -> Result<Self, Failure> {
-        match Runtime::attach(home).map_err(Failure::home(home))? {
+        match runtime::reached(home, || Runtime::attach(home))? {
             Some(access) => {
                 let mut seen = Self::at(access)?;
                 // Of very many the holder tells but the first.

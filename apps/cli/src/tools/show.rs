@@ -6,6 +6,7 @@ use clap::Args;
 use syscap::{
     format::{id::ToolId, json, manifest::Manifest},
     provide::Standing,
+    syscalls::stated::Unlimited,
     view::{ToolDetail, View},
 };
 
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::{
     exit::{Ended, Exit, Failure},
+    mcp::not_limited,
     output::{Form, Object, Out, array, quote, word_of},
     parse,
 };
@@ -48,6 +50,10 @@ impl Show {
         for dimension in &detail.manifest.dimensions {
             let catalogue::Permission { about, given } = catalogue::permission(dimension);
             out.line(&format!("permission  {dimension}: {about} ({given})"))?;
+        }
+        for one in Unlimited::of(&detail.manifest) {
+            let tool = detail.info.tool.as_str();
+            out.line(&format!("{:<11} {}", "not limited", not_limited(&self.home, tool, &one)))?;
         }
         if let Some(offered) = &detail.offered {
             out.line("")?;

@@ -136,7 +136,9 @@ fn what_operators_did_has_a_name() {
     has("(operator)", "tools were put on record");
     has("a", "was given credits_micro +");
     // The kernel's own acts are nobody's.
-    has("", "the home was opened");
+    // Opening and closing are records of their own, but no lines.
+    assert!(!said.iter().any(|(_, what)| what.contains("was opened")), "{said:#?}");
+    has("", "the home was made");
     let freeze = world.of_kind("freeze")[0].to_string();
     let whole = run(["log", "show", &path, &freeze]).fine().out;
     assert!(whole.contains("(revoker)") && whole.contains("froze agent a"), "{whole}");
@@ -299,6 +301,19 @@ fn a_log_is_followed() {
     assert_eq!(seen.lock().unwrap().matches("fs.write(").count(), 1);
 }
 
+/// Lines stand in the order of their numbers, also that of a call without an outcome.
+#[test]
+fn open_call_stands_before_later_lines() {
+    let world = World::new();
+    world.call(&[WRITES, READS, READS]);
+    let (intent, outcomes) = (world.of_kind("intent")[1], world.of_kind("outcome"));
+    change_record(&world.home, &format!("DELETE FROM records WHERE seq = {}", outcomes[1]));
+    for flags in [&["--tool", "fs.read"][..], &["--tool", "fs.read", "--last", "2"]] {
+        assert_eq!(world.seqs(flags), [intent, outcomes[2]], "{flags:?}");
+    }
+    assert_eq!(world.seqs(&["--tool", "fs.read", "--last", "1"]), [outcomes[2]]);
+}
+
 /// A call of which no outcome is on record does not go missing.
 #[test]
 fn what_was_broken_off_is_a_line() {
@@ -309,5 +324,5 @@ fn what_was_broken_off_is_a_line() {
     change_record(&world.home, &format!("DELETE FROM records WHERE seq >= {outcome}"));
     let lines = world.show(&["--tool", "fs.read"]);
     let calls: Vec<&str> = lines.iter().map(|line| what(line)).collect();
-    assert_eq!(calls, [r#"fs.read(path: "notes.txt") -> runs, or was broken off"#]);
+    assert_eq!(calls, [r#"fs.read(path: "notes.txt") -> running, or interrupted"#]);
 }

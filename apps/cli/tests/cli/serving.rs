@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead as _, BufReader, Read, Write},
     os::unix::net::UnixListener,
     process::Stdio,
     sync::{Arc, mpsc},
@@ -209,8 +209,42 @@ fn a_holder_of_another_version_is_4() {
         assert_eq!(run([args, &["--json"]].concat()).fine().one()["record"], 42, "{args:?}");
     }
     // What only reads the log needs no holder.
-    run(["token", "list", &path]).fine();
+    assert_eq!(run(["token", "list", &path]).code, 0);
     assert_eq!(home.verify(), 0);
+}
+
+/// After a second of silence a person is told which process has the home open.
+#[test]
+fn silent_server_is_named() {
+    let home = TestHome::new();
+    let serving = Serving::of(&home.path(), &[]);
+    serving.signal(Signal::STOP);
+    let mut command = syscap();
+    command.args(["freeze", &home.path(), "--all"]).stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut freeze = command.spawn().unwrap();
+    let said = BufReader::new(freeze.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    serving.signal(Signal::CONT);
+    assert!(freeze.wait().unwrap().success());
+    let (process, line) = (serving.child.id(), format!("serve {}", home.path()));
+    assert!(said.contains(&format!("process {process} (")) && said.contains(&line), "{said}");
+    serving.stop();
+}
+
+/// A command line without a home means that of `SYSCAP_HOME`. `init` makes one, and takes none.
+#[test]
+fn syscap_home_names_the_home() {
+    let home = TestHome::new();
+    home.worker("a");
+    let of = |args: &[&str]| {
+        let output = syscap().args(args).env("SYSCAP_HOME", home.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(of(&["token", "list"]).0, Some(0));
+    // The number is one, and no home.
+    let (code, said) = of(&["approvals", "show", "99"]);
+    assert!(code == Some(2) && said.contains("99: is no record"), "{said}");
+    assert_eq!(of(&["init"]).0, Some(2));
+    assert_eq!(of(&["token"]).0, Some(2));
 }
 
 /// An operator shuts the home down by its socket: the process that serves it ends as it should.

@@ -261,7 +261,7 @@ fn the_first_run_at_a_terminal_shows_and_asks() {
         [
             ("notes.get_note", "external_read", "its name"),
             ("notes.look", "read", "the server's hint"),
-            ("notes.put", "external_write", "nothing is said of it"),
+            ("notes.put", "external_write", "the server gives no hint"),
         ]
     );
     assert_eq!(first(1, "hints"), "readOnlyHint: true, openWorldHint: false");
@@ -306,7 +306,7 @@ fn what_was_reviewed_is_not_said_again() {
         ];
         let input = lines.map(|line| format!("{line}\n")).concat();
         let said = run_with(mcp(&path, &[], &server), input.as_bytes());
-        assert!(said.err.contains("is granted"), "{}", said.err);
+        assert!(said.err.contains("may call"), "{}", said.err);
         said.err.lines().filter(|line| line.contains("count as external_write")).count()
     };
     assert_eq!(notes(), 1);

@@ -91,7 +91,7 @@ fn use_shows_in_the_budget() {
 #[test]
 fn tokens_are_listed_and_revoked() {
     let home = TestHome::new();
-    assert_eq!(run(["token", "list", &home.path()]).fine().out, "");
+    assert_eq!(run(["token", "list", &home.path()]).out, "");
     let (one, two) = (home.worker("a"), home.token("b", &["--tool", "echo,current_time"]));
     let revoked = run(["token", "revoke", &home.path(), &one, "--json"]).fine().one();
     assert_eq!(revoked["token_id"], one);
@@ -104,6 +104,23 @@ fn tokens_are_listed_and_revoked() {
     // Once more is another record, and no harm.
     run(["token", "revoke", &home.path(), &one]).fine();
     assert_eq!(home.verify(), 0);
+}
+
+/// The log and `top` show the first digits of ids: 8 or more of them name a token.
+#[test]
+fn first_digits_name_a_token() {
+    let home = TestHome::new();
+    let (one, path) = (home.worker("a"), home.path());
+    for digits in [8, 12, 64] {
+        let shown = run(["token", "show", &path, &one[..digits], "--json"]).fine().one();
+        assert_eq!(shown["token_id"], one);
+    }
+    let [seven, none] =
+        [&one[..7], if one.starts_with("00000000") { "ffffffff" } else { "00000000" }];
+    assert_eq!(run(["token", "show", &path, seven]).code, 2);
+    run(["token", "show", &path, none]).failed(1);
+    home.call("a", &one[..9], ECHO.as_bytes());
+    assert_eq!(run(["revoke", &path, &one[..8], "--json"]).fine().one()["token_id"], one);
 }
 
 /// What may have been meant otherwise is issued, and said: a root that is not there yet, and a tool
@@ -262,7 +279,7 @@ fn words_that_are_not_of_their_form_are_2() {
     for root in ["..", "agents", "/etc", "shared/..", "shared/../x", ""] {
         issue(&["--agent", "a", "--tool", "fs.read", "--read", root]);
     }
-    assert_eq!(run(["token", "list", &home.path()]).fine().out, "");
+    assert_eq!(run(["token", "list", &home.path()]).out, "");
     assert_eq!(home.verify(), 0);
 }
 

@@ -79,8 +79,8 @@ pub(crate) enum Trouble {
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoStart {
-    #[error("it can't be started: {0}")]
-    Process(#[from] io::Error),
+    #[error("can't start `{program}`: {}", cause(error))]
+    Process { program: String, error: io::Error },
     #[error("it did not say what it is: {0}")]
     Handshake(String),
     #[error("it refused to say what it is: {0}")]
@@ -89,6 +89,16 @@ pub(crate) enum NoStart {
     Silent,
     #[error("it ended before it said what it is: {0}")]
     Exited(Exited),
+}
+
+fn cause(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such program in PATH".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "it is no program, or this user may not run it".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// What went wrong at the beginning, without what the library made of the message: that is shown
@@ -166,7 +176,9 @@ impl Connection {
         able: &Able,
         wire: WireKind,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {
-        let (process, stdout, stdin) = process::start(command)?;
+        let program = command.command.first().cloned().unwrap_or_default();
+        let (process, stdout, stdin) =
+            process::start(command).map_err(|error| NoStart::Process { program, error })?;
         let heard = process.stderr_gate();
         if wire == WireKind::Session {
             heard.open();

@@ -63,7 +63,7 @@ fn a_call_is_read_from_wherever_it_stands() {
         run_with(["policy", "explain", &path], bad.as_bytes()).failed(1);
     }
     let line = run(["policy", "explain", &path, "--given", "{\"a\" 1}"]).failed(1).err;
-    assert!(line.starts_with("syscap: --given: byte 5 (line 1, column 6): "), "{line}");
+    assert!(line.starts_with("syscap: --given: 1:6: "), "{line}");
     run(["policy", "explain", &path, &home.text_beside("missing")]).failed(1);
     let both = ["policy", "explain", &path, "call", "--given", CALL];
     assert_eq!(run(both).code, 2);

@@ -68,19 +68,19 @@ fn what_is_misspelt_is_named_with_what_was_meant() {
         assert!(json["place"].as_str().unwrap().starts_with(place), "{json}");
         assert_eq!((&json["key"], &json["suggestion"]), (&json!(key), &json!(meant)), "{json}");
         let [place, fault] = [&json["place"], &json["fault"]].map(|v| v.as_str().unwrap());
-        let expected = format!("syscap: {place}: {fault} ({key}), did you mean {meant}?\n");
-        assert_eq!(line, expected);
+        let expected = format!(": {place}: {fault} ({key}), did you mean {meant}?\n");
+        assert!(line.starts_with("syscap: /") && line.ends_with(&expected), "{line}");
     }
     let (_, json) = fault(&home, "{\"v\": 1,");
-    assert!(json["place"].as_str().unwrap().starts_with("byte "), "{json}");
+    assert!(json["place"].as_str().unwrap().starts_with("1:9"), "{json}");
     assert_eq!(json["suggestion"], Value::Null);
     let (_, json) = fault(&home, &good.replacen("\"v\":1", "\"v\":2", 1));
     assert_ne!(json["fault"], "");
     for (text, place) in [
-        ("{\"v\": 1,\n\n \"caf\u{e9}\": x}", "byte 20 (line 3, column 10)"),
-        ("\u{feff}{}", "byte 0 (line 1, column 1)"),
-        ("v: 1\nconstraints: []\n", "byte 0 (line 1, column 1)"),
-        ("// why\n{}", "byte 0 (line 1, column 1)"),
+        ("{\"v\": 1,\n\n \"caf\u{e9}\": x}", "3:10"),
+        ("\u{feff}{}", "1:1"),
+        ("v: 1\nconstraints: []\n", "1:1"),
+        ("// why\n{}", "1:1"),
     ] {
         let (line, json) = fault(&home, text);
         assert_eq!(json["place"], place, "{text:?}");

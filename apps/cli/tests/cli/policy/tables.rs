@@ -130,8 +130,8 @@ fn tables_that_are_none() {
     assert!(line.failed(1).err.contains("cases[0]"));
     for text in ["{\n x", "#\n x", "[\n x"] {
         let line = test(&team, &[&home.file("bad", text)]).failed(1).err;
-        let place = if text.starts_with('#') { "line 1, column 1" } else { "line 2, column 2" };
-        assert!(line.contains(&format!(" ({place}): this is not JSON")), "{line}");
+        let place = if text.starts_with('#') { "1:1: " } else { "2:2: " };
+        assert!(line.contains(&format!(": {place}this is not JSON")), "{line}");
     }
     let bad = home.file("unsound", "{\"v\": 1}");
     test(&bad, &[&home.file("good", &good)]).failed(1);
