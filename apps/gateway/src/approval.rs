@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use syscap::{
     approvals::{AskWatch, Waited as Stands},
-    format::{id::Seq, record::Answer},
+    format::{cbor::Item, id::Seq, json::from_data, record::Answer},
     plain::plain,
 };
 use tokio::time::{Instant, sleep};
@@ -18,7 +18,7 @@ use crate::{
     capabilities::WireKind,
     flight::Flight,
     gateway::Gateway,
-    kernelside::{CallOutcome, ShownCall, blocking},
+    kernelside::{CallOutcome, Envelope, ShownCall, blocking},
     names,
     say::say,
 };
@@ -48,13 +48,14 @@ pub(crate) enum Waited {
 pub(crate) async fn wait(
     gateway: &Arc<Gateway>,
     outcome: &CallOutcome,
+    envelope: &Envelope,
     flight: &Flight,
     until: Instant,
 ) -> Waited {
     let Some(ask) = outcome.ask.filter(|_| Instant::now() < until) else { return Waited::Not };
     // Of more at once each ends with how to take it up.
     let Ok(_one) = gateway.waits.try_acquire() else { return Waited::Not };
-    say_that_it_waits(gateway, ask).await;
+    say_that_it_waits(gateway, envelope, ask);
     let answered = tokio::select! {
         answered = watched(gateway, ask, until) => answered,
         () = told(gateway, ask, flight) => false,
@@ -65,19 +66,14 @@ pub(crate) async fn wait(
 }
 
 /// Tells the operator which call waits, and the command that answers it.
-async fn say_that_it_waits(gateway: &Gateway, ask: Seq) {
-    let kernel = Arc::clone(&gateway.kernel);
-    let shown = blocking(move || kernel.shown(ask)).await.and_then(|shown| shown).ok().flatten();
-    let what = shown.map_or_else(
-        || "a call".to_owned(),
-        |shown| {
-            let args: String = shown.args.chars().take(ARGUMENTS_MAX).collect();
-            let more = if args.len() < shown.args.len() { ".." } else { "" };
-            format!("{} {args}{more}", shown.tool)
-        },
-    );
+fn say_that_it_waits(gateway: &Gateway, envelope: &Envelope, ask: Seq) {
+    let (Envelope::Canonical(call) | Envelope::Text(call)) = envelope;
+    let tool = call.item().get("tool_id").and_then(Item::as_text).unwrap_or("a tool");
+    let args = call.item().get("args").map(from_data).unwrap_or_default();
+    let shown: String = args.chars().take(ARGUMENTS_MAX).collect();
+    let more = if shown.len() < args.len() { ".." } else { "" };
     let (agent, home) = (&gateway.options.agent, gateway.kernel.home());
-    say(&format!("{agent} waits for approval of {what}: syscap approvals approve {home} {ask}"));
+    say(&format!("{agent} wants {tool} {shown}{more}: syscap approvals approve {home} {ask}"));
 }
 
 async fn watched(gateway: &Gateway, ask: Seq, until: Instant) -> bool {

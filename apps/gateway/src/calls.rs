@@ -280,7 +280,9 @@ async fn go(
         }
         asked = outcome.ask;
         let waited = match (flight.filter(|flight| !flight.question), until) {
-            (Some(flight), Some(until)) => approval::wait(gateway, &outcome, &flight, until).await,
+            (Some(flight), Some(until)) => {
+                approval::wait(gateway, &outcome, &envelope, &flight, until).await
+            }
             _ => Waited::Not,
         };
         match waited {

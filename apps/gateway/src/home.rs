@@ -274,6 +274,15 @@ impl Kernelside for HomeKernel {
     }
 }
 
+/// A time in hours, minutes or seconds, whichever has no rest.
+fn lasting(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds.is_multiple_of(3_600) => format!("{} h", seconds.div_euclid(3_600)),
+        seconds if seconds.is_multiple_of(60) => format!("{} min", seconds.div_euclid(60)),
+        seconds => format!("{seconds} s"),
+    }
+}
+
 /// What of a call that waits can be shown whole; `None` where not all of it is there.
 fn shown(call: WaitingCall) -> Option<ShownCall> {
     let conditions = call.conditions.iter().map(|one| {
@@ -518,9 +527,9 @@ impl HomeKernel {
         let grant = renews.map_or(grant.clone(), |old| grant.renews(old));
         let token = self.runtime.issue(grant)?;
         say(&format!(
-            "issued token {token} to {agent}: {count} tools, {} s, {} calls; end it: syscap revoke \
-             {} {:.12}",
-            self.options.expires.as_secs(),
+            "issued token {token} to {agent}: {count} tools, {}, {} calls; end it: syscap revoke {} \
+             {:.12}",
+            lasting(self.options.expires),
             budget.amounts().get(Dimension::Calls),
             self.home(),
             token.to_string()

@@ -158,8 +158,8 @@ fn grave(set: &[Manifest]) -> &'static str {
     };
     match set.iter().any(is_grave) {
         true => {
-            "What counts as irreversible needs somebody whom the policy names (params.elevated, \
-             docs/approvals.md): the presets name nobody, and refuse it.\n"
+            "Irreversible calls need a person whom the policy names (params.elevated, \
+             docs/approvals.md). The presets name nobody, and refuse such calls.\n"
         }
         false => "",
     }
