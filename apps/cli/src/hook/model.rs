@@ -14,12 +14,8 @@ pub(super) fn unreached(failure: &Failure) -> String {
         _ => None,
     };
     String::from(match source {
-        Some(syscap::Error::Home(StoreError::Missing)) => {
-            "the home of syscap is missing; tell your user"
-        }
-        Some(syscap::Error::Home(StoreError::Damaged)) => {
-            "the home of syscap is damaged; tell your user"
-        }
-        _ => "the home of syscap can't be reached; tell your user",
+        Some(syscap::Error::Home(StoreError::Missing)) => "its home is missing; tell your user",
+        Some(syscap::Error::Home(StoreError::Damaged)) => "its home is damaged; tell your user",
+        _ => "its home can't be reached; tell your user",
     })
 }
