@@ -13,9 +13,10 @@ pub(super) fn unreached(failure: &Failure) -> String {
         Failure::Home { source, .. } => Some(&**source),
         _ => None,
     };
-    String::from(match source {
-        Some(syscap::Error::Home(StoreError::Missing)) => "its home is missing; tell your user",
-        Some(syscap::Error::Home(StoreError::Damaged)) => "its home is damaged; tell your user",
-        _ => "its home can't be reached; tell your user",
-    })
+    let state = match source {
+        Some(syscap::Error::Home(StoreError::Missing)) => "missing",
+        Some(syscap::Error::Home(StoreError::Damaged)) => "damaged",
+        _ => "out of reach",
+    };
+    format!("the home, which records calls, is {state}; tell your user")
 }

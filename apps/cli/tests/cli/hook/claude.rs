@@ -329,7 +329,7 @@ fn a_home_that_is_not_there_is_named_with_the_command_that_makes_one() {
     assert_eq!((hooked.code, &*hooked.out), (2, ""));
     // That is the model's; the user is told by the next prompt.
     assert!(
-        hooked.err.contains("its home is missing") && !hooked.err.contains(&home),
+        hooked.err.contains("is missing; tell your user") && !hooked.err.contains(&home),
         "{}",
         hooked.err
     );
