@@ -11,28 +11,20 @@ mod intents;
 use document::policy;
 use harness::{row, time};
 use intents::{drain, to_intent};
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Sim},
-};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        cbor::{Canonical, Item, MapBuilder, Profile},
-        control::PolicyChange,
-        envelope::Form,
-        hash::leaf,
-        id::Seq,
-        provenance::Source,
-        record::Record,
-        token::Token,
-    },
-    kernel::{
-        kernel::{Event, Submit},
-        store::{Next, Store},
-    },
-    policy::Policy,
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{self, Sim};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::{Canonical, Item, MapBuilder, Profile};
+use syscap::format::control::PolicyChange;
+use syscap::format::envelope::Form;
+use syscap::format::hash::leaf;
+use syscap::format::id::Seq;
+use syscap::format::provenance::Source;
+use syscap::format::record::Record;
+use syscap::format::token::Token;
+use syscap::kernel::kernel::{Event, Submit};
+use syscap::kernel::store::{Next, Store};
+use syscap::policy::Policy;
 
 fn main() {
     let mut sim = Sim::new(FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere));

@@ -10,27 +10,19 @@ use std::time::Instant;
 
 use harness::{Figure, figure, row, time};
 use intents::{drain, to_intent};
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{
-        self, Policed, Sim,
-        keys::{holder, public_of},
-        tokens::budget,
-    },
-};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        cbor::{Canonical, MapBuilder},
-        control::Role,
-        id::{Seq, TokenId},
-        record::{Answer, ApprovalBody, HomeLimits, Kind, Means},
-        token::TokenBody,
-    },
-    kernel::kernel::Event,
-    policy::Policy,
-    prelude::*,
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::keys::{holder, public_of};
+use kernel_support::sim::tokens::budget;
+use kernel_support::sim::{self, Policed, Sim};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::{Canonical, MapBuilder};
+use syscap::format::control::Role;
+use syscap::format::id::{Seq, TokenId};
+use syscap::format::record::{Answer, ApprovalBody, HomeLimits, Kind, Means};
+use syscap::format::token::TokenBody;
+use syscap::kernel::kernel::Event;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const LIFE: u64 = 7_000_000_000;
 /// Enough for all calls of a bench.

@@ -5,33 +5,23 @@
 
 mod harness;
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use harness::{figure, row};
-use syscap::{
-    audit::sqlite::SqliteStore,
-    format::{
-        envelope::TxOutcome,
-        id::{ObjectId, Seq},
-        manifest::{EffectClass, Manifest},
-        object::Object,
-        reason::Refused,
-        record::Durability,
-    },
-    kernel::{
-        store::{Batch, Next, Room, Store, StoreError},
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    },
-    prelude::*,
-    verify::{Options as VerifyOptions, verify_home},
-};
+use syscap::audit::sqlite::SqliteStore;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{ObjectId, Seq};
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::object::Object;
+use syscap::format::reason::Refused;
+use syscap::format::record::Durability;
+use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, verify_home};
 
 /// A mutating tool that does nothing: what is timed is the record-keeping.
 struct Touch(Manifest);

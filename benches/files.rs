@@ -5,12 +5,10 @@
 mod harness;
 
 use harness::{row, time};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::record::Durability,
-    prelude::*,
-    syscalls::beneath::{Base, Location},
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::record::Durability;
+use syscap::prelude::*;
+use syscap::syscalls::beneath::{Base, Location};
 
 fn main() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,19 +2,13 @@
 //! a share of its calls a second beside a quiet neighbour.
 #![allow(clippy::unwrap_used, clippy::as_conversions, reason = "bench")]
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use syscap::{
-    format::{
-        json::Escapes,
-        manifest::{EffectClass, Param, ParamType},
-    },
-    host::HostTool,
-    prelude::*,
-};
+use syscap::format::json::Escapes;
+use syscap::format::manifest::{EffectClass, Param, ParamType};
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 const MEGABYTE: usize = 1_000_000;
 /// Requests of the attacker that wait, one fewer than may.

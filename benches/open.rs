@@ -2,21 +2,15 @@
 
 use std::time::Instant;
 
-use syscap::{
-    Grant, Options,
-    audit::memory::MemoryStore,
-    format::{
-        budget::{Budget, Dimension},
-        record::Durability,
-    },
-    kernel::{
-        kernel::{Anchor, Kernel, Parts},
-        registry::Registry,
-    },
-    policy::WithinToken,
-    prelude::*,
-    verify::{Extent, FromStore, Options as VerifyOptions, verify},
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::record::Durability;
+use syscap::kernel::kernel::{Anchor, Kernel, Parts};
+use syscap::kernel::registry::Registry;
+use syscap::policy::WithinToken;
+use syscap::prelude::*;
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, verify};
+use syscap::{Grant, Options};
 
 const CALLS: u64 = 250_000;
 const TOKENS: u64 = 20_000;

@@ -5,21 +5,18 @@
 
 mod harness;
 
-use std::{
-    fs::{self, File},
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use harness::{Figure, time};
 use icalendar::{CalendarComponent, Component as _, DatePerhapsTime, parser};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{record::Durability, scope::Scope},
-    policy::Policy,
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::record::Durability;
+use syscap::format::scope::Scope;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const ROUNDS: usize = 7;
 const TEXT: usize = 4_096;

@@ -9,11 +9,10 @@ mod harness;
 use std::path::Path;
 
 use harness::{row, time};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{record::Durability, scope::Scope},
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::record::Durability;
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
 
 const COUNT: usize = 100_000;
 const NUMBERS: usize = 384;

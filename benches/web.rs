@@ -5,28 +5,22 @@
 
 mod harness;
 
-use std::{
-    io::{Read, Write},
-    net::TcpListener,
-    path::Path,
-    thread,
-};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread;
 
 use harness::{row, time};
-use syscap::{
-    Configured,
-    audit::memory::MemoryStore,
-    format::{
-        cbor::{Canonical, Profile},
-        json,
-        record::Durability,
-        scope::{Cidr, PortRange, Scope},
-    },
-    kernel::policy::PolicyEngine as _,
-    policy::{Policy, Preset},
-    prelude::*,
-    syscalls::net::Network,
-};
+use syscap::Configured;
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::{Canonical, Profile};
+use syscap::format::json;
+use syscap::format::record::Durability;
+use syscap::format::scope::{Cidr, PortRange, Scope};
+use syscap::kernel::policy::PolicyEngine as _;
+use syscap::policy::{Policy, Preset};
+use syscap::prelude::*;
+use syscap::syscalls::net::Network;
 
 /// Answers each request with 200 bytes of text.
 fn server() -> u16 {

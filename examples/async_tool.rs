@@ -4,11 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use syscap::{
-    format::{envelope::TxOutcome, manifest::EffectClass},
-    host::{AsyncSession, HostTool},
-    prelude::*,
-};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::manifest::EffectClass;
+use syscap::host::{AsyncSession, HostTool};
+use syscap::prelude::*;
 use tokio::{runtime::Builder, task::JoinHandle, time::sleep};
 
 pub(crate) fn main() -> Result<(), Error> {

@@ -1,13 +1,9 @@
 //! A closure as a tool: `cargo run --example closure_tool`.
 
-use syscap::{
-    format::{
-        manifest::{EffectClass, Param, ParamType},
-        reason::Refused,
-    },
-    host::{Failure, HostTool},
-    prelude::*,
-};
+use syscap::format::manifest::{EffectClass, Param, ParamType};
+use syscap::format::reason::Refused;
+use syscap::host::{Failure, HostTool};
+use syscap::prelude::*;
 
 pub(crate) fn main() -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(|_| Error::NotStarted)?;

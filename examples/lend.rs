@@ -6,12 +6,10 @@
 //! own programs ask for. It runs as the same user here; one that must not reach the home's files
 //! needs a boundary of the operating system besides.
 
-use std::{
-    env,
-    io::{self, Read, Write},
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::env;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use syscap::{SessionTicket, prelude::*};
 

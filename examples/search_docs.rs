@@ -5,11 +5,9 @@
 //! vector of 2,048 numbers, each weighed by how few sections have it (TF-IDF). They find what says
 //! the same in like words; who wants more puts a model's vectors in their place.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use syscap::{format::scope::Scope, prelude::*};

@@ -1,15 +1,11 @@
 //! A type as a tool: parsed once, checked against the token's scope, run as it was checked.
 //! `cargo run --example typed_tool`.
 
-use syscap::{
-    format::{
-        manifest::EffectClass,
-        reason::Refused,
-        scope::{Name, Names, Resource, Scope},
-    },
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
-    prelude::*,
-};
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Refused;
+use syscap::format::scope::{Name, Names, Resource, Scope};
+use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
+use syscap::prelude::*;
 
 /// A note for a board. Which boards is for the token to say.
 struct Note {

@@ -1,22 +1,18 @@
 //! Calls that wait for a person, as they can be shown, and what is answered.
 
-use syscap_format::{
-    cbor::Canonical,
-    hash::leaf,
-    id::{AgentId, Leaf, ObjectId, Seq, TokenId, ToolId},
-    label::Label,
-    manifest::Manifest,
-    record::{Answer, ApprovalBody, Body, Means, Record},
-    sign::PublicKey,
-    time::UnixMillis,
-    token::Grants,
-    vault::{Commitment, VaultEntry, VaultText},
-};
-use syscap_kernel::{
-    inspect::Condition,
-    kernel::{AskView, Kernel},
-    store::{Store, StoreError, record_at, vault_entry},
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::hash::leaf;
+use syscap_format::id::{AgentId, Leaf, ObjectId, Seq, TokenId, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::Manifest;
+use syscap_format::record::{Answer, ApprovalBody, Body, Means, Record};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::Grants;
+use syscap_format::vault::{Commitment, VaultEntry, VaultText};
+use syscap_kernel::inspect::Condition;
+use syscap_kernel::kernel::{AskView, Kernel};
+use syscap_kernel::store::{Store, StoreError, record_at, vault_entry};
 
 use crate::{Error, Inspection};
 

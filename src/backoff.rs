@@ -1,15 +1,14 @@
 //! Who is refused again and again waits, so that whoever else wants to call gets the processor: a
 //! refused call waits for nothing of its own, a call that runs waits for its record.
 
-use std::{
-    sync::atomic::{AtomicU32, Ordering},
-    thread,
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use syscap_format::{
-    cbor::Item, envelope::ToolResult, limits::REFUSALS_IN_A_ROW_MAX, reason::Reason,
-};
+use syscap_format::cbor::Item;
+use syscap_format::envelope::ToolResult;
+use syscap_format::limits::REFUSALS_IN_A_ROW_MAX;
+use syscap_format::reason::Reason;
 
 /// The first wait; each next one is twice as long.
 const FIRST: Duration = Duration::from_millis(1);

@@ -1,9 +1,7 @@
 //! What is rung when something has come that others wait for.
 
-use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Rung with every answer that is recorded.
 #[derive(Default)]

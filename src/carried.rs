@@ -1,25 +1,19 @@
 //! Answers that are signed on another machine: what is carried there, held against its record,
 //! and what is brought back.
 
-use syscap_format::{
-    control::{CONTROL_CONTEXT, Control, ControlBody, Signed},
-    hash::leaf,
-    id::{HomeId, Leaf, Salt, Seq, TextHash},
-    record::{Answer, Body, Head, Kind, Means, Record},
-    sign::{PublicKey, Signature, preimage},
-    vault::{CallSalts, VaultEntry, VaultText},
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::AskView,
-    store::{StoreError, record_at, vault_entry},
-};
+use syscap_format::control::{CONTROL_CONTEXT, Control, ControlBody, Signed};
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, Leaf, Salt, Seq, TextHash};
+use syscap_format::record::{Answer, Body, Head, Kind, Means, Record};
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::vault::{CallSalts, VaultEntry, VaultText};
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::AskView;
+use syscap_kernel::store::{StoreError, record_at, vault_entry};
 
-use crate::{
-    Error, Inspection,
-    asks::{WaitingCall, body, said},
-    keys::SignerError,
-};
+use crate::asks::{WaitingCall, body, said};
+use crate::keys::SignerError;
+use crate::{Error, Inspection};
 
 /// A call that waits for a person, as it is carried to a signer on another machine. Nothing of it
 /// is believed there: what is signed is the leaf of the record, and the rest is held against that

@@ -1,19 +1,15 @@
 //! Answers beside a person's own command: waited for from any process that reads the home, and
 //! given by an agent's own client, where the policy lets that count.
 
-use std::{
-    path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use syscap_audit::sqlite::SqliteReader;
-use syscap_format::{
-    control::{ControlBody, Role},
-    id::Seq,
-    reason::{Reason, Refused},
-    record::{Answer, ApprovalBody, Body, Means, Record},
-};
+use syscap_format::control::{ControlBody, Role};
+use syscap_format::id::Seq;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{Answer, ApprovalBody, Body, Means, Record};
 use syscap_kernel::store::Next;
 
 use crate::{Beside, Error, FileKeys, Home, Options, Runtime, Signer, session::Waited};

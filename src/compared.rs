@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    cbor::Canonical,
-    control::ControlBody as _,
-    id::Seq,
-    json::from_data,
-    record::{Answer, ApprovalBody, Body},
-    vault::Commitment,
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::control::ControlBody as _;
+use syscap_format::id::Seq;
+use syscap_format::json::from_data;
+use syscap_format::record::{Answer, ApprovalBody, Body};
+use syscap_format::vault::Commitment;
 use syscap_kernel::store::vault_entry;
 
 use crate::{Error, Inspection, asks::WaitingCall, proposals::look_back};

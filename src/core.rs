@@ -19,42 +19,29 @@ mod notices;
 mod stand_in;
 mod stored;
 
-use std::{
-    collections::BTreeMap,
-    mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    thread,
-};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::{mem, thread};
 
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Ack, Effect, Event, Kernel, Ticket},
-    ports::Clock,
-    store::{Room, Store, StoreError},
-};
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Ack, Effect, Event, Kernel, Ticket};
+use syscap_kernel::ports::Clock;
+use syscap_kernel::store::{Room, Store, StoreError};
 
 use syscap_audit::lock::HomeLock;
-use syscap_format::{
-    envelope::ToolResult,
-    reason::{Reason, Refused},
-};
+use syscap_format::envelope::ToolResult;
+use syscap_format::reason::{Reason, Refused};
 
-use self::{
-    locked::Locked,
-    mail::{Asked, Brought, Caller, Delivery, Mailbox},
-    stand_in::{Displaced, StandIn},
-};
+use self::locked::Locked;
+use self::mail::{Asked, Brought, Caller, Delivery, Mailbox};
+use self::stand_in::{Displaced, StandIn};
 pub(crate) use self::{mail::Out, notices::Notices};
-use crate::{
-    counters::Counters,
-    entropy::Salts,
-    guard::caught,
-    provide::Cancel,
-    run::{self, Cancels, Ended},
-};
+use crate::counters::Counters;
+use crate::entropy::Salts;
+use crate::guard::caught;
+use crate::provide::Cancel;
+use crate::run::{self, Cancels, Ended};
 
 /// The kernel and its store.
 pub(crate) struct Core {

@@ -1,9 +1,7 @@
 //! What a runtime has counted since it was opened. Nothing of it is in the log.
 
-use std::{
-    collections::BTreeMap,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use syscap_format::{cbor::Item, envelope::ToolResult, field::shape, reason::Reason};
 

@@ -1,19 +1,15 @@
 //! The runtime's policy: which engine a home opens with, and how another one comes in force.
 
-use syscap_format::{
-    control::{Control, ControlBody, PolicyChange},
-    decision::{Decision, Verdict},
-    id::{ObjectId, PolicyHash, Seq, ToolId},
-    object::{EngineIdentity, ObjectKind, PolicyObject},
-    reason::{Reason, Refused},
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Anchor, Event, Kernel, Parts},
-    policy::{PolicyEngine, Question, object_of},
-    registry::Registry,
-    store::Store,
-};
+use syscap_format::control::{Control, ControlBody, PolicyChange};
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::id::{ObjectId, PolicyHash, Seq, ToolId};
+use syscap_format::object::{EngineIdentity, ObjectKind, PolicyObject};
+use syscap_format::reason::{Reason, Refused};
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Anchor, Event, Kernel, Parts};
+use syscap_kernel::policy::{PolicyEngine, Question, object_of};
+use syscap_kernel::registry::Registry;
+use syscap_kernel::store::Store;
 use syscap_policy::{LoadError, Policy};
 
 use crate::{Error, core::Answer, guard::GuardedEngine, holding::Holding};

@@ -2,18 +2,14 @@
 
 use std::{io, path::PathBuf};
 
-use syscap_format::{
-    envelope::ToolError,
-    id::{TokenId, ToolId},
-    reason::Refused,
-};
+use syscap_format::envelope::ToolError;
+use syscap_format::id::{TokenId, ToolId};
+use syscap_format::reason::Refused;
 use syscap_kernel::{halt::Halt, ports::NoEntropy, registry::RegistryError, store::StoreError};
 use syscap_syscalls::beneath::FsError;
 
-use crate::{
-    attach::versions::Versions,
-    keys::kinds::{KeyFileError, SignerError},
-};
+use crate::attach::versions::Versions;
+use crate::keys::kinds::{KeyFileError, SignerError};
 
 /// What can go wrong for a host.
 #[derive(Debug, thiserror::Error)]

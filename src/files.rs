@@ -1,11 +1,9 @@
 //! Files that are read or made whole.
 
-use std::{
-    fs,
-    io::{self, Read as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::Path,
-};
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use syscap_audit::disk;
 

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use syscap_format::{
-    budget::{Budget, Dimension},
-    field::shape,
-    id::{AgentId, TokenId, ToolId},
-    label::Label,
-    limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX},
-    scope::{Name, Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError},
-    sign::PublicKey,
-    token::{self, Grants, TokenBody, TokenFlags},
-};
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::field::shape;
+use syscap_format::id::{AgentId, TokenId, ToolId};
+use syscap_format::label::Label;
+use syscap_format::limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX};
+use syscap_format::scope::{Name, Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError};
+use syscap_format::sign::PublicKey;
+use syscap_format::token::{self, Grants, TokenBody, TokenFlags};
 use syscap_syscalls::fs::PATH_DIMENSION;
 
 use crate::error::Error;

@@ -1,25 +1,19 @@
 //! What is the host's and may panic: caught here, before it goes through the kernel.
 
-use std::{
-    mem,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
-use syscap_kernel::{
-    inspect::Inspect,
-    policy::{Advice, Level, PolicyEngine, Question, object_of},
-    probe::{Broken, Finding},
-    resolve::Resolve,
-    tool::{ReadTool, Request, Tool},
-};
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use syscap_kernel::inspect::Inspect;
+use syscap_kernel::policy::{Advice, Level, PolicyEngine, Question, object_of};
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::resolve::Resolve;
+use syscap_kernel::tool::{ReadTool, Request, Tool};
 
-use syscap_format::{
-    decision::{Decision, Verdict},
-    id::ToolId,
-    manifest::Manifest,
-    object::{EngineIdentity, PolicyObject},
-    reason::{Reason, Refused},
-};
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::id::ToolId;
+use syscap_format::manifest::Manifest;
+use syscap_format::object::{EngineIdentity, PolicyObject};
+use syscap_format::reason::{Reason, Refused};
 
 /// `None` where it panicked. The caller must not trust what it was changing.
 pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Option<T> {

@@ -10,15 +10,11 @@ mod tools;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use syscap_format::{
-    id::{AgentId, HomeId, Seq, TokenId},
-    token::Opening,
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Ack, Event, Kernel},
-    registry::ToolsDelta,
-};
+use syscap_format::id::{AgentId, HomeId, Seq, TokenId};
+use syscap_format::token::Opening;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Ack, Event, Kernel};
+use syscap_kernel::registry::ToolsDelta;
 use syscap_syscalls::fs::Files;
 
 use self::{challenges::Challenges, desk::Desk};
@@ -26,16 +22,14 @@ pub(crate) use self::{
     record::By,
     session::{LocalSession, acknowledged, check_said},
 };
-use crate::{
-    bell::Bell,
-    core::{Answer, Core},
-    counters::Counters,
-    error::Error,
-    home::Home,
-    keys::Signer,
-    notify,
-    tools::Providers,
-};
+use crate::bell::Bell;
+use crate::core::{Answer, Core};
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::home::Home;
+use crate::keys::Signer;
+use crate::notify;
+use crate::tools::Providers;
 
 /// A kernel on a home. It can be shared between threads.
 pub(crate) struct Holding {

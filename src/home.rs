@@ -1,27 +1,20 @@
 //! The folder of a home, and what lies where in it.
 
-use std::{
-    ffi::OsStr,
-    fs,
-    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::verify::Trust;
-use syscap_audit::{
-    disk::{self, DATABASE_FILE},
-    lock::HomeLock,
-};
+use syscap_audit::disk::{self, DATABASE_FILE};
+use syscap_audit::lock::HomeLock;
 use syscap_kernel::store::StoreError;
-use syscap_syscalls::{
-    beneath::{self, FsError, Location, Opener, Openers},
-    fs::Files,
-};
+use syscap_syscalls::beneath::{self, FsError, Location, Opener, Openers};
+use syscap_syscalls::fs::Files;
 
-use crate::{
-    error::{Error, at},
-    files::{read_small, write_new},
-};
+use crate::error::{Error, at};
+use crate::files::{read_small, write_new};
 
 /// The folder of a home.
 ///

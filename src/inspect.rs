@@ -3,19 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use syscap_format::{id::TokenId, label::Label};
-use syscap_kernel::{
-    kernel::{Kernel, Tally},
-    policy::PolicyEngine,
-    registry::ToolsDelta,
-    store::Store,
-};
+use syscap_kernel::kernel::{Kernel, Tally};
+use syscap_kernel::policy::PolicyEngine;
+use syscap_kernel::registry::ToolsDelta;
+use syscap_kernel::store::Store;
 
-use crate::{
-    error::Error,
-    grant::Grant,
-    state::{AgentState, states},
-    tools::Providers,
-};
+use crate::error::Error;
+use crate::grant::Grant;
+use crate::state::{AgentState, states};
+use crate::tools::Providers;
 
 /// A home's log as it was replayed. It lends the kernel and never gives it away: its tools are
 /// the home's own, and whoever had it could make them run with a store that keeps nothing.

@@ -2,22 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    budget::Budget,
-    cbor::Canonical,
-    id::{TokenId, ToolId},
-    manifest::Manifest,
-    reason::{Reason, Refused},
-    scope::{Scope, ScopeDimension, ScopeType},
-    sign::PublicKey,
-    summary::nearest,
-    time::UnixMillis,
-    token::{self, Grants, TokenBody},
-};
-use syscap_kernel::{
-    kernel::Kernel,
-    ports::{Clock as _, Entropy as _},
-};
+use syscap_format::budget::Budget;
+use syscap_format::cbor::Canonical;
+use syscap_format::id::{TokenId, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Scope, ScopeDimension, ScopeType};
+use syscap_format::sign::PublicKey;
+use syscap_format::summary::nearest;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{self, Grants, TokenBody};
+use syscap_kernel::kernel::Kernel;
+use syscap_kernel::ports::{Clock as _, Entropy as _};
 
 use syscap_syscalls::{fs::PATH_DIMENSION, marks::Mark, shell::DOES_DIMENSION};
 

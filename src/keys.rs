@@ -10,10 +10,8 @@ mod folder;
 pub(crate) mod kinds;
 mod seal;
 
-use syscap_format::{
-    control::{Role, Roles},
-    sign::{PublicKey, Signature},
-};
+use syscap_format::control::{Role, Roles};
+use syscap_format::sign::{PublicKey, Signature};
 
 pub use self::{
     change::{adding, alone, removing, replacing},

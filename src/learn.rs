@@ -14,39 +14,33 @@
 mod poison;
 mod preview;
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
-use syscap_kernel::{
-    kernel::Kernel,
-    policy::{PolicyEngine, Question},
-    store::{Next, Store, StoreError, vault_entry},
-    tool::Demand,
-};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use syscap_kernel::kernel::Kernel;
+use syscap_kernel::policy::{PolicyEngine, Question};
+use syscap_kernel::store::{Next, Store, StoreError, vault_entry};
+use syscap_kernel::tool::Demand;
 
 use syscap_analysis::learn::{
     Authority, Context, Denial, Ended, ForAgent, Lost, Observation, Paid, RecordedSession,
     Recording, Touched,
 };
-use syscap_format::{
-    budget::Amounts,
-    control::ControlBody as _,
-    decision::{Decision, Verdict},
-    envelope::Status,
-    id::{AgentId, FactKey, Leaf, ObjectId, Seq},
-    manifest::Manifest,
-    object::{EngineIdentity, ObjectKind},
-    reason::Reason,
-    record::{
-        AggregatePhase, Answer, ApprovalBody, Body, CallFields, Intent, Outcome, OutcomeFlags,
-        Record, SessionPhase, StateChange,
-    },
-    scope::Resource,
-    time::UnixMillis,
-    vault::Commitment,
+use syscap_format::budget::Amounts;
+use syscap_format::control::ControlBody as _;
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::envelope::Status;
+use syscap_format::id::{AgentId, FactKey, Leaf, ObjectId, Seq};
+use syscap_format::manifest::Manifest;
+use syscap_format::object::{EngineIdentity, ObjectKind};
+use syscap_format::reason::Reason;
+use syscap_format::record::{
+    AggregatePhase, Answer, ApprovalBody, Body, CallFields, Intent, Outcome, OutcomeFlags, Record,
+    SessionPhase, StateChange,
 };
+use syscap_format::scope::Resource;
+use syscap_format::time::UnixMillis;
+use syscap_format::vault::Commitment;
 use syscap_policy::{Policy, path_text};
 
 use crate::{Error, Grant, Inspection};

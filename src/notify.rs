@@ -6,29 +6,23 @@
 //! nothing that it prints or says is read: it tells, it never answers. What it does not tell is not
 //! lost, since the ask is on record.
 
-use std::{
-    io::{ErrorKind, Write as _},
-    os::unix::process::CommandExt as _,
-    process::{Child, ChildStdin, Command, Stdio},
-    sync::{Arc, Weak},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use syscap_format::{
-    cbor::{Canonical, MapBuilder},
-    control::Notify,
-    envelope::ToolResult,
-    id::Seq,
-    json,
-};
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::control::Notify;
+use syscap_format::envelope::ToolResult;
+use syscap_format::id::Seq;
+use syscap_format::json;
 use syscap_kernel::kernel::AskView;
 
-use crate::{
-    asks::{self, WaitingCall},
-    core::{Core, Notices},
-};
+use crate::asks::{self, WaitingCall};
+use crate::core::{Core, Notices};
 
 /// Longest description of one ask, in bytes of CBOR: of a longer one only its number is told.
 const ASK_BYTES_MAX: usize = 3_072;

@@ -2,18 +2,15 @@
 
 use std::{path::Path, sync::Arc};
 
-use syscap_format::{
-    control::Freeze,
-    id::{Seq, TokenId},
-};
+use syscap_format::control::Freeze;
+use syscap_format::id::{Seq, TokenId};
 use syscap_kernel::halt::Halt;
 
-use crate::{
-    Error, Home, Options,
-    attach::{Command, HolderStatus, client::Step},
-    holding::Holding,
-    runtime::failover::{Failover, Mode},
-};
+use crate::attach::client::Step;
+use crate::attach::{Command, HolderStatus};
+use crate::holding::Holding;
+use crate::runtime::failover::{Failover, Mode};
+use crate::{Error, Home, Options};
 
 /// An operator at a home: revokes, freezes, looks, shuts down.
 ///

@@ -40,26 +40,24 @@ use syscap_syscalls::{
     vecdb::Vectors,
 };
 
-use crate::{
-    clock::SystemClock,
-    core::{Core, Held},
-    engine,
-    entropy::{Salts, SystemEntropy},
-    error::Error,
-    files::write_new,
-    guard::{Guarded, GuardedEngine, SharedEngine},
-    holding::By,
-    holding::{Holding, acknowledged},
-    home::{BasePlace, Home, Kept},
-    inspect::Inspection,
-    keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles},
-    org::{self, Office},
-    recover::probed,
-    runtime::{Runtime, failover::Mode},
-    secrets::SecretFiles,
-    tools::{self, Providers},
-    verify::Trust,
-};
+use crate::clock::SystemClock;
+use crate::core::{Core, Held};
+use crate::engine;
+use crate::entropy::{Salts, SystemEntropy};
+use crate::error::Error;
+use crate::files::write_new;
+use crate::guard::{Guarded, GuardedEngine, SharedEngine};
+use crate::holding::{By, Holding, acknowledged};
+use crate::home::{BasePlace, Home, Kept};
+use crate::inspect::Inspection;
+use crate::keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles};
+use crate::org::{self, Office};
+use crate::recover::probed;
+use crate::runtime::Runtime;
+use crate::runtime::failover::Mode;
+use crate::secrets::SecretFiles;
+use crate::tools::{self, Providers};
+use crate::verify::Trust;
 
 /// Adds a tool.
 type AddTool = dyn Fn(&mut Registry) -> Result<(), RegistryError> + Send;

@@ -3,27 +3,19 @@
 //! The tools are made before there is a kernel, and belong to it; so what they ask is here, and is
 //! told of the home once that is held. It keeps no home alive.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use syscap_format::{
-    id::{AgentId, TokenId, ToolId},
-    reason::Reason,
-    token::TokenBody,
-};
+use syscap_format::id::{AgentId, TokenId, ToolId};
+use syscap_format::reason::Reason;
+use syscap_format::token::TokenBody;
 use syscap_kernel::{kernel::Kernel, ports::Clock, registry::Registry};
-use syscap_syscalls::{
-    beneath::Opener,
-    org::{Listed, NotHandedOn, Org, Page, Part, Registrar, Seen},
-};
+use syscap_syscalls::beneath::Opener;
+use syscap_syscalls::org::{Listed, NotHandedOn, Org, Page, Part, Registrar, Seen};
 
-use crate::{
-    error::Error,
-    holding::{Holding, WeakHolding},
-};
+use crate::error::Error;
+use crate::holding::{Holding, WeakHolding};
 
 /// Most tokens that are looked at for one list of agents.
 const LOOKS_MAX: usize = 10_000;

@@ -3,12 +3,9 @@
 //! What blocks has a thread of its own as before, and how many there are is bounded by whoever asks
 //! for them; here only the idle ones are kept, for a while.
 
-use std::{
-    io,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{io, thread};
 
 use crate::guard::caught;
 

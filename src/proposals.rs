@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    id::{AgentId, Seq, ToolId},
-    record::{Body, Record},
-    scope::{Resource, Rights, RootedPath, Rule, Scope},
-    token::{Grant, Grants},
-};
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::record::{Body, Record};
+use syscap_format::scope::{Resource, Rights, RootedPath, Rule, Scope};
+use syscap_format::token::{Grant, Grants};
 use syscap_kernel::store::{Next, Store, StoreError, vault_entry};
 
 use crate::{Error, Inspection, asks::WaitingCall};

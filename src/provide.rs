@@ -1,20 +1,16 @@
 //! Tools that a process runs itself: the kernel decides and records, a [`Provider`] runs.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::guard::caught;
-use syscap_format::{
-    budget::Amounts,
-    cbor::Canonical,
-    envelope::TxOutcome,
-    field::{code, shape},
-    id::{AgentId, DefinitionHash, Seq, ToolId},
-    manifest::Manifest,
-    reason::Refused,
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::Canonical;
+use syscap_format::envelope::TxOutcome;
+use syscap_format::field::{code, shape};
+use syscap_format::id::{AgentId, DefinitionHash, Seq, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::reason::Refused;
 use syscap_kernel::tool::{Permit, Ran};
 
 /// A call that the kernel has approved, and whose intent is durable.

@@ -1,19 +1,15 @@
 //! Calls that a crash broke off and of which nothing is known: what an operator is asked about.
 
-use syscap_format::{
-    budget::Amounts,
-    cbor::Canonical,
-    id::{AgentId, IdempotencyKey, ObjectId, Seq, ToolId},
-    manifest::Manifest,
-    record::{Body, Intent, Record},
-    time::UnixMillis,
-    vault::Commitment,
-};
-use syscap_kernel::{
-    kernel::Kernel,
-    probe::Probed,
-    store::{Store, StoreError, record_at, vault_entry},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::Canonical;
+use syscap_format::id::{AgentId, IdempotencyKey, ObjectId, Seq, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::record::{Body, Intent, Record};
+use syscap_format::time::UnixMillis;
+use syscap_format::vault::Commitment;
+use syscap_kernel::kernel::Kernel;
+use syscap_kernel::probe::Probed;
+use syscap_kernel::store::{Store, StoreError, record_at, vault_entry};
 
 use crate::{Error, Inspection, guard::caught};
 

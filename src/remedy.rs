@@ -9,10 +9,8 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap_format::{
-    id::{Seq, TokenId, ToolId},
-    reason::Reason,
-};
+use syscap_format::id::{Seq, TokenId, ToolId};
+use syscap_format::reason::Reason;
 
 use crate::{host::MACHINE_ROOT, plain::shell_word};
 

@@ -15,12 +15,10 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    envelope::ToolResult,
-    id::{AgentId, Seq, TokenId},
-    provenance::Source,
-    token::{Opening, Proof},
-};
+use syscap_format::envelope::ToolResult;
+use syscap_format::id::{AgentId, Seq, TokenId};
+use syscap_format::provenance::Source;
+use syscap_format::token::{Opening, Proof};
 
 use crate::{Error, Runtime, holding::LocalSession, provide::Cancel, tools::ConnectionId};
 

@@ -3,18 +3,14 @@
 pub(crate) mod clock;
 pub(crate) mod limit;
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use syscap_format::id::Seq;
-use syscap_kernel::{
-    kernel::{Event, Lost, Measured},
-    tool::Job,
-};
+use syscap_kernel::kernel::{Event, Lost, Measured};
+use syscap_kernel::tool::Job;
 
 use self::clock::Clock;
 use crate::{clock::thread_cpu_us, guard::caught, pool, provide::Cancel};

@@ -28,32 +28,25 @@ mod tests;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use syscap_format::{
-    envelope::ToolResult,
-    field::Field,
-    id::{AgentId, HomeId, Seq, SnapshotId, TokenId, ToolId},
-    manifest::Manifest,
-    provenance::Source,
-    record::Head,
-};
+use syscap_format::envelope::ToolResult;
+use syscap_format::field::Field;
+use syscap_format::id::{AgentId, HomeId, Seq, SnapshotId, TokenId, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::provenance::Source;
+use syscap_format::record::Head;
 use syscap_kernel::{halt::Halt, kernel::Kernel};
 
-use self::{
-    failover::{Failover, Mode, Side},
-    open::Open,
-};
-use crate::{
-    AgentState, Args, Changed, Counts, Error, Home, Options, Session,
-    attach::{
-        Answered, Ask, Begin, Leave, Looked, Prompted, ReadBy, SessionTicket, Settle, client::Step,
-        limits::ANSWER_TIME,
-    },
-    holding::Holding,
-    host::uses::{Begun, Prompt, Reported, ToolUse},
-    provide::{Offer, Provider},
-    state::states,
-    view::{Stamp, ToolDetail, View, Whose, manifests},
-};
+use self::failover::{Failover, Mode, Side};
+use self::open::Open;
+use crate::attach::client::Step;
+use crate::attach::limits::ANSWER_TIME;
+use crate::attach::{Answered, Ask, Begin, Leave, Looked, Prompted, ReadBy, SessionTicket, Settle};
+use crate::holding::Holding;
+use crate::host::uses::{Begun, Prompt, Reported, ToolUse};
+use crate::provide::{Offer, Provider};
+use crate::state::states;
+use crate::view::{Stamp, ToolDetail, View, Whose, manifests};
+use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
 
 /// A home, held by this process or by another. It can be shared between threads, and cloned: all
 /// clones are one handle.

@@ -1,12 +1,10 @@
 //! A call on its way to the kernel.
 
-use syscap_format::{
-    cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::{Field, shape},
-    id::Seq,
-    json::Escapes,
-    provenance::Source,
-};
+use syscap_format::cbor::{DecodeError, Decoder, Encoder, Fault};
+use syscap_format::field::{Field, shape};
+use syscap_format::id::Seq;
+use syscap_format::json::Escapes;
+use syscap_format::provenance::Source;
 
 use crate::provide::Cancel;
 

@@ -7,31 +7,26 @@ mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{
-    budget::Amounts,
-    cbor::{Canonical, MapBuilder},
-    envelope::ToolResult,
-    id::{AgentId, Seq, SnapshotId, TokenId},
-    json::Escapes,
-    provenance::Source,
-    reason::{Reason, Refused},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::envelope::ToolResult;
+use syscap_format::id::{AgentId, Seq, SnapshotId, TokenId};
+use syscap_format::json::Escapes;
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused};
 
 pub use self::wait::Waited;
-use crate::{
-    Args, Changed, Error,
-    attach::{
-        Aborted, AgentAsk, Ask, Call, Charge, Opening, Proposed, SessionTicket, Taken, client::Step,
-    },
-    holding::LocalSession,
-    provide::Cancel,
-    runtime::{
-        failover::{Side, Term},
-        open::Open,
-    },
-    sent::{CallContext, CallWith, Sent, Written},
-    tools::ConnectionId,
+use crate::attach::client::Step;
+use crate::attach::{
+    Aborted, AgentAsk, Ask, Call, Charge, Opening, Proposed, SessionTicket, Taken,
 };
+use crate::holding::LocalSession;
+use crate::provide::Cancel;
+use crate::runtime::failover::{Side, Term};
+use crate::runtime::open::Open;
+use crate::sent::{CallContext, CallWith, Sent, Written};
+use crate::tools::ConnectionId;
+use crate::{Args, Changed, Error};
 
 /// A seat at the kernel, bound to one agent and one token, whoever holds the home. Calls through
 /// it may name no others.

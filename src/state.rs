@@ -1,12 +1,10 @@
 //! An agent's state, as it is on record.
 
-use syscap_format::{
-    cbor::Canonical,
-    facts::{Fact, Facts},
-    field::shape,
-    id::{AgentId, Seq, SnapshotId},
-    snapshot::Snapshot,
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::facts::{Fact, Facts};
+use syscap_format::field::shape;
+use syscap_format::id::{AgentId, Seq, SnapshotId};
+use syscap_format::snapshot::Snapshot;
 use syscap_kernel::kernel::Kernel;
 
 shape! {

@@ -1,30 +1,24 @@
 //! Control events that are signed by a process which need not hold the home: it has the key, or a
 //! person at a terminal who unseals it.
 
-use syscap_format::{
-    control::{Control, ControlBody, PolicyChange, Signed, ToolsChange},
-    field::{choice, shape},
-    id::{ObjectId, Seq, ToolId},
-    manifest::Manifest,
-    object::{PolicyObject, ToolEntry, ToolsObject},
-    reason::{Reason, Refused},
-    record::Kind,
-    sign::{PublicKey, Signature, preimage},
-    vault::VaultText,
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Event, Kernel},
-};
+use syscap_format::control::{Control, ControlBody, PolicyChange, Signed, ToolsChange};
+use syscap_format::field::{choice, shape};
+use syscap_format::id::{ObjectId, Seq, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::object::{PolicyObject, ToolEntry, ToolsObject};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::Kind;
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::vault::VaultText;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Event, Kernel};
 
 use syscap_syscalls::net::Network;
 
-use crate::{
-    Error, Inspection,
-    holding::{By, Holding},
-    keys::SignerError,
-    tools::DELEGATED_MAX,
-};
+use crate::holding::{By, Holding};
+use crate::keys::SignerError;
+use crate::tools::DELEGATED_MAX;
+use crate::{Error, Inspection};
 
 choice! {
     /// What a signed event needs beside itself, for the kernel to hold it against.

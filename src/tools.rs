@@ -10,44 +10,31 @@ mod finding;
 pub(crate) mod place;
 mod room;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Profile},
-    envelope::TxOutcome,
-    id::{AgentId, DefinitionHash, ObjectId, Seq, ToolId},
-    manifest::{EffectClass, Enforcement, Manifest},
-    object::{ObjectKind, ToolsObject},
-    reason::{Reason, Refused},
-};
-use syscap_kernel::{
-    kernel::{Kernel, Ticket},
-    registry::{Registry, ToolsDelta},
-    store::Store,
-    tool::{Demands, Live, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Profile};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::{AgentId, DefinitionHash, ObjectId, Seq, ToolId};
+use syscap_format::manifest::{EffectClass, Enforcement, Manifest};
+use syscap_format::object::{ObjectKind, ToolsObject};
+use syscap_format::reason::{Reason, Refused};
+use syscap_kernel::kernel::{Kernel, Ticket};
+use syscap_kernel::registry::{Registry, ToolsDelta};
+use syscap_kernel::store::Store;
+use syscap_kernel::tool::{Demands, Live, Permit, Plan, Ran, Request, Tool};
 
-use syscap_syscalls::{
-    net::Network,
-    stated::{NamedResources, Stated},
-};
+use syscap_syscalls::net::Network;
+use syscap_syscalls::stated::{NamedResources, Stated};
 
 use self::place::{Known, Place};
 pub(crate) use self::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
-use crate::{
-    Error,
-    provide::{Cancel, HostCall, Offer, Provider},
-    run::{
-        self,
-        clock::{Clock, Pause},
-        given_up,
-    },
-    sent::CallContext,
-};
+use crate::Error;
+use crate::provide::{Cancel, HostCall, Offer, Provider};
+use crate::run::clock::{Clock, Pause};
+use crate::run::{self, given_up};
+use crate::sent::CallContext;
 
 /// What makes a tool the one that was accepted: its foreign definition, where it has one, else
 /// its manifest as it would stand on record.

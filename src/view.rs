@@ -4,28 +4,26 @@ mod choice;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{Freeze, FreezeTarget},
-    field::{code, shape},
-    id::{AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId, ToolsHash},
-    label::Label,
-    manifest::{EffectClass, Manifest},
-    record::CallFields,
-    time::UnixMillis,
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{Freeze, FreezeTarget};
+use syscap_format::field::{code, shape};
+use syscap_format::id::{
+    AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId, ToolsHash,
 };
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::record::CallFields;
+use syscap_format::time::UnixMillis;
 use syscap_kernel::kernel::{Kernel, SessionView, TokenView};
 use syscap_syscalls::stated::carried;
 
-use crate::{
-    Error, Inspection,
-    attach::limits::{
-        GRANTED_BYTES_MAX, MANIFESTS_BYTES_MAX, TITLE_BYTES_MAX, VIEW_MAX, VIEW_TOOLS_MAX,
-    },
-    counters::Counts,
-    holding::Holding,
-    provide::{Offer, Standing},
+use crate::attach::limits::{
+    GRANTED_BYTES_MAX, MANIFESTS_BYTES_MAX, TITLE_BYTES_MAX, VIEW_MAX, VIEW_TOOLS_MAX,
 };
+use crate::counters::Counts;
+use crate::holding::Holding;
+use crate::provide::{Offer, Standing};
+use crate::{Error, Inspection};
 
 pub use choice::Choice;
 

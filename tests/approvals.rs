@@ -1,33 +1,28 @@
 //! Calls that wait for a person: asked once, answered by who may, and run once.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use host_support::{end, new_home, records};
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Ending, Policed, Sim, keys::public_of},
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::keys::public_of;
+use kernel_support::sim::{self, Ending, Policed, Sim};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::control::{
+    KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession,
 };
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        control::{KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession},
-        id::Seq,
-        manifest::EffectClass,
-        record::{Answer, ApprovalBody, Body, HomeLimits, Kind, Means, Record, RefusalKind},
-        sign::{Signature, preimage},
-        vault::VaultText,
-    },
-    host::HostTool,
-    kernel::kernel::{Ack, Event},
-    prelude::*,
+use syscap::format::id::Seq;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{
+    Answer, ApprovalBody, Body, HomeLimits, Kind, Means, Record, RefusalKind,
 };
+use syscap::format::sign::{Signature, preimage};
+use syscap::format::vault::VaultText;
+use syscap::host::HostTool;
+use syscap::kernel::kernel::{Ack, Event};
+use syscap::prelude::*;
 
 struct World {
     _folder: tempfile::TempDir,

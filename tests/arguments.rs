@@ -2,21 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use syscap::{
-    CallWith, Runtime,
-    audit::sqlite::SqliteReader,
-    format::{
-        cbor::{Canonical, Encoder, Item, MapBuilder, Profile},
-        id::Seq,
-        json,
-        manifest::{EffectClass, Param, ParamType},
-        provenance::Source,
-        record::{Body, Record, Refusal},
-    },
-    host::HostTool,
-    kernel::store::Next,
-    prelude::*,
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
+use syscap::format::id::Seq;
+use syscap::format::json;
+use syscap::format::manifest::{EffectClass, Param, ParamType};
+use syscap::format::provenance::Source;
+use syscap::format::record::{Body, Record, Refusal};
+use syscap::host::HostTool;
+use syscap::kernel::store::Next;
+use syscap::prelude::*;
+use syscap::{CallWith, Runtime};
 
 /// What a tool with the one optional argument `note` saw, call by call.
 type Seen = Arc<Mutex<Vec<String>>>;

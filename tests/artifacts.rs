@@ -5,19 +5,15 @@ use std::path::PathBuf;
 
 use host_support::new_home;
 use rusqlite::Connection;
-use syscap::{
-    artifact::{Artifact, BLOCK_BYTES_MIN, Block, Cut, Excerpt, Kept, Short, Which},
-    format::{
-        cbor::Item,
-        envelope::TxOutcome,
-        id::{AgentId, Seq},
-        label::{Confidentiality, Integrity, Label},
-        manifest::EffectClass,
-        scope::Rights,
-    },
-    host::HostTool,
-    prelude::*,
-};
+use syscap::artifact::{Artifact, BLOCK_BYTES_MIN, Block, Cut, Excerpt, Kept, Short, Which};
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{AgentId, Seq};
+use syscap::format::label::{Confidentiality, Integrity, Label};
+use syscap::format::manifest::EffectClass;
+use syscap::format::scope::Rights;
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 const TOOLS: [&str; 7] =
     ["fs.read", "fs.write", "fs.edit", "echo", "say", "mail.read", "result.page"];

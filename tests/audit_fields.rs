@@ -4,14 +4,10 @@
 use std::fs;
 
 use host_support::{end, new_home, records};
-use syscap::{
-    format::{
-        control::{ControlBody as _, Revocation},
-        record::{Answer, Body, CallFields, Kind, Record},
-    },
-    policy::Policy,
-    prelude::*,
-};
+use syscap::format::control::{ControlBody as _, Revocation};
+use syscap::format::record::{Answer, Body, CallFields, Kind, Record};
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},

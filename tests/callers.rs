@@ -1,20 +1,17 @@
 //! Callers who bring something at one moment: nobody's call is left lying, and nobody sleeps while
 //! there is something to commit.
 
-use std::{
-    hint::spin_loop,
-    sync::{
-        Arc, Barrier,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{RecvTimeoutError, channel},
-    },
-    thread,
-};
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Barrier};
+use std::thread;
 
-use syscap::{
-    audit::memory::MemoryStore, format::manifest::EffectClass, format::record::Durability,
-    host::HostTool, prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Durability;
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 /// Long beyond all that these calls take: who has no answer by then never gets one.
 const FOR_EVER: Duration = Duration::from_secs(20);

@@ -1,32 +1,24 @@
 //! Answers that are signed on another machine and brought back: what is signed is what was shown,
 //! and counts once, for one call of one home.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::{Still, end, new_home, records};
-use syscap::{
-    Beside,
-    approvals::{CarriedAnswer, CarriedAsk, Unsound, reason_given},
-    format::{
-        control::{CONTROL_CONTEXT, Control, ControlBody as _, Role, Signed},
-        hash::leaf,
-        id::{HomeId, Leaf, Seq},
-        limits::ASK_LIFE_MS,
-        manifest::EffectClass,
-        record::{Answer, ApprovalBody, Body, Head, Kind, Means, RefusalKind},
-        sign::preimage,
-    },
-    host::HostTool,
-    keys::{KeyFile, KeyUse, Seal, SecretKey, adding},
-    policy::Policy,
-    prelude::*,
-};
+use syscap::Beside;
+use syscap::approvals::{CarriedAnswer, CarriedAsk, Unsound, reason_given};
+use syscap::format::control::{CONTROL_CONTEXT, Control, ControlBody as _, Role, Signed};
+use syscap::format::hash::leaf;
+use syscap::format::id::{HomeId, Leaf, Seq};
+use syscap::format::limits::ASK_LIFE_MS;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{Answer, ApprovalBody, Body, Head, Kind, Means, RefusalKind};
+use syscap::format::sign::preimage;
+use syscap::host::HostTool;
+use syscap::keys::{KeyFile, KeyUse, Seal, SecretKey, adding};
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 struct World {
     _folder: tempfile::TempDir,

@@ -3,20 +3,16 @@
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use host_support::{end, new_home};
-use syscap::{
-    FileKeys, Home, Signer,
-    approvals::{SetTerms, answer_in_client},
-    format::{
-        control::{
-            ControlBody, KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession,
-        },
-        id::Seq,
-        record::{Answer, ApprovalBody, Means},
-        sign::{PublicKey, Signature, preimage},
-    },
-    policy::Policy,
-    prelude::*,
+use syscap::approvals::{SetTerms, answer_in_client};
+use syscap::format::control::{
+    ControlBody, KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession,
 };
+use syscap::format::id::Seq;
+use syscap::format::record::{Answer, ApprovalBody, Means};
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::policy::Policy;
+use syscap::prelude::*;
+use syscap::{FileKeys, Home, Signer};
 
 /// Asks about every write, and about long ones somebody of a level.
 const POLICY: &str = r#"{"v": 1, "constraints": [

@@ -2,23 +2,17 @@
 //! intent visible and charged after the restart. (Every write point of a store that stops is in
 //! `kernel/tests/properties.rs`.)
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use host_support::{new_home, records};
-use syscap::{
-    format::{
-        id::Seq,
-        record::{Body, Recovered},
-    },
-    prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Recovered};
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 
 const HOME: &str = "SYSCAP_CRASH_HOME";
 const ROUND: &str = "SYSCAP_CRASH_ROUND";

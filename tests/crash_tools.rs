@@ -1,22 +1,19 @@
 //! kill -9 in the middle of what tools write: nothing is half done, what was answered is there, and
 //! no more is spent than there was. (What the log says of each is in `tests/crash.rs`.)
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
 
 use host_support::{ample, by_cap_std, new_home, verdict};
 use serde_json::{Value, json};
-use syscap::{
-    format::{cbor::Item, id::TokenId, scope::Scope},
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::format::cbor::Item;
+use syscap::format::id::TokenId;
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
+use syscap::verify::Verdict;
 
 const HOME: &str = "SYSCAP_KILLED_HOME";
 const ROUND: &str = "SYSCAP_KILLED_ROUND";

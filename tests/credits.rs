@@ -3,22 +3,18 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kernel_support::sim::{self, Ending, Sim, home, refused_with, seated};
-use syscap::{
-    format::{
-        budget::Dimension,
-        cbor::Item,
-        control::CreditChange,
-        envelope::Status,
-        id::{AgentId, Seq},
-        manifest::EffectClass,
-        reason::Reason,
-        record::Kind,
-    },
-    host::HostTool,
-    kernel::kernel::{Event, Kernel},
-    prelude::*,
-    verify::{Extent, FromStore, Options as VerifyOptions, verify},
-};
+use syscap::format::budget::Dimension;
+use syscap::format::cbor::Item;
+use syscap::format::control::CreditChange;
+use syscap::format::envelope::Status;
+use syscap::format::id::{AgentId, Seq};
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Reason;
+use syscap::format::record::Kind;
+use syscap::host::HostTool;
+use syscap::kernel::kernel::{Event, Kernel};
+use syscap::prelude::*;
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, verify};
 
 fn costs(credits: u64) -> String {
     format!(r#"{{"tool_id": "spend", "args": {{"units": 1, "credits": {credits}}}}}"#)

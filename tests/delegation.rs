@@ -1,29 +1,24 @@
 //! Tokens that are handed on: a part of what there is, to the same agent or one below, charged to
 //! all above.
 
-use std::{fs, sync::atomic::AtomicU64, sync::atomic::Ordering};
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::{end, new_home, records};
-use kernel_support::sim::{
-    self, Sim,
-    keys::{holder, public_of},
-    tokens::budget,
-};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        control::{ConfigChange, Freeze, Role},
-        id::HomeId,
-        record::{Body, Kind, RefusalKind},
-        scope::Rights,
-        sign::PublicKey,
-        token::TokenBody,
-    },
-    kernel::kernel::{Ack, Event},
-    prelude::*,
-};
+use kernel_support::sim::keys::{holder, public_of};
+use kernel_support::sim::tokens::budget;
+use kernel_support::sim::{self, Sim};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::control::{ConfigChange, Freeze, Role};
+use syscap::format::id::HomeId;
+use syscap::format::record::{Body, Kind, RefusalKind};
+use syscap::format::scope::Rights;
+use syscap::format::sign::PublicKey;
+use syscap::format::token::TokenBody;
+use syscap::kernel::kernel::{Ack, Event};
+use syscap::prelude::*;
 
 struct World {
     _folder: tempfile::TempDir,

@@ -3,11 +3,9 @@
 //! No power is cut here. The system calls of a process that makes homes are read (strace), and
 //! every name that it made must have its folder synced afterwards, every file itself too.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use host_support::{end, new_home, verdict};
 use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*, verify::Verdict};

@@ -1,17 +1,13 @@
 //! What a very call does to the world: less than its tool can, and never more.
 
 use host_support::{end, new_home, records};
-use syscap::{
-    format::{
-        cbor::{Canonical, Item},
-        envelope::TxOutcome,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        reason::Refused,
-        record::Body,
-    },
-    kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    prelude::*,
-};
+use syscap::format::cbor::{Canonical, Item};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::reason::Refused;
+use syscap::format::record::Body;
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::prelude::*;
 
 /// A tool that says of each call what it does.
 struct Says(Manifest);

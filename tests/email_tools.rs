@@ -4,10 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use host_support::{ample, by_cap_std};
 use proptest::prelude::*;
-use syscap::{
-    format::{cbor::Item, record::Durability, scope::Scope},
-    prelude::*,
-};
+use syscap::{format::cbor::Item, format::record::Durability, format::scope::Scope, prelude::*};
 
 struct World {
     dir: tempfile::TempDir,

@@ -2,39 +2,31 @@
 //! unrecorded, and nothing is recovered while it runs.
 
 use host_support::{end, new_home, records, verdict};
-use std::{
-    path::Path,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::{self, Receiver},
-    },
-    time::{Duration, Instant},
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::Canonical;
+use syscap::format::decision::{self, Decision};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{ObjectId, Seq};
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::object::{EngineIdentity, Object};
+use syscap::format::reason::Refused;
+use syscap::format::record::{Body, Durability, Ended, Record};
+use syscap::kernel::kernel::Kernel;
+use syscap::kernel::policy::{PolicyEngine, Question, object_of};
+use syscap::kernel::ports::Clock;
+use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap::kernel::time::Reading;
+use syscap::kernel::tool::{
+    Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
 };
-use syscap::{
-    Inspection, SystemClock,
-    audit::memory::MemoryStore,
-    format::{
-        cbor::Canonical,
-        decision::{self, Decision},
-        envelope::TxOutcome,
-        id::{ObjectId, Seq},
-        manifest::{EffectClass, Manifest},
-        object::{EngineIdentity, Object},
-        reason::Refused,
-        record::{Body, Durability, Ended, Record},
-    },
-    kernel::{
-        kernel::Kernel,
-        policy::{PolicyEngine, Question, object_of},
-        ports::Clock,
-        store::{Batch, Next, Room, Store, StoreError},
-        time::Reading,
-        tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
-    },
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::prelude::*;
+use syscap::verify::Verdict;
+use syscap::{Inspection, SystemClock};
 
 /// Long beyond all that these tests do: who has not answered by then never will.
 const FOR_EVER: Duration = Duration::from_secs(20);

@@ -4,19 +4,15 @@
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
 use host_support::{by_cap_std, new_home};
-use syscap::{
-    Args,
-    audit::memory::MemoryStore,
-    format::{
-        cbor::Item,
-        envelope::TxOutcome,
-        id::AgentId,
-        record::{Answer, Durability},
-        scope::{Rights, Root, RootedPath, Rule, Scope},
-    },
-    policy::Policy,
-    prelude::*,
-};
+use syscap::Args;
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::AgentId;
+use syscap::format::record::{Answer, Durability};
+use syscap::format::scope::{Rights, Root, RootedPath, Rule, Scope};
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const TOOLS: [&str; 8] =
     ["fs.read", "fs.list", "fs.stat", "fs.search", "fs.write", "fs.edit", "fs.move", "fs.delete"];

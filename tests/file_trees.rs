@@ -6,14 +6,10 @@ use std::{fs, os::unix::fs::symlink, path::PathBuf};
 use host_support::{ample, by_cap_std};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        record::Durability,
-        scope::{Rights, Scope},
-    },
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::record::Durability;
+use syscap::format::scope::{Rights, Scope};
+use syscap::prelude::*;
 
 const SECRET: &str = "SECRET-CANARY";
 const TOOLS: [&str; 13] = [

@@ -1,18 +1,16 @@
 //! Agents' files, through the kernel: every path of the corpora is refused or stays inside its
 //! scope, and so is every trap that a workspace can hold.
 
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use host_support::{ample, by_cap_std};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{cbor::Item, record::Durability, scope::Rights},
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::Item;
+use syscap::format::record::Durability;
+use syscap::format::scope::Rights;
+use syscap::prelude::*;
 
 const SECRET: &str = "SECRET-CANARY";
 

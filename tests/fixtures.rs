@@ -2,45 +2,35 @@
 
 mod reader;
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use host_support::{end, new_home};
-use syscap::{
-    Beside, Configured, Home, Options, SystemEntropy,
-    approvals::SetTerms,
-    audit::sqlite::SqliteReader,
-    format::{
-        budget::Amounts,
-        cbor::{Canonical, Item},
-        control::{CreditChange, Freeze, FreezeChange, FreezeTarget, Role},
-        envelope::TxOutcome,
-        id::Seq,
-        json,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        record::{Answer, Kind, Record},
-        scope::{Cidr, PortRange, Scope},
-    },
-    kernel::store::Next,
-    keys::{KeyFile, KeyUse, Rotation, Seal, replacing},
-    policy::{Policy, Preset, WithinToken},
-    prelude::*,
-    provide::{HostCall, HostRan, Provider},
-    secrets::SecretFiles,
-    syscalls::{
-        net::Network,
-        stated::{ArgumentKind, Declared, PathRoot, Stated},
-    },
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::approvals::SetTerms;
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, Item};
+use syscap::format::control::{CreditChange, Freeze, FreezeChange, FreezeTarget, Role};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::Seq;
+use syscap::format::json;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::record::{Answer, Kind, Record};
+use syscap::format::scope::{Cidr, PortRange, Scope};
+use syscap::kernel::store::Next;
+use syscap::keys::{KeyFile, KeyUse, Rotation, Seal, replacing};
+use syscap::policy::{Policy, Preset, WithinToken};
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider};
+use syscap::secrets::SecretFiles;
+use syscap::syscalls::net::Network;
+use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::{Beside, Configured, Home, Options, SystemEntropy};
 
 /// Where they lie, each under the name of what it was made for.
 fn fixtures() -> PathBuf {

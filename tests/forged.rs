@@ -4,25 +4,19 @@ mod heads;
 mod world;
 
 use std::fs;
-use syscap::{
-    format::{
-        control::{
-            CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, PolicyChange,
-            Possession, Revocation, Role, RoleSet, Signed, possession,
-        },
-        id::{HomeId, Seq},
-        object::{Object, ObjectKind},
-        record::{Body, Checkpoint, Head, Issue, Kind, SignedEvent},
-        sign::{PublicKey, Signature, preimage},
-        token::{Token, TokenBody},
-    },
-    kernel::{
-        halt::{Foreign, Forgery, Halt},
-        policy::object_of,
-    },
-    prelude::*,
-    verify::{Fault, Verdict},
+use syscap::format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession,
+    Revocation, Role, RoleSet, Signed, possession,
 };
+use syscap::format::id::{HomeId, Seq};
+use syscap::format::object::{Object, ObjectKind};
+use syscap::format::record::{Body, Checkpoint, Head, Issue, Kind, SignedEvent};
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::format::token::{Token, TokenBody};
+use syscap::kernel::halt::{Foreign, Forgery, Halt};
+use syscap::kernel::policy::object_of;
+use syscap::prelude::*;
+use syscap::verify::{Fault, Verdict};
 
 use ed25519_dalek::{Signer as _, SigningKey};
 

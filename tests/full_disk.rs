@@ -1,21 +1,18 @@
 //! A disk that is full, of bytes and of files: what was there is there, whole, no temporary file is
 //! left, and when there is room again the same calls go on.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use host_support::{ample, by_cap_std};
 use kernel_support::mounts::{mount, with_mounts};
 use serde_json::{Value, json};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{record::Durability, scope::Scope},
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::record::Durability;
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
 
 const TOOLS: [&str; 7] = [
     "fs.write",

@@ -1,27 +1,17 @@
 //! Where nobody is there to be asked, nothing waits for a person.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::{end, records};
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Policed, Sim},
-};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        manifest::EffectClass,
-        record::{Answer, Body, HomeLimits},
-    },
-    host::HostTool,
-    prelude::*,
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{self, Policed, Sim};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{Answer, Body, HomeLimits};
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 fn options(sent: &Arc<AtomicU64>) -> Options {
     let sent = Arc::clone(sent);

@@ -1,37 +1,26 @@
 //! A home has one holder, whatever its log is kept in.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read, Write},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Stdio},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
 
 use crate::stores::file_store::FileStore;
 use host_support::new_home;
-use syscap::{
-    FileKeys, SystemEntropy,
-    audit::{
-        lock::{HomeLock, LOCK_FILE, LockState},
-        memory::MemoryStore,
-        sqlite::SqliteStore,
-    },
-    format::{
-        id::{ObjectId, Seq},
-        manifest::EffectClass,
-        object::Object,
-        record::Durability,
-    },
-    host::HostTool,
-    kernel::store::{Batch, Next, Room, Store, StoreError},
-    keys::Seal,
-    prelude::*,
-};
+use syscap::audit::lock::{HomeLock, LOCK_FILE, LockState};
+use syscap::audit::memory::MemoryStore;
+use syscap::audit::sqlite::SqliteStore;
+use syscap::format::id::{ObjectId, Seq};
+use syscap::format::manifest::EffectClass;
+use syscap::format::object::Object;
+use syscap::format::record::Durability;
+use syscap::host::HostTool;
+use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap::keys::Seal;
+use syscap::prelude::*;
+use syscap::{FileKeys, SystemEntropy};
 
 /// A tool whose effect is one more byte in a file.
 fn touch(effects: &Path) -> Options {

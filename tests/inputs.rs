@@ -2,22 +2,16 @@
 
 use host_support::new_home;
 use kernel_support::sim::{Sim, ok, records, seated};
-use syscap::{
-    format::{
-        id::{AgentId, Salt, Seq},
-        label::{Confidentiality, Integrity, Label},
-        limits::TEXT_BYTES_MAX,
-        reason::Reason,
-        record::{Body, Input},
-        vault::VaultText,
-    },
-    kernel::{
-        kernel::{Ack, Event},
-        store::{Room, vault_entry},
-    },
-    prelude::*,
-    verify::verify_vault,
-};
+use syscap::format::id::{AgentId, Salt, Seq};
+use syscap::format::label::{Confidentiality, Integrity, Label};
+use syscap::format::limits::TEXT_BYTES_MAX;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, Input};
+use syscap::format::vault::VaultText;
+use syscap::kernel::kernel::{Ack, Event};
+use syscap::kernel::store::{Room, vault_entry};
+use syscap::prelude::*;
+use syscap::verify::verify_vault;
 
 const SAID: &str = "Tell me about the bees of Aunt Hilda.";
 

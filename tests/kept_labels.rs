@@ -3,16 +3,12 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use host_support::{by_cap_std, end, new_home, records};
-use syscap::{
-    Args,
-    format::{
-        label::{Confidentiality, Integrity, Label},
-        manifest::EffectClass,
-        record::Body,
-    },
-    host::HostTool,
-    prelude::*,
-};
+use syscap::Args;
+use syscap::format::label::{Confidentiality, Integrity, Label};
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Body;
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 const SECRET: Label = Label::new(Integrity::Untrusted, Confidentiality::Private);
 

@@ -1,26 +1,20 @@
 //! kill -9 while a call waits for a person, was approved, or goes on: what was said stays said, and
 //! is used once.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use host_support::{end, new_home, records};
-use syscap::{
-    approvals::SetTerms,
-    format::{
-        id::Seq,
-        manifest::EffectClass,
-        record::{Answer, Body, Recovered},
-        scope::{Name, Resource, Scope},
-        time::UnixMillis,
-    },
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
-    prelude::*,
-};
+use syscap::approvals::SetTerms;
+use syscap::format::id::Seq;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{Answer, Body, Recovered};
+use syscap::format::scope::{Name, Resource, Scope};
+use syscap::format::time::UnixMillis;
+use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
+use syscap::prelude::*;
 
 const HOME: &str = "SYSCAP_ASKS_HOME";
 const STAGE: &str = "SYSCAP_ASKS_STAGE";

@@ -1,24 +1,18 @@
 //! kill -9 in the middle of `email.draft`, and a disk that is full: a draft is whole or not there.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use host_support::{ample, new_home, records, verdict};
-use syscap::{
-    format::{
-        envelope::TxOutcome,
-        record::{Body, Recovered},
-        scope::Scope,
-    },
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::record::{Body, Recovered};
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
+use syscap::verify::Verdict;
 
 const HOME: &str = "SYSCAP_DRAFTS_HOME";
 

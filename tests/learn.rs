@@ -8,12 +8,10 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use syscap::{
-    analysis::learn::{Allowed, Context, Proposal, Settings, Why},
-    format::label::Label,
-    policy::Policy,
-    verify::Verdict,
-};
+use syscap::analysis::learn::{Allowed, Context, Proposal, Settings, Why};
+use syscap::format::label::Label;
+use syscap::policy::Policy;
+use syscap::verify::Verdict;
 
 use data::{Data, Task};
 use world::{Figures, Unit, World, of};

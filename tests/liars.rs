@@ -1,34 +1,28 @@
 //! Tools that lie, about their class, their demands and what became of their runs; and a store
 //! that fails while a log is replayed.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        budget::Amounts,
-        cbor::{Canonical, Encoder, Fault, Profile},
-        envelope::TxOutcome,
-        id::ObjectId,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        object::Object,
-        reason::Refused,
-        record::Durability,
-        snapshot::Snapshot,
-    },
-    kernel::{
-        halt::Halt,
-        kernel::{Kernel, Parts},
-        registry::{Registry, RegistryError},
-        store::{Store, StoreError},
-        tool::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
-    },
-    prelude::*,
-    verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
+use syscap::audit::memory::MemoryStore;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, Encoder, Fault, Profile};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::ObjectId;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::object::Object;
+use syscap::format::reason::Refused;
+use syscap::format::record::Durability;
+use syscap::format::snapshot::Snapshot;
+use syscap::kernel::halt::Halt;
+use syscap::kernel::kernel::{Kernel, Parts};
+use syscap::kernel::registry::{Registry, RegistryError};
+use syscap::kernel::store::{Store, StoreError};
+use syscap::kernel::tool::{
+    Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
 };
+use syscap::prelude::*;
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
 
 fn manifest(name: &str, effect: EffectClass) -> Manifest {
     Manifest::new(ToolId::new(name).unwrap(), effect)

@@ -2,27 +2,21 @@
 //! are about what they lead to; a refusal tells nothing of that, and a race wins nothing.
 
 use host_support::{ample, by_cap_std};
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::PathBuf,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    thread,
-};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        cbor::{Canonical, Item, Profile},
-        decision::Verdict,
-        hash::args_hash,
-        id::Seq,
-        record::{Body, Durability, Record},
-        scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
-    },
-    kernel::{kernel::Tally, store::vault_entry},
-    policy::Policy,
-    prelude::*,
-};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{fs, thread};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::{Canonical, Item, Profile};
+use syscap::format::decision::Verdict;
+use syscap::format::hash::args_hash;
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Durability, Record};
+use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
+use syscap::kernel::kernel::Tally;
+use syscap::kernel::store::vault_entry;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const SECRET: &str = "SECRET-CANARY";
 /// From a workspace to the base.

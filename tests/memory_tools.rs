@@ -3,20 +3,16 @@
 use std::{fs, path::PathBuf, sync::Barrier, thread};
 
 use host_support::{ample, by_cap_std, end, new_home, records, verdict};
-use syscap::{
-    Args,
-    format::{
-        cbor::Item,
-        envelope::TxOutcome,
-        id::ToolId,
-        label::Label,
-        manifest::EffectClass,
-        record::{Body, Durability},
-    },
-    host::HostTool,
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::Args;
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::ToolId;
+use syscap::format::label::Label;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{Body, Durability};
+use syscap::host::HostTool;
+use syscap::prelude::*;
+use syscap::verify::Verdict;
 
 const TOOLS: [&str; 5] =
     ["memory.read", "memory.list", "memory.write", "memory.delete", "stranger.say"];

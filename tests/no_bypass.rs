@@ -12,14 +12,11 @@
 //! one kind all at once: 19 runs in place of 88. An error says which file it is in, so that each
 //! program is still judged by its own lines.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, thread};
 
 use serde_json::Value;
 

@@ -1,13 +1,11 @@
 //! Kernel, policy and analysis have no I/O: they link into a static library without the standard
 //! library, and that library calls nothing of the operating system.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the compiler itself may leave to be linked: moving memory, and the unwinding that a
 /// library with `panic = "abort"` never does. Everything else would be a way out.

@@ -1,26 +1,19 @@
 //! Telling somebody of a call that waits: the program that the operator named, what it is told, and
 //! that nothing waits for it.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    thread,
-    time::Instant,
-};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use std::{fs, thread};
 
 use host_support::new_home;
 use serde_json::{Value, json};
-use syscap::{
-    Counts,
-    format::{
-        control::Notify,
-        label::{Confidentiality, Integrity, Label},
-        manifest::EffectClass,
-    },
-    host::HostTool,
-    prelude::*,
-};
+use syscap::Counts;
+use syscap::format::control::Notify;
+use syscap::format::label::{Confidentiality, Integrity, Label};
+use syscap::format::manifest::EffectClass;
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 /// Longer than any of this takes.
 const LONG: Duration = Duration::from_secs(60);

@@ -4,19 +4,15 @@ use std::{fs, path::Path};
 
 use host_support::records;
 use kernel_support::absent::{ABSENT, without_openat2};
-use syscap::{
-    Home,
-    format::{
-        cbor::Item,
-        manifest::Enforcement,
-        reason::Reason,
-        record::{Body, Durability},
-    },
-    policy::Policy,
-    prelude::*,
-    syscalls::beneath::{FsError, Openers},
-    verify::{Options as VerifyOptions, verify_home},
-};
+use syscap::Home;
+use syscap::format::cbor::Item;
+use syscap::format::manifest::Enforcement;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, Durability};
+use syscap::policy::Policy;
+use syscap::prelude::*;
+use syscap::syscalls::beneath::{FsError, Openers};
+use syscap::verify::{Options as VerifyOptions, verify_home};
 
 fn options() -> Options {
     Options::new().durability(Durability::Process)

@@ -1,28 +1,21 @@
 //! kill -9 of a process that sends messages and makes agents: each message is with all of its
 //! recipients or with none, and what is said of each call afterwards is so.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    thread,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fs, thread};
 
 use host_support::{new_home, records, verdict};
-use syscap::{
-    format::{
-        cbor::{Canonical, Profile},
-        hash::leaf,
-        id::Seq,
-        record::{Body, Recovered},
-        scope::Scope,
-    },
-    prelude::*,
-    syscalls::org::nonce_of,
-    verify::Verdict,
-};
+use syscap::format::cbor::{Canonical, Profile};
+use syscap::format::hash::leaf;
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Recovered};
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
+use syscap::syscalls::org::nonce_of;
+use syscap::verify::Verdict;
 
 const SEND: &str = "org.send_message";
 const MAKE: &str = "org.create_agent";

@@ -1,26 +1,19 @@
 //! `org.send_message` and the inbox: whom a message may be for, what is kept of it, how much, and
 //! what a crash leaves.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    sync::Barrier,
-    thread,
-};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Barrier;
+use std::{fs, thread};
 
 use crate::stranger::{World, world};
 use host_support::{end, last_label};
-use syscap::{
-    format::{
-        cbor::{Canonical, Item, Profile},
-        envelope::TxOutcome,
-        json,
-        label::Label,
-        scope::Scope,
-    },
-    prelude::*,
-};
+use syscap::format::cbor::{Canonical, Item, Profile};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::json;
+use syscap::format::label::Label;
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
 
 const INBOX: [&str; 4] =
     ["org.list_messages", "org.read_message", "org.delete_message", "stranger.say"];

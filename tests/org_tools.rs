@@ -1,27 +1,20 @@
 //! `org.list_agents` and `org.create_agent`: who is seen, and that nobody makes an agent that can
 //! more than itself. Messages are in `org_messages.rs`.
 
-use std::{
-    fs,
-    sync::{Arc, Barrier, Mutex, OnceLock},
-    thread,
-};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
+use std::{fs, thread};
 
 use crate::stranger::{World, options, world};
 use host_support::{end, last_label, new_home};
-use syscap::{
-    format::{
-        cbor::Item,
-        control::Role,
-        envelope::TxOutcome,
-        label::Label,
-        scope::Scope,
-        sign::{PublicKey, Signature},
-        token::TokenBody,
-    },
-    keys::{FileKeys, Signer, SignerError},
-    prelude::*,
-};
+use syscap::format::cbor::Item;
+use syscap::format::control::Role;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::label::Label;
+use syscap::format::scope::Scope;
+use syscap::format::sign::{PublicKey, Signature};
+use syscap::format::token::TokenBody;
+use syscap::keys::{FileKeys, Signer, SignerError};
+use syscap::prelude::*;
 
 const TOOLS: [&str; 7] = [
     "fs.read",

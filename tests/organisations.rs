@@ -4,19 +4,15 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use syscap::{
-    FileKeys, Signer as _,
-    format::{
-        control::{CreditChange, Role},
-        id::AgentId,
-        record::Durability,
-        sign::preimage,
-        token::{TOKEN_CONTEXT, Token, TokenBody},
-    },
-    policy::{Policy, Preset},
-    prelude::*,
-    view::Whose,
-};
+use syscap::format::control::{CreditChange, Role};
+use syscap::format::id::AgentId;
+use syscap::format::record::Durability;
+use syscap::format::sign::preimage;
+use syscap::format::token::{TOKEN_CONTEXT, Token, TokenBody};
+use syscap::policy::{Policy, Preset};
+use syscap::prelude::*;
+use syscap::view::Whose;
+use syscap::{FileKeys, Signer as _};
 
 struct Org {
     dir: tempfile::TempDir,

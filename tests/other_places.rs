@@ -3,13 +3,12 @@
 use std::{fs, path::PathBuf};
 
 use host_support::new_home;
-use syscap::{
-    approvals::SetTerms,
-    format::{id::Seq, record::Answer},
-    policy::Policy,
-    prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::approvals::SetTerms;
+use syscap::format::id::Seq;
+use syscap::format::record::Answer;
+use syscap::policy::Policy;
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},

@@ -1,32 +1,22 @@
 //! What a person was shown beside a call must still be so when it runs.
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use host_support::{end, new_home, records};
-use syscap::{
-    approvals::{SetTerms, WaitingCall},
-    format::{
-        cbor::Canonical,
-        envelope::TxOutcome,
-        id::Seq,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        reason::Refused,
-        record::{Answer, Body, PreconditionKind},
-    },
-    kernel::{
-        inspect::{Condition, Inspect},
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    },
-    policy::Policy,
-    prelude::*,
-};
+use syscap::approvals::{SetTerms, WaitingCall};
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::Seq;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::reason::Refused;
+use syscap::format::record::{Answer, Body, PreconditionKind};
+use syscap::kernel::inspect::{Condition, Inspect};
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},

@@ -1,35 +1,25 @@
 //! Rates: what agents did of late, as a policy is told, held against a list of all that happened.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use crate::rules::world::{World, allow_all, constraint, document};
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Ending, Policed, Shared, Sim},
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{self, Ending, Policed, Shared, Sim};
 use proptest::prelude::*;
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        budget::{Amounts, Dimension},
-        cbor::Item,
-        decision::{Decision, Verdict},
-        id::{AgentId, Seq, TokenId, ToolId},
-        object::EngineIdentity,
-        record::{AggregatePhase, Body, CallFields, HomeLimits, Record},
-        time::UnixMillis,
-        token::TokenBody,
-    },
-    kernel::{
-        history::{History, Past},
-        kernel::{Anchor, Event, Kernel, Parts},
-        policy::{PolicyEngine, Question},
-    },
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::budget::{Amounts, Dimension};
+use syscap::format::cbor::Item;
+use syscap::format::decision::{Decision, Verdict};
+use syscap::format::id::{AgentId, Seq, TokenId, ToolId};
+use syscap::format::object::EngineIdentity;
+use syscap::format::record::{AggregatePhase, Body, CallFields, HomeLimits, Record};
+use syscap::format::time::UnixMillis;
+use syscap::format::token::TokenBody;
+use syscap::kernel::history::{History, Past};
+use syscap::kernel::kernel::{Anchor, Event, Kernel, Parts};
+use syscap::kernel::policy::{PolicyEngine, Question};
+use syscap::prelude::*;
 
 /// What a policy was told: the tool, the time, the counts.
 type Told = Arc<Mutex<Vec<(ToolId, UnixMillis, History)>>>;

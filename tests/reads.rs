@@ -4,25 +4,20 @@
 //! store's lock, and another agent made 0.7 calls a second instead of 85. Tests count rows and
 //! bytes, and reads on the handle that commits.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
-};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        cbor::Item,
-        id::{ObjectId, Seq},
-        manifest::{EffectClass, Param, ParamType},
-        object::Object,
-        reason::Reason,
-        record::{Answer, Durability},
-    },
-    host::HostTool,
-    kernel::store::{Batch, Next, Room, Settled, Store, StoreError},
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::Item;
+use syscap::format::id::{ObjectId, Seq};
+use syscap::format::manifest::{EffectClass, Param, ParamType};
+use syscap::format::object::Object;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Answer, Durability};
+use syscap::host::HostTool;
+use syscap::kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
+use syscap::prelude::*;
 
 const MEGABYTE: usize = 1_000_000;
 

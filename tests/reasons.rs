@@ -5,16 +5,12 @@ use std::{collections::BTreeMap, env, fmt::Write as _, fs, sync::OnceLock};
 
 use crate::repair::world::{World, shown};
 use serde_json::Value;
-use syscap::{
-    Error,
-    format::{
-        cbor::MapBuilder,
-        envelope::TxOutcome,
-        id::SnapshotId,
-        reason::{ErrorKind, Refused, Retry},
-    },
-    prelude::*,
-};
+use syscap::Error;
+use syscap::format::cbor::MapBuilder;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::SnapshotId;
+use syscap::format::reason::{ErrorKind, Refused, Retry};
+use syscap::prelude::*;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reasons.md");
 

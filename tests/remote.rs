@@ -3,17 +3,13 @@
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use host_support::new_home;
-use syscap::{
-    ProvedSession,
-    format::{
-        budget::Amounts,
-        cbor::MapBuilder,
-        id::{HomeId, Seq},
-        sign::{PublicKey, Signature, preimage},
-        token::{Opening, Proof},
-    },
-    prelude::*,
-};
+use syscap::ProvedSession;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::MapBuilder;
+use syscap::format::id::{HomeId, Seq};
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::format::token::{Opening, Proof};
+use syscap::prelude::*;
 
 struct Far {
     key: SigningKey,

@@ -5,11 +5,9 @@ pub(crate) mod world;
 
 use self::world::{MARK, World, seat};
 use serde_json::Value;
-use syscap::{
-    args,
-    format::control::{Freeze, FreezeChange, FreezeTarget, Revocation},
-    prelude::*,
-};
+use syscap::args;
+use syscap::format::control::{Freeze, FreezeChange, FreezeTarget, Revocation};
+use syscap::prelude::*;
 
 /// A block of `repair/cases.txt`, which says what its lines are.
 pub(crate) struct Case {

@@ -1,12 +1,12 @@
 //! Replay: a log is decided again, by the policy that it was made with and by others.
 
 use crate::rules::world::{World, allow_all, constraint, document};
-use syscap::{
-    format::{decision::Verdict, provenance::Source, vault::VaultEntry},
-    kernel::kernel::NotAsked,
-    policy::Policy,
-    prelude::*,
-};
+use syscap::format::decision::Verdict;
+use syscap::format::provenance::Source;
+use syscap::format::vault::VaultEntry;
+use syscap::kernel::kernel::NotAsked;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 /// A policy that asks about all that a question holds: arguments, resources, state, budget, time,
 /// token and risk.

@@ -3,19 +3,15 @@
 use std::{fs, path::PathBuf};
 
 use host_support::new_home;
-use syscap::{
-    Args,
-    format::{
-        cbor::{Canonical, Item, MapBuilder},
-        id::Seq,
-        label::Label,
-        manifest::EffectClass,
-        record::Durability,
-    },
-    host::HostTool,
-    policy::Policy,
-    prelude::*,
-};
+use syscap::Args;
+use syscap::format::cbor::{Canonical, Item, MapBuilder};
+use syscap::format::id::Seq;
+use syscap::format::label::Label;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Durability;
+use syscap::host::HostTool;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const TOOLS: [&str; 7] =
     ["fs.read", "fs.list", "fs.search", "memory.write", "memory.read", "result.page", "stranger"];

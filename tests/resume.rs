@@ -7,18 +7,14 @@ mod written;
 
 use std::fs;
 
-use syscap::{
-    format::{
-        control::CreditChange,
-        id::AgentId,
-        manifest::{EffectClass, Manifest},
-        record::Durability,
-        scope::{Name, Resource, Rights, Root, RootedPath, Scope},
-    },
-    prelude::*,
-    resume::{Compiled, Resume, ResumeError},
-    view::Whose,
-};
+use syscap::format::control::CreditChange;
+use syscap::format::id::AgentId;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::record::Durability;
+use syscap::format::scope::{Name, Resource, Rights, Root, RootedPath, Scope};
+use syscap::prelude::*;
+use syscap::resume::{Compiled, Resume, ResumeError};
+use syscap::view::Whose;
 
 /// The example of the seed, to the letter.
 const EXAMPLE: &str = r#"{

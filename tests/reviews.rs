@@ -1,11 +1,9 @@
 //! What hostile reviews found, each mended once and for all.
 
 use crate::rules::world::{World, allow_all, constraint, document};
-use syscap::{
-    Error,
-    policy::{LoadFault, Policy},
-    prelude::*,
-};
+use syscap::Error;
+use syscap::policy::{LoadFault, Policy};
+use syscap::prelude::*;
 
 fn every_call() -> String {
     constraint("every-call", "allow", "null", r#"{"op": "all", "args": []}"#, "block")

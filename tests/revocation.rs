@@ -5,25 +5,20 @@ mod cancel;
 mod cause;
 
 use host_support::{records, verdict};
-use kernel_support::sim::{
-    self, Ending, Sim, key,
-    keys::{holder, public_of},
-    ok, records as logged, seated,
-    tokens::budget,
+use kernel_support::sim::keys::{holder, public_of};
+use kernel_support::sim::tokens::budget;
+use kernel_support::sim::{self, Ending, Sim, key, ok, records as logged, seated};
+use syscap::format::budget::Amounts;
+use syscap::format::control::{
+    Control, ControlBody, Revocation, RevokeTarget, Revoked, Role, Signed,
 };
-use syscap::{
-    format::{
-        budget::Amounts,
-        control::{Control, ControlBody, Revocation, RevokeTarget, Revoked, Role, Signed},
-        id::{TextHash, TokenId},
-        reason::Reason,
-        record::{Body, OutcomeFlags},
-        sign::{Signature, preimage},
-        token::TokenBody,
-    },
-    kernel::kernel::{Ack, Event, Ticket},
-    verify::{Extent, FromStore, Options, verify},
-};
+use syscap::format::id::{TextHash, TokenId};
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, OutcomeFlags};
+use syscap::format::sign::{Signature, preimage};
+use syscap::format::token::TokenBody;
+use syscap::kernel::kernel::{Ack, Event, Ticket};
+use syscap::verify::{Extent, FromStore, Options, verify};
 
 const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;
 const LOOK: &str = r#"{"tool_id": "look", "args": {"at": 1}}"#;

@@ -1,30 +1,24 @@
 //! Homes among the files that agents may have: whatever a token grants, and whenever they came
 //! there, nothing in a home is opened, and no tool makes one.
 
-use std::{
-    collections::BTreeSet,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use host_support::by_cap_std;
-use syscap::{
-    FileKeys, Signer, SystemEntropy,
-    audit::memory::MemoryStore,
-    format::{
-        cbor::{Canonical, Item, MapBuilder},
-        control::Role,
-        id::{AgentId, ToolId},
-        record::Durability,
-        scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
-        sign::{PublicKey, Signature, preimage},
-        token::{self, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-    },
-    keys::Seal,
-    prelude::*,
-    syscalls::beneath::KEY_FILE_BEGINS,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::{Canonical, Item, MapBuilder};
+use syscap::format::control::Role;
+use syscap::format::id::{AgentId, ToolId};
+use syscap::format::record::Durability;
+use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::format::token::{self, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+use syscap::keys::Seal;
+use syscap::prelude::*;
+use syscap::syscalls::beneath::KEY_FILE_BEGINS;
+use syscap::{FileKeys, Signer, SystemEntropy};
 
 const TOOLS: [&str; 3] = ["fs.read", "fs.list", "fs.write"];
 

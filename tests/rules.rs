@@ -7,21 +7,17 @@
 pub(crate) mod world;
 
 use self::world::{World, allow_all, constraint, document};
-use syscap::{
-    Error,
-    format::{
-        cbor::Item,
-        control::{Control, ControlBody, PolicyChange},
-        decision::Verdict,
-        id::SnapshotId,
-        manifest::EffectClass,
-        obligation::ObligationKind,
-        provenance::Source,
-        record::{Body, RefusalKind},
-    },
-    policy::{LoadFault, Policy},
-    prelude::*,
-};
+use syscap::Error;
+use syscap::format::cbor::Item;
+use syscap::format::control::{Control, ControlBody, PolicyChange};
+use syscap::format::decision::Verdict;
+use syscap::format::id::SnapshotId;
+use syscap::format::manifest::EffectClass;
+use syscap::format::obligation::ObligationKind;
+use syscap::format::provenance::Source;
+use syscap::format::record::{Body, RefusalKind};
+use syscap::policy::{LoadFault, Policy};
+use syscap::prelude::*;
 
 #[test]
 fn an_expired_token_is_refused() {

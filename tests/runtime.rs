@@ -1,35 +1,22 @@
 //! The runtime: many threads, tools that panic or hang, homes that can't be opened.
 
-use std::{
-    fs,
-    sync::{
-        Arc, Barrier, Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
-    time::Duration,
-};
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
+use std::time::Duration;
 
 use host_support::{ample, end, new_home, records, verdict};
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap::{
-    audit::{
-        memory::MemoryStore,
-        sqlite::{SqliteReader, SqliteStore},
-    },
-    format::{
-        envelope::TxOutcome,
-        manifest::{EffectClass, Manifest},
-        reason::Refused,
-        record::{Body, Durability, Record},
-    },
-    kernel::{
-        store::{Batch, Store, StoreError},
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    },
-    prelude::*,
-    verify::{Options as VerifyOptions, Verdict, verify_home},
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::audit::sqlite::{SqliteReader, SqliteStore};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::reason::Refused;
+use syscap::format::record::{Body, Durability, Record};
+use syscap::kernel::store::{Batch, Store, StoreError};
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, Verdict, verify_home};
 
 /// 16 threads race for one budget on a real database: exactly as many writes as it has calls.
 #[test]

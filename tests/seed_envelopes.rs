@@ -8,20 +8,16 @@ use std::{fs, path::PathBuf};
 use host_support::{end, new_home, records};
 use serde_json::{Value, json};
 use server::{Server, answer};
-use syscap::{
-    Configured,
-    format::{
-        cbor::Item,
-        id::{AgentId, ResultHash, Seq},
-        provenance::Source,
-        record::{Body, CallFields, Record},
-        scope::Scope,
-        snapshot::Snapshot,
-    },
-    policy::Policy,
-    prelude::*,
-    syscalls::net::Network,
-};
+use syscap::Configured;
+use syscap::format::cbor::Item;
+use syscap::format::id::{AgentId, ResultHash, Seq};
+use syscap::format::provenance::Source;
+use syscap::format::record::{Body, CallFields, Record};
+use syscap::format::scope::Scope;
+use syscap::format::snapshot::Snapshot;
+use syscap::policy::Policy;
+use syscap::prelude::*;
+use syscap::syscalls::net::Network;
 
 /// A tool of the requirement, with the arguments that it names (`cap` is the envelope's
 /// `capability_token_id`).

@@ -3,10 +3,7 @@
 use crate::named;
 use std::time::SystemTime;
 
-use syscap::{
-    format::{cbor::Item, record::Durability},
-    prelude::*,
-};
+use syscap::{format::cbor::Item, format::record::Durability, prelude::*};
 
 #[test]
 fn each_test_that_is_named_is_there() {

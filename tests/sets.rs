@@ -3,28 +3,24 @@
 use std::path::PathBuf;
 
 use host_support::{end, new_home, records};
-use syscap::{
-    Inspection,
-    approvals::{SetTerms, WaitingCall},
-    audit::sqlite::SqliteReader,
-    format::{
-        control::Role,
-        id::Seq,
-        label::Label,
-        manifest::{EffectClass, Param, ParamType},
-        obligation::ObligationKind,
-        reason::Refused,
-        record::{Answer, Body},
-        scope::{Name, Resource, Rights, Root, RootedPath, Rule, Scope},
-        time::UnixMillis,
-        token::Grants,
-        vault::Commitment,
-    },
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
-    kernel::store::vault_entry,
-    policy::Policy,
-    prelude::*,
-};
+use syscap::Inspection;
+use syscap::approvals::{SetTerms, WaitingCall};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::Role;
+use syscap::format::id::Seq;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Param, ParamType};
+use syscap::format::obligation::ObligationKind;
+use syscap::format::reason::Refused;
+use syscap::format::record::{Answer, Body};
+use syscap::format::scope::{Name, Resource, Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::time::UnixMillis;
+use syscap::format::token::Grants;
+use syscap::format::vault::Commitment;
+use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
+use syscap::kernel::store::vault_entry;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 /// Asks a person about writes, mails, what ends for good and what is long.
 const POLICY: &str = r#"{"v": 1, "constraints": [

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use host_support::new_home;
-use syscap::{
-    Inspection, SystemClock,
-    format::{
-        control::Role, limits::TOKEN_LIFE_MS_MAX, sign::PublicKey, time::UnixMillis,
-        token::TokenBody,
-    },
-    kernel::{ports::Clock, time::Reading},
-    prelude::*,
-};
+use syscap::format::control::Role;
+use syscap::format::limits::TOKEN_LIFE_MS_MAX;
+use syscap::format::sign::PublicKey;
+use syscap::format::time::UnixMillis;
+use syscap::format::token::TokenBody;
+use syscap::kernel::ports::Clock;
+use syscap::kernel::time::Reading;
+use syscap::prelude::*;
+use syscap::{Inspection, SystemClock};
 
 /// The machine's clock, an hour ago.
 struct HourAgo;

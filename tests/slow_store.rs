@@ -1,22 +1,17 @@
 //! A store that takes its time: what callers are told meanwhile.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Barrier, Condvar, Mutex,
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
+use std::time::Duration;
 
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{manifest::EffectClass, reason::Retry, record::Durability},
-    host::HostTool,
-    kernel::store::{Batch, Store, StoreError},
-    prelude::*,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Retry;
+use syscap::format::record::Durability;
+use syscap::host::HostTool;
+use syscap::kernel::store::{Batch, Store, StoreError};
+use syscap::prelude::*;
 
 /// How long a commit takes.
 const COMMIT: Duration = Duration::from_millis(3);

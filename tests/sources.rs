@@ -3,23 +3,17 @@
 use std::path::Path;
 
 use host_support::new_home;
-use syscap::{
-    Runtime, Written,
-    audit::sqlite::SqliteReader,
-    format::{
-        decision::{self, Decision},
-        id::Seq,
-        object::EngineIdentity,
-        provenance::{Provenance, Source},
-        record::{Body, Record},
-    },
-    kernel::{
-        policy::{PolicyEngine, Question},
-        store::Next,
-    },
-    prelude::*,
-    verify::{Options as VerifyOptions, Verdict, verify_home},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::decision::{self, Decision};
+use syscap::format::id::Seq;
+use syscap::format::object::EngineIdentity;
+use syscap::format::provenance::{Provenance, Source};
+use syscap::format::record::{Body, Record};
+use syscap::kernel::policy::{PolicyEngine, Question};
+use syscap::kernel::store::Next;
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, Verdict, verify_home};
+use syscap::{Runtime, Written};
 
 /// A policy that lets through what a person brought about, and nothing else.
 struct UsersOnly;

@@ -6,55 +6,48 @@ mod image;
 mod kinds;
 mod world;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
-use syscap::{
-    format::{
-        budget::Dimension,
-        cbor::Profile,
-        control::{
-            Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, CreditChange, Freeze,
-            FreezeChange, FreezeTarget, KeyChange, Notify, POSSESSION_CONTEXT, PolicyChange,
-            Possession, Resolution, Revocation, RevocationList, RevokeTarget, Role, RoleKey,
-            RoleSet, Signed, ToolsChange, Trust,
-        },
-        decision::{Decision, Shadow, Verdict},
-        envelope::{Status, TxOutcome},
-        facts::Namespace,
-        field::{FieldSpec, Shape as _},
-        hash::Domain,
-        id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId},
-        image::{
-            AccountImage, AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage,
-            OpenImage, RateImage, ReleasedImage, RowImage, RunningImage, SessionImage, SetImage,
-            SignerImage, StateImage, TermsImage, TokenImage,
-        },
-        label::{Confidentiality, Integrity},
-        limits,
-        manifest::{
-            ArgumentResource, EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence,
-        },
-        object::{EngineIdentity, ObjectKind, PolicyObject, ToolEntry, ToolsObject},
-        obligation::{Obligation, ObligationKind},
-        provenance::{Provenance, Source},
-        reason::Reason,
-        record::{
-            AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, COMMON_FIELDS,
-            CallFields, CancelBody, Durability, Ended, HomeLimits, Kind, Means, Precondition,
-            PreconditionKind, PruneBody, Recovered, RedactBody, RefusalKind, RunMode, SessionPhase,
-        },
-        scope::{
-            Cidrs, Host, HostPattern, Hosts, Name, Names, Paths, Ports, RootName, RootedPath,
-            ScopeType,
-        },
-        snapshot::Snapshot,
-        token::{Opening, Proof, TOKEN_CONTEXT, TokenBody},
-    },
-    verify::Verdict as Verified,
+use syscap::format::budget::Dimension;
+use syscap::format::cbor::Profile;
+use syscap::format::control::{
+    Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, CreditChange, Freeze,
+    FreezeChange, FreezeTarget, KeyChange, Notify, POSSESSION_CONTEXT, PolicyChange, Possession,
+    Resolution, Revocation, RevocationList, RevokeTarget, Role, RoleKey, RoleSet, Signed,
+    ToolsChange, Trust,
 };
+use syscap::format::decision::{Decision, Shadow, Verdict};
+use syscap::format::envelope::{Status, TxOutcome};
+use syscap::format::facts::Namespace;
+use syscap::format::field::{FieldSpec, Shape as _};
+use syscap::format::hash::Domain;
+use syscap::format::id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId};
+use syscap::format::image::{
+    AccountImage, AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage,
+    OpenImage, RateImage, ReleasedImage, RowImage, RunningImage, SessionImage, SetImage,
+    SignerImage, StateImage, TermsImage, TokenImage,
+};
+use syscap::format::label::{Confidentiality, Integrity};
+use syscap::format::limits;
+use syscap::format::manifest::{
+    ArgumentResource, EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence,
+};
+use syscap::format::object::{EngineIdentity, ObjectKind, PolicyObject, ToolEntry, ToolsObject};
+use syscap::format::obligation::{Obligation, ObligationKind};
+use syscap::format::provenance::{Provenance, Source};
+use syscap::format::reason::Reason;
+use syscap::format::record::{
+    AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, COMMON_FIELDS, CallFields,
+    CancelBody, Durability, Ended, HomeLimits, Kind, Means, Precondition, PreconditionKind,
+    PruneBody, Recovered, RedactBody, RefusalKind, RunMode, SessionPhase,
+};
+use syscap::format::scope::{
+    Cidrs, Host, HostPattern, Hosts, Name, Names, Paths, Ports, RootName, RootedPath, ScopeType,
+};
+use syscap::format::snapshot::Snapshot;
+use syscap::format::token::{Opening, Proof, TOKEN_CONTEXT, TokenBody};
+use syscap::verify::Verdict as Verified;
 
 use document::{bits, code, declared, facts, root, spec, table, tables, types};
 

@@ -1,33 +1,25 @@
 //! What an operator states of tools that other processes run: what they count as, and which of
 //! their arguments name what.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::{end, new_home, records};
-use syscap::{
-    Configured,
-    approvals::{SetTerms, Waited},
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        envelope::TxOutcome,
-        hash::definition_hash,
-        label::Label,
-        manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType},
-        record::{Answer, Body, Record},
-        scope::{Cidr, Scope},
-    },
-    policy::Policy,
-    prelude::*,
-    provide::{HostCall, HostRan, Provider, Standing},
-    syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated, StatedError, carried},
-};
+use syscap::Configured;
+use syscap::approvals::{SetTerms, Waited};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::hash::definition_hash;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType};
+use syscap::format::record::{Answer, Body, Record};
+use syscap::format::scope::{Cidr, Scope};
+use syscap::policy::Policy;
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated, StatedError, carried};
 
 /// Answers every call, and counts.
 struct Counts(Arc<AtomicU64>);

@@ -4,21 +4,15 @@
 #[path = "../examples/file_store/store.rs"]
 pub(crate) mod file_store;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use file_store::FileStore;
-use syscap::{
-    audit::kit::{Found, Kit, KitError, Rule, prove},
-    format::{
-        id::{ObjectId, Seq},
-        object::Object,
-    },
-    kernel::store::{Batch, Next, Room, Store, StoreError},
-    prelude::*,
-};
+use syscap::audit::kit::{Found, Kit, KitError, Rule, prove};
+use syscap::format::id::{ObjectId, Seq};
+use syscap::format::object::Object;
+use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap::prelude::*;
 
 /// Hands everything but commits on to the store in a file.
 macro_rules! reads {

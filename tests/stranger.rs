@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use host_support::new_home;
-use syscap::{
-    format::{label::Label, manifest::EffectClass, record::Durability},
-    host::HostTool,
-    prelude::*,
-};
+use syscap::format::label::Label;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Durability;
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 pub(crate) struct World {
     pub(crate) _dir: tempfile::TempDir,

@@ -7,30 +7,22 @@
     reason = "a test stops at the first surprise"
 )]
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    thread,
-};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 use host_support::new_home;
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        control::{ControlBody, PolicyChange},
-        decision::Verdict,
-        id::{PolicyHash, Seq},
-        reason::Reason,
-        record::{Body, CallFields, Durability, Record},
-    },
-    kernel::store::Next,
-    policy::Policy,
-    prelude::*,
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::{ControlBody, PolicyChange};
+use syscap::format::decision::Verdict;
+use syscap::format::id::{PolicyHash, Seq};
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, CallFields, Durability, Record};
+use syscap::kernel::store::Next;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 const CALLERS: u64 = 64;
 const CALLS_EACH: u64 = 20;

@@ -1,11 +1,9 @@
 //! The shape of the workspace, as far as neither clippy nor rustfmt sees it: who may depend on
 //! whom, what kernel and policy may not name, how large files are, that each invariant has its test.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::PathBuf,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
 
 /// Lines of a file: never more than.
 const LINES_MAX: usize = 600;

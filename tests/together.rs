@@ -1,28 +1,20 @@
 //! Calls that are made together run one after the other: what happens while one runs, and is to
 //! stop the others, stops them.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc, Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 
 use host_support::{ample, end, new_home, records, verdict};
-use syscap::{
-    CallWith,
-    format::{
-        control::{Freeze, FreezeChange, FreezeTarget},
-        manifest::EffectClass,
-        record::{Body, OutcomeFlags},
-    },
-    host::HostTool,
-    prelude::*,
-    provide::Cancel,
-    verify::Verdict,
-};
+use syscap::CallWith;
+use syscap::format::control::{Freeze, FreezeChange, FreezeTarget};
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{Body, OutcomeFlags};
+use syscap::host::HostTool;
+use syscap::prelude::*;
+use syscap::provide::Cancel;
+use syscap::verify::Verdict;
 
 /// What the first run does, and how many runs there were.
 struct World {

@@ -1,25 +1,19 @@
 //! A tool can't speak for the kernel or the policy: at each boundary only some reasons pass, and
 //! the log verifies whatever a tool says.
 
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        cbor::Item,
-        envelope::TxOutcome,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        reason::Refused,
-        record::Durability,
-    },
-    kernel::{
-        inspect::Inspect,
-        probe::{Broken, Finding},
-        resolve::Resolve,
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    },
-    policy::Policy,
-    prelude::*,
-    verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::reason::Refused;
+use syscap::format::record::Durability;
+use syscap::kernel::inspect::Inspect;
+use syscap::kernel::probe::{Broken, Finding};
+use syscap::kernel::resolve::Resolve;
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::policy::Policy;
+use syscap::prelude::*;
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},

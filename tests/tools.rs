@@ -1,32 +1,23 @@
 //! Delegated tools: pinned when they are first offered, refused when they change, run by whoever
 //! offered them, and labelled.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 
 use host_support::{end, new_home, records, verdict};
-use syscap::{
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        envelope::TxOutcome,
-        hash::definition_hash,
-        json,
-        label::Label,
-        manifest::{EffectClass, Enforcement, Manifest, Param, ParamType},
-        record::{Body, Kind},
-    },
-    policy::Policy,
-    prelude::*,
-    provide::{HostCall, HostRan, Provider, Standing},
-    verify::Verdict,
-};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::hash::definition_hash;
+use syscap::format::json;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Enforcement, Manifest, Param, ParamType};
+use syscap::format::record::{Body, Kind};
+use syscap::policy::Policy;
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::verify::Verdict;
 
 fn tool(name: &str) -> ToolId {
     ToolId::new(name).unwrap()

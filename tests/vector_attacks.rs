@@ -5,13 +5,9 @@ use std::{fs, path::PathBuf};
 
 use host_support::{ample, by_cap_std, new_home, records};
 use serde_json::{Value, json};
-use syscap::{
-    format::{
-        record::{Body, Durability},
-        scope::Scope,
-    },
-    prelude::*,
-};
+use syscap::format::record::{Body, Durability};
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
 
 const TOOLS: [&str; 9] = [
     "vecdb.query",

@@ -1,19 +1,17 @@
 //! `vecdb.*`: what is found, for whom, and what no input makes of it.
 
-use std::{
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-    thread,
-};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, thread};
 
 use crate::stranger::{World, options, world};
 use host_support::{ample, by_cap_std, end, records};
 use serde_json::{Value, json};
-use syscap::{
-    format::{envelope::TxOutcome, label::Label, record::Body, scope::Scope},
-    prelude::*,
-};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::label::Label;
+use syscap::format::record::Body;
+use syscap::format::scope::Scope;
+use syscap::prelude::*;
 
 const TOOLS: [&str; 4] = ["vecdb.query", "vecdb.upsert", "vecdb.delete", "stranger.say"];
 

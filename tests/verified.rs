@@ -2,28 +2,19 @@
 
 use std::path::Path;
 
-use kernel_support::driver::{
-    Driver, Run, key,
-    log::Log,
-    public,
-    scenario::{self, ECHO, call, every_kind, everything, small},
-};
-use syscap::audit::{
-    export::{ExportError, export},
-    memory::MemoryStore,
-    sqlite::{SqliteReader, SqliteStore},
-};
-use syscap::format::{
-    budget::Dimension,
-    control::{Role, RoleSet},
-    export::{OBJECTS_FOLDER, RECORDS_FILE},
-    id::Seq,
-    record::{Durability, Kind},
-};
-use syscap::kernel::{
-    kernel::Event,
-    store::{Store, StoreError},
-};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{self, ECHO, call, every_kind, everything, small};
+use kernel_support::driver::{Driver, Run, key, public};
+use syscap::audit::export::{ExportError, export};
+use syscap::audit::memory::MemoryStore;
+use syscap::audit::sqlite::{SqliteReader, SqliteStore};
+use syscap::format::budget::Dimension;
+use syscap::format::control::{Role, RoleSet};
+use syscap::format::export::{OBJECTS_FOLDER, RECORDS_FILE};
+use syscap::format::id::Seq;
+use syscap::format::record::{Durability, Kind};
+use syscap::kernel::kernel::Event;
+use syscap::kernel::store::{Store, StoreError};
 use syscap::verify::{
     Anchor, AnchorNeed, End, Extent, FINDINGS_MAX, Fault, Finding, FromStore, Options, Report,
     Trust, TrustSource, Verdict, VerifyError, verify, verify_export, verify_home,

@@ -3,13 +3,14 @@
 use std::{path::PathBuf, thread};
 
 use host_support::{Still, end, new_home, verdict};
-use syscap::{
-    approvals::{SetTerms, Waited},
-    format::{id::Seq, limits::ASK_LIFE_MS, manifest::EffectClass, record::Answer},
-    host::HostTool,
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::approvals::{SetTerms, Waited};
+use syscap::format::id::Seq;
+use syscap::format::limits::ASK_LIFE_MS;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Answer;
+use syscap::host::HostTool;
+use syscap::prelude::*;
+use syscap::verify::Verdict;
 
 /// Longer than any of this takes: an answer that is not heard is a test that fails, late.
 const LONG: Duration = Duration::from_secs(120);

@@ -2,17 +2,13 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_format::{
-    decision::Verdict,
-    id::{ConstraintId, ToolId},
-};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{ConstraintId, ToolId};
 use syscap_policy::document::{Document, Effect, Subject};
 
-use super::{
-    finding::Finding,
-    problem::{Problem, SIDES},
-    search::{Ending, Goal, Scope, Search},
-};
+use super::finding::Finding;
+use super::problem::{Problem, SIDES};
+use super::search::{Ending, Goal, Scope, Search};
 
 /// Something odd about one constraint.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

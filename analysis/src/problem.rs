@@ -3,19 +3,17 @@
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use syscap_format::{decision::Verdict, id::ToolId, manifest::EffectClass, obligation::Obligation};
-use syscap_policy::{
-    Truth, Values,
-    document::{Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test},
-    risk::WithRisk,
-    scenario::{Given, Scenario},
-    semantics::{self, of_grant},
+use syscap_policy::document::{
+    Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test,
 };
+use syscap_policy::risk::WithRisk;
+use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::semantics::{self, of_grant};
+use syscap_policy::{Truth, Values};
 
-use super::{
-    classes::tools,
-    formula::{Formula, Is},
-    variable::{Atom, Variable},
-};
+use super::classes::tools;
+use super::formula::{Formula, Is};
+use super::variable::{Atom, Variable};
 
 /// The first and the second document. Where there is one, it is both.
 pub(super) const SIDES: usize = 2;

@@ -2,25 +2,18 @@
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use syscap_format::{
-    decision::Verdict,
-    id::{AgentId, ToolId},
-    manifest::EffectClass,
-};
-use syscap_policy::{
-    Truth,
-    document::{Ask, Attribute, Document},
-    scenario::{Given, Scenario},
-    semantics,
-};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::EffectClass;
+use syscap_policy::document::{Ask, Attribute, Document};
+use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Truth, semantics};
 
-use crate::{
-    classes,
-    finding::{Difference, Finding, Proof, Reach, Witness},
-    problem::Problem,
-    search::{Ending, Goal, Scope, Search},
-    variable::Variable,
-};
+use crate::classes;
+use crate::finding::{Difference, Finding, Proof, Reach, Witness};
+use crate::problem::Problem;
+use crate::search::{Ending, Goal, Scope, Search};
+use crate::variable::Variable;
 
 /// Whether two documents say the same of every call: verdict and obligations. Which constraints
 /// match and which one decides is not compared.

@@ -2,14 +2,10 @@
 
 use alloc::{format, string::String};
 
-use syscap_format::{
-    cbor::{Canonical, Encoder, Item, MapBuilder, Profile},
-    json,
-};
-use syscap_policy::{
-    path_text,
-    scenario::{Given, Scenario},
-};
+use syscap_format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
+use syscap_format::json;
+use syscap_policy::path_text;
+use syscap_policy::scenario::{Given, Scenario};
 
 /// A scenario as compact JSON. It reads as the same, but for an integer beyond 64 bits, which no
 /// attribute has: that is written as null.

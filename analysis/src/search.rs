@@ -1,32 +1,23 @@
 //! The search for a scenario: tests are answered variable by variable, with bounds on what each
 //! document can still say.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::rc::Rc;
+use alloc::vec::Vec;
 
-use syscap_format::{
-    decision::Verdict,
-    id::{AgentId, ToolId},
-    manifest::EffectClass,
-    obligation::Obligation,
-};
-use syscap_policy::{
-    Truth,
-    document::{Ask, Attribute, Effect},
-    scenario::{Given, Scenario},
-    semantics,
-};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::EffectClass;
+use syscap_format::obligation::Obligation;
+use syscap_policy::document::{Ask, Attribute, Effect};
+use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Truth, semantics};
 
-use super::{
-    classes::{self, Asked, Class, Classes, Combine, Shape},
-    formula::{Is, Needs},
-    problem::{Call, Problem, SIDES},
-    variable::Variable,
-    witness,
-};
+use super::classes::{self, Asked, Class, Classes, Combine, Shape};
+use super::formula::{Is, Needs};
+use super::problem::{Call, Problem, SIDES};
+use super::variable::Variable;
+use super::witness;
 
 /// Open rules that cost as much as a node: so work and memory are bounded by the nodes.
 const RULES_A_NODE: u64 = 16;

@@ -1,16 +1,12 @@
 //! Scenarios that can come about.
 
-use syscap_policy::{
-    Other,
-    document::Attribute,
-    scenario::{Given, Scenario},
-};
+use syscap_policy::Other;
+use syscap_policy::document::Attribute;
+use syscap_policy::scenario::{Given, Scenario};
 
-use super::{
-    classes::{Shape, at, default_of},
-    problem::{Call, Problem, of_call},
-    variable::Variable,
-};
+use super::classes::{Shape, at, default_of};
+use super::problem::{Call, Problem, of_call};
+use super::variable::Variable;
 use alloc::vec::Vec;
 
 /// Whether two values of one fact or argument can be at once. A field is missing unless a map

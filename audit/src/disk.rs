@@ -3,20 +3,17 @@
 //! A file's content is durable when the file was synced, and its name when the folder was that
 //! holds it. What makes a home makes every part of it by this.
 
-use std::{
-    ffi::OsString,
-    fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::Path,
-    process,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::process;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::{
-    fs::{CWD, OFlags, RenameFlags, renameat_with},
-    io::Errno,
-};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use syscap_kernel::store::StoreError;
 
 /// A home's database, where the home itself keeps its log: a folder that has one is a home.

@@ -3,18 +3,14 @@
 //! The lock is the home's and not its store's: whatever a home's log is kept in, one process at a
 //! time has the home, and in that process one runtime. It ends with its holder, however that ends.
 
-use std::{
-    collections::BTreeSet,
-    fs::{self, File},
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::{
-    fs::{FlockOperation, flock},
-    io::Errno,
-};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use syscap_kernel::store::StoreError;
 
 use crate::disk::{self, from_errno, from_io};

@@ -1,15 +1,11 @@
 //! A store in memory: nothing outlives the process.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{
-    id::{ObjectId, Seq},
-    object::Object,
-    record::Head,
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::object::Object;
+use syscap_format::record::Head;
 use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 /// A log in memory. Handles made by [`MemoryStore::share`] write to the same log.

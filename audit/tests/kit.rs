@@ -3,20 +3,16 @@
 
 mod broken;
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeSet, HashMap},
-    fs,
-    path::{Path, PathBuf},
-};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use broken::{Fault, Places};
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap_audit::{
-    kit::{Found, Kit, KitError, Rule, prove},
-    memory::MemoryStore,
-    sqlite::{BALLAST_FILE, Settings, SqliteStore},
-};
+use syscap_audit::kit::{Found, Kit, KitError, Rule, prove};
+use syscap_audit::memory::MemoryStore;
+use syscap_audit::sqlite::{BALLAST_FILE, Settings, SqliteStore};
 use syscap_format::record::Durability;
 use syscap_kernel::store::StoreError;
 

@@ -1,29 +1,21 @@
 //! What every store must do, and what only the one on disk can.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, Command, Stdio},
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Anchor, Kernel},
-    store::{Batch, Next, Room, Store, StoreError, vault_entry},
-};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Anchor, Kernel};
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError, vault_entry};
 
-use kernel_support::{
-    driver::{Driver, HOUR_MS, new_home, parts, start, tools::AllowAll},
-    fault::{FAULT, FaultPoint, FaultStore},
-};
+use kernel_support::driver::tools::AllowAll;
+use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start};
+use kernel_support::fault::{FAULT, FaultPoint, FaultStore};
 use rusqlite::Connection;
-use syscap_audit::{
-    disk::expect_database,
-    lock::LockState,
-    memory::MemoryStore,
-    sqlite::{
-        BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, Settings, SqliteReader, SqliteStore,
-        WRITER_FILE,
-    },
+use syscap_audit::disk::expect_database;
+use syscap_audit::lock::LockState;
+use syscap_audit::memory::MemoryStore;
+use syscap_audit::sqlite::{
+    BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, Settings, SqliteReader, SqliteStore, WRITER_FILE,
 };
 use syscap_format::{id::Seq, record::Durability};
 use tempfile::TempDir;

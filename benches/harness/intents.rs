@@ -1,18 +1,12 @@
 //! Calls in a kernel that keeps nothing.
 
-use syscap::{
-    format::{
-        cbor::Canonical,
-        envelope::Form,
-        id::{ObjectId, Seq},
-        object::Object,
-        provenance::Source,
-    },
-    kernel::{
-        kernel::{Effect, Event, Measured, Submit},
-        store::{Batch, Next, Room, Store, StoreError},
-    },
-};
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::Form;
+use syscap::format::id::{ObjectId, Seq};
+use syscap::format::object::Object;
+use syscap::format::provenance::Source;
+use syscap::kernel::kernel::{Effect, Event, Measured, Submit};
+use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
 
 use super::{harness, sim::Sim};
 

@@ -14,24 +14,19 @@
 //! the last frame unfinished: it ends where the file ends, and is cut off when the file is opened.
 //! Any other frame that does not check out is damage, and the file is not opened.
 
-use std::{
-    collections::BTreeMap,
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
-    path::Path,
-};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
 
-use syscap::{
-    audit::{disk::sync_parent, sqlite::ROOM_BYTES_MIN},
-    format::{
-        hash::leaf,
-        id::{ObjectId, Seq},
-        object::{Object, ObjectKind},
-        record::Head,
-    },
-    kernel::store::{Batch, Next, Room, Store, StoreError},
-};
+use syscap::audit::disk::sync_parent;
+use syscap::audit::sqlite::ROOM_BYTES_MIN;
+use syscap::format::hash::leaf;
+use syscap::format::id::{ObjectId, Seq};
+use syscap::format::object::{Object, ObjectKind};
+use syscap::format::record::Head;
+use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
 
 const MAGIC: &[u8; 10] = b"syscap-log";
 const VERSION: u16 = 1;

@@ -2,10 +2,8 @@
 
 use core::fmt;
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::Field,
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::field::Field;
 
 /// One dimension of a budget. The numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

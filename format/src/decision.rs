@@ -2,14 +2,12 @@
 
 use alloc::vec::Vec;
 
-use crate::{
-    cbor::Encoder,
-    field::{code, shape},
-    hash::Domain,
-    id::{ConstraintId, PolicyHash},
-    limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX},
-    obligation::Obligation,
-};
+use crate::cbor::Encoder;
+use crate::field::{code, shape};
+use crate::hash::Domain;
+use crate::id::{ConstraintId, PolicyHash};
+use crate::limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX};
+use crate::obligation::Obligation;
 
 code! {
     /// What a policy says of a call, from the mildest to the strictest.

@@ -6,12 +6,10 @@
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
-use crate::{
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item},
-    field::{Field, code, name_field},
-    id::printed,
-    provenance::Source,
-};
+use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item};
+use crate::field::{Field, code, name_field};
+use crate::id::printed;
+use crate::provenance::Source;
 
 code! {
     /// Who may write a key: its first component.

@@ -6,13 +6,11 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
-use crate::{
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind},
-    id::{self, AgentId, ConstraintId, IdempotencyKey, Seq, ToolId},
-    record::head::Head,
-    sign::{PublicKey, Signature},
-    time::UnixMillis,
-};
+use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind};
+use crate::id::{self, AgentId, ConstraintId, IdempotencyKey, Seq, ToolId};
+use crate::record::head::Head;
+use crate::sign::{PublicKey, Signature};
+use crate::time::UnixMillis;
 
 pub use crate::{choice, code, flags, shape};
 

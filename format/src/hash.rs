@@ -8,13 +8,11 @@ use alloc::vec::Vec;
 use blake3::hazmat::HasherExt;
 use sha2::Digest;
 
-use crate::{
-    cbor::{Item, head, length},
-    facts::FactKey,
-    id::{
-        AgentId, ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, HomeId, IdempotencyKey,
-        Leaf, ObjectId, ResultHash, Salt, SentHash, TextHash, TokenId, ToolId,
-    },
+use crate::cbor::{Item, head, length};
+use crate::facts::FactKey;
+use crate::id::{
+    AgentId, ArgsHash, CallDigest, CallHash, DefinitionHash, FactId, HomeId, IdempotencyKey, Leaf,
+    ObjectId, ResultHash, Salt, SentHash, TextHash, TokenId, ToolId,
 };
 
 /// One purpose of hashing.

@@ -3,23 +3,21 @@
 
 use alloc::vec::Vec;
 
-use crate::{
-    budget::Amounts,
-    control::{Notify, RevocationList, Role, Roles},
-    envelope::Status,
-    field::{code, encode, shape},
-    id::{
-        AgentId, FactId, FactKey, HomeId, IdempotencyKey, Leaf, PolicyHash, RecoveryHash,
-        ResultHash, SentHash, Seq, SnapshotId, TokenId, ToolId, ToolsHash,
-    },
-    label::Label,
-    manifest::EffectClass,
-    obligation::Obligation,
-    record::{Durability, Ended, Head, HomeLimits},
-    sign::PublicKey,
-    time::UnixMillis,
-    token::Grants,
+use crate::budget::Amounts;
+use crate::control::{Notify, RevocationList, Role, Roles};
+use crate::envelope::Status;
+use crate::field::{code, encode, shape};
+use crate::id::{
+    AgentId, FactId, FactKey, HomeId, IdempotencyKey, Leaf, PolicyHash, RecoveryHash, ResultHash,
+    SentHash, Seq, SnapshotId, TokenId, ToolId, ToolsHash,
 };
+use crate::label::Label;
+use crate::manifest::EffectClass;
+use crate::obligation::Obligation;
+use crate::record::{Durability, Ended, Head, HomeLimits};
+use crate::sign::PublicKey;
+use crate::time::UnixMillis;
+use crate::token::Grants;
 
 shape! {
     /// The state after a record. Lists of what has a number or a name are sorted by it.

@@ -2,10 +2,8 @@
 
 use core::fmt;
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::{Field, code},
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::field::{Field, code};
 
 code! {
     /// Whose word it is.

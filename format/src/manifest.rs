@@ -2,17 +2,15 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, DecodeError, Profile},
-    field::{code, decode, encode, shape},
-    hash::{definition_hash, object_id},
-    id::{DefinitionHash, ObjectId, ToolId},
-    label::Label,
-    limits::{PARAMS_MAX, RESULT_BYTES_MAX},
-    obligation::ObligationKind,
-    scope::{ScopeDimension, ScopeType},
-};
+use crate::budget::{Amounts, Dimension};
+use crate::cbor::{Canonical, DecodeError, Profile};
+use crate::field::{code, decode, encode, shape};
+use crate::hash::{definition_hash, object_id};
+use crate::id::{DefinitionHash, ObjectId, ToolId};
+use crate::label::Label;
+use crate::limits::{PARAMS_MAX, RESULT_BYTES_MAX};
+use crate::obligation::ObligationKind;
+use crate::scope::{ScopeDimension, ScopeType};
 
 code! {
     /// What a tool does to the world.

@@ -7,10 +7,8 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use crate::{
-    budget::Dimension,
-    field::{code, shape},
-};
+use crate::budget::Dimension;
+use crate::field::{code, shape};
 
 code! {
     /// What kind of thing is asked.

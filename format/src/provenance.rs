@@ -3,13 +3,11 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault, Item},
-    field::{code, shape},
-    id::Seq,
-    limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX},
-    time::UnixMillis,
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Item};
+use crate::field::{code, shape};
+use crate::id::Seq;
+use crate::limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
+use crate::time::UnixMillis;
 
 code! {
     /// Who brought a call about.

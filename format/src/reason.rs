@@ -7,12 +7,10 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::{
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault},
-    envelope::TxOutcome,
-    field::Field,
-    limits::DETAIL_BYTES_MAX,
-};
+use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault};
+use crate::envelope::TxOutcome;
+use crate::field::Field;
+use crate::limits::DETAIL_BYTES_MAX;
 
 /// What the caller can do about a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

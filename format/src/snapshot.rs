@@ -5,12 +5,10 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use crate::{
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, MapBuilder, Profile},
-    field::{Field, decode, encode, shape},
-    hash::Domain,
-    id::{AgentId, FactId, FactKey, SnapshotId},
-};
+use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, MapBuilder, Profile};
+use crate::field::{Field, decode, encode, shape};
+use crate::hash::Domain;
+use crate::id::{AgentId, FactId, FactKey, SnapshotId};
 
 shape! {
     /// An agent's sparse state at one point.

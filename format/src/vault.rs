@@ -9,14 +9,12 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
-    envelope::Status,
-    field::Field,
-    hash::{args_hash, changes_hash, fact_id, result_hash, text_hash},
-    id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, TextHash, ToolId},
-    limits::{REFERENCES_MAX, TEXT_BYTES_MAX, TEXTS_MAX},
-};
+use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile};
+use crate::envelope::Status;
+use crate::field::Field;
+use crate::hash::{args_hash, changes_hash, fact_id, result_hash, text_hash};
+use crate::id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, TextHash, ToolId};
+use crate::limits::{REFERENCES_MAX, TEXT_BYTES_MAX, TEXTS_MAX};
 
 /// Version of a row that has all that it says itself.
 const WHOLE: u64 = 1;

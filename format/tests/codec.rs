@@ -1,7 +1,6 @@
 //! The codec: encoding and decoding are inverse on bytes, and other decoders agree.
 
-use crate::common::tree;
-use crate::common::tree::{Flavour, Tree, canonical, cases, pull, trees, walk};
+use crate::common::tree::{self, Flavour, Tree, canonical, cases, pull, trees, walk};
 use crate::common::vectors::{INVALID, hex, valid};
 use ciborium::Value;
 use proptest::prelude::*;

@@ -2,10 +2,8 @@
 
 use crate::common::json_tree::{Mode, base64, meaning, read, refusal};
 use crate::common::tree::{Tree, foreign};
-use syscap_format::{
-    cbor::{Canonical, Fault, Item, MapBuilder, Profile},
-    json::{JsonFault, from_data, from_item, to_cbor},
-};
+use syscap_format::cbor::{Canonical, Fault, Item, MapBuilder, Profile};
+use syscap_format::json::{JsonFault, from_data, from_item, to_cbor};
 
 fn serde(text: &str) -> Option<Tree> {
     meaning(&serde_json::from_str(text).ok()?, Mode::Arguments)

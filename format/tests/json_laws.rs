@@ -3,10 +3,8 @@
 use crate::common::json_tree::{Mode, alike, is_reference, is_yield, lone, meaning, read};
 use crate::common::tree::{Flavour, Tree, cases, foreign, trees, walk};
 use proptest::prelude::*;
-use syscap_format::{
-    cbor::{Item, Kind, Profile},
-    json::{Escapes, JsonFault, arguments, from_data, from_item, to_cbor, to_data},
-};
+use syscap_format::cbor::{Item, Kind, Profile};
+use syscap_format::json::{Escapes, JsonFault, arguments, from_data, from_item, to_cbor, to_data};
 
 fn with_children(tree: &Tree, change: &dyn Fn(&Tree) -> Tree) -> Tree {
     match tree {

@@ -1,12 +1,10 @@
 //! What a later version added to a manifest and to a home's limits: absent where there is none.
 
-use syscap_format::{
-    cbor::Fault,
-    control::{ControlBody as _, Freeze, Role},
-    id::ToolId,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    record::{HomeLimits, Kind},
-};
+use syscap_format::cbor::Fault;
+use syscap_format::control::{ControlBody as _, Freeze, Role};
+use syscap_format::id::ToolId;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::record::{HomeLimits, Kind};
 
 fn manifest() -> Manifest {
     Manifest::new(ToolId::new("mail.send").unwrap(), EffectClass::ExternalWrite)

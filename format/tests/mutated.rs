@@ -4,15 +4,15 @@
 //! Of each kind 5,000 are made; with `SYSCAP_LONG` a million.
 
 use ed25519_dalek::{Signer, SigningKey};
-use syscap_format::{
-    budget::{Budget, Dimension},
-    cbor::MapBuilder,
-    id::{AgentId, HomeId, Leaf, PolicyHash, Seq, ToolId},
-    record::Head,
-    scope::{Rights, Root, RootedPath, Rule, Scope},
-    sign::{PublicKey, Signature, preimage},
-    time::UnixMillis,
-    token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, attenuates},
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::cbor::MapBuilder;
+use syscap_format::id::{AgentId, HomeId, Leaf, PolicyHash, Seq, ToolId};
+use syscap_format::record::Head;
+use syscap_format::scope::{Rights, Root, RootedPath, Rule, Scope};
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{
+    Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, attenuates,
 };
 
 /// Numbers that are the same each time (SplitMix64).

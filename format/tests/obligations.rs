@@ -1,12 +1,10 @@
 //! Obligations and keys of the state: their forms.
 
-use syscap_format::{
-    budget::Dimension,
-    facts::Namespace,
-    id::{ConstraintId, FactKey},
-    obligation::{Obligation, ObligationKind},
-    provenance::Source,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::facts::Namespace;
+use syscap_format::id::{ConstraintId, FactKey};
+use syscap_format::obligation::{Obligation, ObligationKind};
+use syscap_format::provenance::Source;
 
 /// Whatever the order, the same comes of it; of two caps or cuts the smaller counts.
 #[test]

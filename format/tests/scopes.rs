@@ -3,13 +3,11 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::LazyLock};
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use syscap_format::{
-    cbor::{Decoder, Encoder, Fault, Profile},
-    id::AgentId,
-    scope::{
-        Cidr, Host, HostPattern, Hosts, Ints, Name, Names, Paths, PortRange, Ports, Resource,
-        Rights, Root, RootName, RootedPath, Rule, Scope, ScopeError, ScopeType,
-    },
+use syscap_format::cbor::{Decoder, Encoder, Fault, Profile};
+use syscap_format::id::AgentId;
+use syscap_format::scope::{
+    Cidr, Host, HostPattern, Hosts, Ints, Name, Names, Paths, PortRange, Ports, Resource, Rights,
+    Root, RootName, RootedPath, Rule, Scope, ScopeError, ScopeType,
 };
 
 /// What a scope is made of, with a second, naive account of what it means.

@@ -3,18 +3,18 @@
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use proptest::prelude::*;
-use syscap_format::{
-    budget::{Budget, Dimension},
-    cbor::{Canonical, Encoder, MapBuilder, Profile},
-    id::{AgentId, HomeId, Leaf, PolicyHash, Seq, TokenId, ToolId},
-    label::{Confidentiality, Integrity, Label},
-    limits::{TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
-    reason::{Reason, Refused},
-    record::Head,
-    scope::{Resource, Rights, Root, RootedPath, Rule, Scope},
-    sign::{PublicKey, Signature, SignatureError, preimage, self_test},
-    time::UnixMillis,
-    token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, attenuates},
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::cbor::{Canonical, Encoder, MapBuilder, Profile};
+use syscap_format::id::{AgentId, HomeId, Leaf, PolicyHash, Seq, TokenId, ToolId};
+use syscap_format::label::{Confidentiality, Integrity, Label};
+use syscap_format::limits::{TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::Head;
+use syscap_format::scope::{Resource, Rights, Root, RootedPath, Rule, Scope};
+use syscap_format::sign::{PublicKey, Signature, SignatureError, preimage, self_test};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{
+    Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, attenuates,
 };
 
 fn key(n: u8) -> SigningKey {

@@ -1,20 +1,17 @@
 //! Control documents: what is accepted has one encoding, and a signed one leaves the kernel going.
 
-use syscap::{
-    format::{
-        cbor::{DecodeError, Item, Profile},
-        control::{
-            ConfigChange, ControlBody, CreditChange, Freeze, KeyChange, PolicyChange, Resolution,
-            Revocation, Role, ToolsChange, Trust,
-        },
-        id::ObjectId,
-        manifest::Manifest,
-        object::{Object, ObjectKind, PolicyObject, ToolsObject},
-        record::Kind,
-        snapshot::Snapshot,
-    },
-    kernel::{kernel::Event, registry::ToolsDelta},
+use syscap::format::cbor::{DecodeError, Item, Profile};
+use syscap::format::control::{
+    ConfigChange, ControlBody, CreditChange, Freeze, KeyChange, PolicyChange, Resolution,
+    Revocation, Role, ToolsChange, Trust,
 };
+use syscap::format::id::ObjectId;
+use syscap::format::manifest::Manifest;
+use syscap::format::object::{Object, ObjectKind, PolicyObject, ToolsObject};
+use syscap::format::record::Kind;
+use syscap::format::snapshot::Snapshot;
+use syscap::kernel::kernel::Event;
+use syscap::kernel::registry::ToolsDelta;
 
 use super::{sim, sound};
 

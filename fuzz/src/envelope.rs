@@ -2,33 +2,26 @@
 //! policy looks at them: each is answered, and the answer is on record.
 
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        budget::{Amounts, Budget, Dimension},
-        cbor::{Canonical, Item, Profile},
-        envelope::{Form, Status, TxOutcome},
-        id::{Seq, ToolId},
-        json,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        reason::{Reason, Refused},
-        record::{HomeLimits, Kind, Record},
-        scope::{Host, Name, Resource, Rights, Root, RootedPath, Rule, Scope},
-        token::{Grant, Grants},
-    },
-    kernel::{
-        kernel::{Event, Parts, Ticket},
-        registry::Registry,
-        store::{Next, Store as _},
-        tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
-    },
-    policy::Policy,
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::budget::{Amounts, Budget, Dimension};
+use syscap::format::cbor::{Canonical, Item, Profile};
+use syscap::format::envelope::{Form, Status, TxOutcome};
+use syscap::format::id::{Seq, ToolId};
+use syscap::format::json;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::reason::{Reason, Refused};
+use syscap::format::record::{HomeLimits, Kind, Record};
+use syscap::format::scope::{Host, Name, Resource, Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::token::{Grant, Grants};
+use syscap::kernel::kernel::{Event, Parts, Ticket};
+use syscap::kernel::registry::Registry;
+use syscap::kernel::store::{Next, Store as _};
+use syscap::kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::policy::Policy;
 
-use super::{
-    sim::{self, Ending, Sim, tools::Look},
-    sound,
-};
+use super::sim::tools::Look;
+use super::sim::{self, Ending, Sim};
+use super::sound;
 
 pub fn envelope(data: &[u8]) {
     let (mut sim, session) = seated();

@@ -1,12 +1,13 @@
 //! Policy documents, in both forms: one that loads has a canonical form that loads as the same
 //! policy, and decides as its semantics say. After a zero byte may stand a scenario.
 
-use syscap::{
-    analysis::scenario::to_json,
-    format::{decision::Decision, manifest::EffectClass},
-    kernel::policy::{PolicyEngine as _, object_of},
-    policy::{Policy, Seen, Values, engine, limits::TEXT_BYTES_MAX, scenario::Scenario, semantics},
-};
+use syscap::analysis::scenario::to_json;
+use syscap::format::decision::Decision;
+use syscap::format::manifest::EffectClass;
+use syscap::kernel::policy::{PolicyEngine as _, object_of};
+use syscap::policy::limits::TEXT_BYTES_MAX;
+use syscap::policy::scenario::Scenario;
+use syscap::policy::{Policy, Seen, Values, engine, semantics};
 
 use super::asking::Asked;
 

@@ -3,16 +3,12 @@
 
 use std::sync::OnceLock;
 
-use syscap::{
-    format::{
-        cbor::{Item, Profile},
-        hash::leaf,
-        id::{Leaf, ObjectId, Seq},
-        object::Object,
-        record::Record,
-    },
-    verify::{Chunk, Extent, Options, Source, verify},
-};
+use syscap::format::cbor::{Item, Profile};
+use syscap::format::hash::leaf;
+use syscap::format::id::{Leaf, ObjectId, Seq};
+use syscap::format::object::Object;
+use syscap::format::record::Record;
+use syscap::verify::{Chunk, Extent, Options, Source, verify};
 
 use kernel_support::history::{self, Bytes};
 

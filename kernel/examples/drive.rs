@@ -10,32 +10,30 @@
 use std::collections::BTreeMap;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_format::{
-    budget::Budget,
-    cbor::{Canonical, MapBuilder},
-    control::{CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Roles, Signed, ToolsChange},
-    decision::{Decision, Verdict},
-    envelope::{Form, ToolResult, TxOutcome},
-    id::{AgentId, ObjectId, Salt, Seq, TokenId, ToolId},
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    object::{EngineIdentity, Object},
-    provenance::Source,
-    reason::Refused,
-    record::{Durability, HomeLimits},
-    sign::{PublicKey, Signature, preimage},
-    time::UnixMillis,
-    token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-    vault::CallSalts,
+use syscap_format::budget::Budget;
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Roles, Signed, ToolsChange,
 };
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket},
-    policy::{PolicyEngine, Question},
-    registry::{Registry, ToolsDelta},
-    store::{Batch, Next, Room, Store, StoreError},
-    time::Reading,
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::envelope::{Form, ToolResult, TxOutcome};
+use syscap_format::id::{AgentId, ObjectId, Salt, Seq, TokenId, ToolId};
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::object::{EngineIdentity, Object};
+use syscap_format::provenance::Source;
+use syscap_format::reason::Refused;
+use syscap_format::record::{Durability, HomeLimits};
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+use syscap_format::vault::CallSalts;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket};
+use syscap_kernel::policy::{PolicyEngine, Question};
+use syscap_kernel::registry::{Registry, ToolsDelta};
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap_kernel::time::Reading;
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
 /// A tool whose effect is a line on the terminal.
 struct Say(Manifest);

@@ -3,16 +3,14 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
-use syscap_format::{
-    cbor::{Canonical, Decoder, Encoder, Item, Kind, Profile},
-    envelope::{kind_name, levels},
-    id::Seq,
-    json,
-    limits::{ENVELOPE_BYTES_MAX, PARAMS_MAX, REFERENCES_MAX},
-    manifest::{Extra, Manifest, Param, ParamType, Presence},
-    reason::{Reason, Refused},
-    summary::summary,
-};
+use syscap_format::cbor::{Canonical, Decoder, Encoder, Item, Kind, Profile};
+use syscap_format::envelope::{kind_name, levels};
+use syscap_format::id::Seq;
+use syscap_format::json;
+use syscap_format::limits::{ENVELOPE_BYTES_MAX, PARAMS_MAX, REFERENCES_MAX};
+use syscap_format::manifest::{Extra, Manifest, Param, ParamType, Presence};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::summary::summary;
 
 /// A reference to an earlier result, by record and path into it.
 pub(crate) struct Reference<'a> {

@@ -3,14 +3,15 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::state::{agents::AgentState, fold::State, sessions::Session, tokens::TokenView};
-use syscap_format::{
-    facts::Facts,
-    id::{AgentId, Seq, SnapshotId},
-    provenance::Source,
-    reason::Reason,
-    time::UnixMillis,
-};
+use crate::state::agents::AgentState;
+use crate::state::fold::State;
+use crate::state::sessions::Session;
+use crate::state::tokens::TokenView;
+use syscap_format::facts::Facts;
+use syscap_format::id::{AgentId, Seq, SnapshotId};
+use syscap_format::provenance::Source;
+use syscap_format::reason::Reason;
+use syscap_format::time::UnixMillis;
 
 /// A session, and the state around it, at one moment.
 pub(crate) struct Context<'a> {

@@ -3,16 +3,14 @@
 use alloc::{format, string::String};
 
 use crate::policy::{Advice, PolicyEngine, Question};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::Item,
-    decision::{Decision, Shadow, Verdict},
-    json,
-    manifest::Manifest,
-    obligation::{Obligation, ObligationKind},
-    reason::{Reason, Refused},
-    record::RefusalKind,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::Item;
+use syscap_format::decision::{Decision, Shadow, Verdict};
+use syscap_format::json;
+use syscap_format::manifest::Manifest;
+use syscap_format::obligation::{Obligation, ObligationKind};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::RefusalKind;
 
 /// The kernel's own engines.
 #[derive(Clone, Copy)]

@@ -1,13 +1,11 @@
 //! Why the kernel stopped. It fails closed: once halted it answers nothing more.
 
 use crate::store::StoreError;
-use syscap_format::{
-    cbor::DecodeError,
-    control::Role,
-    id::Seq,
-    record::Kind,
-    sign::{PublicKey, SignatureError},
-};
+use syscap_format::cbor::DecodeError;
+use syscap_format::control::Role;
+use syscap_format::id::Seq;
+use syscap_format::record::Kind;
+use syscap_format::sign::{PublicKey, SignatureError};
 
 /// Why the kernel stopped, or did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,11 +7,9 @@
 use core::cell::OnceCell;
 
 use crate::state::rates::Rates;
-use syscap_format::{
-    field::code,
-    id::{AgentId, ToolId},
-    time::UnixMillis,
-};
+use syscap_format::field::code;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::time::UnixMillis;
 
 code! {
     /// One of the counts, by what is counted, of whom, and since when.

@@ -20,32 +20,29 @@ mod tests {
 
     use core::sync::atomic::{AtomicU32, Ordering};
 
-    use crate::{
-        kernel::{Event, Kernel, NewHome, Parts, Submit, Ticket},
-        policy::{PolicyEngine, Question},
-        registry::Registry,
-        state::{agents::AgentState, sessions::Session},
-        time::Reading,
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    };
-    use syscap_format::{
-        budget::Budget,
-        cbor::{Canonical, MapBuilder},
-        control::Roles,
-        decision::{Decision, Verdict},
-        envelope::{Form, TxOutcome},
-        id::{AgentId, Salt, Seq, TokenId, ToolId},
-        label::Label,
-        manifest::{EffectClass, Manifest},
-        object::EngineIdentity,
-        provenance::Source,
-        reason::Refused,
-        record::{Durability, HomeLimits},
-        sign::PublicKey,
-        time::UnixMillis,
-        token::{Grant, Grants, TokenBody, TokenFlags},
-        vault::CallSalts,
-    };
+    use crate::kernel::{Event, Kernel, NewHome, Parts, Submit, Ticket};
+    use crate::policy::{PolicyEngine, Question};
+    use crate::registry::Registry;
+    use crate::state::agents::AgentState;
+    use crate::state::sessions::Session;
+    use crate::time::Reading;
+    use crate::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+    use syscap_format::budget::Budget;
+    use syscap_format::cbor::{Canonical, MapBuilder};
+    use syscap_format::control::Roles;
+    use syscap_format::decision::{Decision, Verdict};
+    use syscap_format::envelope::{Form, TxOutcome};
+    use syscap_format::id::{AgentId, Salt, Seq, TokenId, ToolId};
+    use syscap_format::label::Label;
+    use syscap_format::manifest::{EffectClass, Manifest};
+    use syscap_format::object::EngineIdentity;
+    use syscap_format::provenance::Source;
+    use syscap_format::reason::Refused;
+    use syscap_format::record::{Durability, HomeLimits};
+    use syscap_format::sign::PublicKey;
+    use syscap_format::time::UnixMillis;
+    use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
+    use syscap_format::vault::CallSalts;
 
     pub(super) static TOOLS: AtomicU32 = AtomicU32::new(0);
     pub(super) static TOKENS: AtomicU32 = AtomicU32::new(0);

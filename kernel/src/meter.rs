@@ -1,9 +1,7 @@
 //! What a run has used of what was set aside for it.
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    reason::{Reason, Refused},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::reason::{Reason, Refused};
 
 /// What a run may use of each dimension, and what it has used.
 #[derive(Clone, Copy, Debug)]

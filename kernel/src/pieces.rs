@@ -3,18 +3,14 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::{
-    cbor::{Canonical, Decoder, Item, Kind, Profile},
-    id::Seq,
-    limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX},
-    vault::{ArgsPiece, VaultEntry},
-};
+use syscap_format::cbor::{Canonical, Decoder, Item, Kind, Profile};
+use syscap_format::id::Seq;
+use syscap_format::limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX};
+use syscap_format::vault::{ArgsPiece, VaultEntry};
 
-use crate::{
-    args::Reference,
-    fetch::Part,
-    store::{Store, StoreError},
-};
+use crate::args::Reference;
+use crate::fetch::Part;
+use crate::store::{Store, StoreError};
 
 /// Least bytes of a part that is not written once more: shorter ones are no longer than what would
 /// stand in their place, or not worth another read.

@@ -2,20 +2,18 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_format::{
-    budget::Amounts,
-    cbor::Item,
-    decision::Decision,
-    facts::Facts,
-    id::{AgentId, TokenId, ToolId},
-    manifest::{EffectClass, Manifest},
-    object::{EngineIdentity, PolicyObject},
-    provenance::Source,
-    record::Means,
-    sign::PublicKey,
-    time::UnixMillis,
-    token::{Grant, TokenBody},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::Item;
+use syscap_format::decision::Decision;
+use syscap_format::facts::Facts;
+use syscap_format::id::{AgentId, TokenId, ToolId};
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::object::{EngineIdentity, PolicyObject};
+use syscap_format::provenance::Source;
+use syscap_format::record::Means;
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, TokenBody};
 
 use crate::{history::Told, tool::Demand};
 

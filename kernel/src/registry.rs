@@ -2,18 +2,14 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use syscap_format::{
-    id::{ObjectId, ToolId},
-    limits::PARAMS_MAX,
-    manifest::{EffectClass, Manifest, Presence},
-    object::{Object, ToolEntry, ToolsObject},
-};
+use syscap_format::id::{ObjectId, ToolId};
+use syscap_format::limits::PARAMS_MAX;
+use syscap_format::manifest::{EffectClass, Manifest, Presence};
+use syscap_format::object::{Object, ToolEntry, ToolsObject};
 
-use crate::{
-    lookups,
-    policy::PolicyEngine,
-    tool::{AnyTool, Full, ReadTool, Reading, Tool},
-};
+use crate::lookups;
+use crate::policy::PolicyEngine;
+use crate::tool::{AnyTool, Full, ReadTool, Reading, Tool};
 
 /// When a tool's intent must be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

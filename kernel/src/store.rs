@@ -3,13 +3,11 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{halt::Halt, pieces};
-use syscap_format::{
-    hash::leaf,
-    id::{HomeId, Leaf, ObjectId, Seq},
-    object::Object,
-    record::Head,
-    vault::{VaultEntry, VaultWrite},
-};
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, Leaf, ObjectId, Seq};
+use syscap_format::object::Object;
+use syscap_format::record::Head;
+use syscap_format::vault::{VaultEntry, VaultWrite};
 
 /// A record's bytes and leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,26 +9,22 @@
 use alloc::{boxed::Box, format, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
+use crate::inspect::{Condition, Inspect};
 pub use crate::meter::{Meter, OverHold};
-use crate::{
-    inspect::{Condition, Inspect},
-    probe::{Broken, Finding},
-    resolve::Resolve,
-    ticket::Ticket,
-};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, Profile},
-    envelope::{Status, TxOutcome},
-    hash::result_hash,
-    id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId},
-    label::Label,
-    manifest::{EffectClass, Enforcement, Manifest},
-    reason::{ErrorKind, Reason, Refused},
-    record::OutcomeFlags,
-    scope::Resource,
-    token::{Grant, TokenBody},
-};
+use crate::probe::{Broken, Finding};
+use crate::resolve::Resolve;
+use crate::ticket::Ticket;
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, Profile};
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::hash::result_hash;
+use syscap_format::id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Enforcement, Manifest};
+use syscap_format::reason::{ErrorKind, Reason, Refused};
+use syscap_format::record::OutcomeFlags;
+use syscap_format::scope::Resource;
+use syscap_format::token::{Grant, TokenBody};
 
 /// What a plan is made from.
 #[derive(Clone, Copy, Debug)]

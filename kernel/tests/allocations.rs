@@ -2,10 +2,8 @@
 
 use std::alloc::System;
 
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Sim},
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{self, Sim};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use syscap_audit::memory::MemoryStore;
 use syscap_format::{envelope::Form, limits::REFUSALS_IN_A_ROW_MAX, provenance::Source};

@@ -1,24 +1,19 @@
 //! What becomes of a call: run once for a key, with earlier results, cut off, lost, late.
 
-use kernel_support::{
-    fault::FaultStore,
-    sim::{self, Ending, flights::Flight, records, refused_with, seated},
-};
+use kernel_support::fault::FaultStore;
+use kernel_support::sim::flights::Flight;
+use kernel_support::sim::{self, Ending, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    envelope::{Status, TxOutcome},
-    id::Seq,
-    json,
-    provenance::Source,
-    reason::{Reason, Refused, Retry},
-    record::Body,
-    vault::Commitment,
-};
-use syscap_kernel::{
-    kernel::{Event, Lost, Proposal},
-    store::{Store, StoreError, vault_entry},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::id::Seq;
+use syscap_format::json;
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused, Retry};
+use syscap_format::record::Body;
+use syscap_format::vault::Commitment;
+use syscap_kernel::kernel::{Event, Lost, Proposal};
+use syscap_kernel::store::{Store, StoreError, vault_entry};
 
 /// A row of the vault for each record of a call, and no other: salts and arguments lie in one, the
 /// result in the other, so each can be erased alone.

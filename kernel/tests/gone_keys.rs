@@ -2,21 +2,20 @@
 //! answered, and what is still wanted is asked anew.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use kernel_support::{
-    FromStore,
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Ending, Policed, Sim, keys::public_of},
-};
+use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::keys::public_of;
+use kernel_support::sim::{self, Ending, Policed, Sim};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    control::{KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession},
-    envelope::Status,
-    id::{Leaf, Seq},
-    reason::Reason,
-    record::{Answer, ApprovalBody, HomeLimits, Kind, Means},
-    sign::{Signature, preimage},
-    time::UnixMillis,
+use syscap_format::control::{
+    KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession,
 };
+use syscap_format::envelope::Status;
+use syscap_format::id::{Leaf, Seq};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Answer, ApprovalBody, HomeLimits, Kind, Means};
+use syscap_format::sign::{Signature, preimage};
+use syscap_format::time::UnixMillis;
 use syscap_kernel::kernel::{Ack, Event};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 

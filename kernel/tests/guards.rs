@@ -1,25 +1,19 @@
 //! One small check each, without which something that the kernel promises would be gone.
 
-use kernel_support::{
-    FromStore,
-    sim::{self, Ending, Policed, Sim, home, ok, records, refused_with, seated},
-};
+use kernel_support::FromStore;
+use kernel_support::sim::{self, Ending, Policed, Sim, home, ok, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{ConfigChange, FreezeChange, Resolution},
-    envelope::{Status, TxOutcome},
-    id::{Seq, TokenId},
-    label::Label,
-    reason::Reason,
-    record::{Body, Kind, OutcomeFlags, Record, Recovered, Recovery, Refusal},
-    time::UnixMillis,
-};
-use syscap_kernel::{
-    halt::{Forgery, Halt},
-    kernel::{Anchor, Event, Kernel, Ticket},
-    store::{Next, Store, StoreError},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{ConfigChange, FreezeChange, Resolution};
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::label::Label;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, Kind, OutcomeFlags, Record, Recovered, Recovery, Refusal};
+use syscap_format::time::UnixMillis;
+use syscap_kernel::halt::{Forgery, Halt};
+use syscap_kernel::kernel::{Anchor, Event, Kernel, Ticket};
+use syscap_kernel::store::{Next, Store, StoreError};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
 const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;

@@ -2,15 +2,13 @@
 //! valid only while a list is new.
 
 use kernel_support::sim::{self, Ending, Sim};
-use syscap_format::{
-    budget::Budget,
-    control::RevocationList,
-    id::{Seq, TokenId},
-    reason::Reason,
-    record::Kind,
-    time::UnixMillis,
-    token::TokenBody,
-};
+use syscap_format::budget::Budget;
+use syscap_format::control::RevocationList;
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::reason::Reason;
+use syscap_format::record::Kind;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::TokenBody;
 use syscap_kernel::kernel::Event;
 
 const LOOK: &str = r#"{"tool_id": "look", "args": {"at": 1}}"#;

@@ -1,28 +1,22 @@
 //! Links are followed by an effect of its own, between the arguments and the plan; then everything
 //! is checked again with what was found in the argument's place.
 
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{Ending, Sim, links, records},
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{Ending, Sim, links, records};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    cbor::{Canonical, Item, Profile},
-    control::{FreezeChange, ToolsChange},
-    envelope::Status,
-    hash::{args_hash, sent_hash},
-    id::{Seq, ToolId},
-    limits::LOOKUPS_MAX,
-    reason::Reason,
-    record::{Body, CallFields, HomeLimits},
-    scope::Rights,
-    vault::VaultEntry,
-};
-use syscap_kernel::{
-    kernel::Event,
-    registry::{Registry, ToolsDelta},
-    store::vault_entry,
-};
+use syscap_format::cbor::{Canonical, Item, Profile};
+use syscap_format::control::{FreezeChange, ToolsChange};
+use syscap_format::envelope::Status;
+use syscap_format::hash::{args_hash, sent_hash};
+use syscap_format::id::{Seq, ToolId};
+use syscap_format::limits::LOOKUPS_MAX;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, CallFields, HomeLimits};
+use syscap_format::scope::Rights;
+use syscap_format::vault::VaultEntry;
+use syscap_kernel::kernel::Event;
+use syscap_kernel::registry::{Registry, ToolsDelta};
+use syscap_kernel::store::vault_entry;
 
 /// A home with one agent, a session of it, and links into a place that its token denies, out of
 /// one and to what may be had.

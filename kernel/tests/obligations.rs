@@ -1,30 +1,22 @@
 //! What a policy asks of a run that it lets through: kept, or the call is refused.
 
-use kernel_support::{
-    FromStore,
-    fault::{FaultPoint, FaultStore},
-    sim::{
-        self, Ending, Policed, Sim, records,
-        rule::{Rule, Trim},
-    },
-};
+use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::rule::{Rule, Trim};
+use kernel_support::sim::{self, Ending, Policed, Sim, records};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::Dimension,
-    cbor::Item,
-    control::PolicyChange,
-    decision::{Decision, Verdict},
-    envelope::{ToolResult, TxOutcome},
-    id::{ConstraintId, Seq},
-    obligation::{Obligation, ObligationKind},
-    reason::Reason,
-    record::{Body, CallFields, HomeLimits, Refusal},
-};
-use syscap_kernel::{
-    kernel::{Ack, Anchor, Event, Kernel},
-    policy::{PolicyEngine, object_of},
-    store::vault_entry,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::cbor::Item;
+use syscap_format::control::PolicyChange;
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::envelope::{ToolResult, TxOutcome};
+use syscap_format::id::{ConstraintId, Seq};
+use syscap_format::obligation::{Obligation, ObligationKind};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, CallFields, HomeLimits, Refusal};
+use syscap_kernel::kernel::{Ack, Anchor, Event, Kernel};
+use syscap_kernel::policy::{PolicyEngine, object_of};
+use syscap_kernel::store::vault_entry;
 use syscap_verify::{Extent, Options, verify};
 
 /// A home that a rule governs, and a session. What the rule says of a call is by its units.

@@ -5,17 +5,13 @@ mod oddities;
 
 use std::collections::BTreeMap;
 
-use kernel_support::{
-    history::{Bytes, begin, run, step},
-    sim,
-};
-use syscap_format::{
-    budget::Dimension,
-    control::ControlBody as _,
-    decision::Verdict as PolicySays,
-    reason::Reason,
-    record::{Answer, ApprovalBody, Body},
-};
+use kernel_support::history::{Bytes, begin, run, step};
+use kernel_support::sim;
+use syscap_format::budget::Dimension;
+use syscap_format::control::ControlBody as _;
+use syscap_format::decision::Verdict as PolicySays;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Answer, ApprovalBody, Body};
 
 use oddities::oddities;
 use proptest::{prelude::*, strategy::ValueTree as _};

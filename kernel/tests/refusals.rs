@@ -1,32 +1,25 @@
 //! Every malformed, oversized, unknown or mismatched thing: a stable reason, a record, no effect.
 
 use ed25519_dalek::Signer as _;
-use kernel_support::{
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Ending, Sim, home, ok, records, refused_with, seated},
-};
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{self, Ending, Sim, home, ok, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Budget, Dimension},
-    cbor::{Encoder, Item},
-    control::{
-        ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, Role, RoleSet,
-        ToolsChange, possession,
-    },
-    envelope::{Form, Status},
-    id::{Seq, TokenId, ToolId},
-    provenance::Source,
-    reason::Reason,
-    record::{AggregatePhase, Body, HomeLimits, Kind, Recovered, RefusalKind},
-    sign::{PublicKey, Signature, preimage},
-    token::{Grants, TokenBody, TokenFlags},
+use syscap_format::budget::{Amounts, Budget, Dimension};
+use syscap_format::cbor::{Encoder, Item};
+use syscap_format::control::{
+    ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, POSSESSION_CONTEXT,
+    PolicyChange, Possession, Resolution, Revocation, Role, RoleSet, ToolsChange, possession,
 };
-use syscap_kernel::{
-    kernel::{Ack, Event, Submit},
-    registry::ToolsDelta,
-    store::Room,
-};
+use syscap_format::envelope::{Form, Status};
+use syscap_format::id::{Seq, TokenId, ToolId};
+use syscap_format::provenance::Source;
+use syscap_format::reason::Reason;
+use syscap_format::record::{AggregatePhase, Body, HomeLimits, Kind, Recovered, RefusalKind};
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::token::{Grants, TokenBody, TokenFlags};
+use syscap_kernel::kernel::{Ack, Event, Submit};
+use syscap_kernel::registry::ToolsDelta;
+use syscap_kernel::store::Room;
 
 /// The last record is the refusal, for this reason; the answer points to it; nothing happened.
 fn refused(sim: &mut Sim, session: Seq, envelope: &[u8], form: Form, reason: Reason) {

@@ -1,17 +1,14 @@
 //! Tokens that must be renewed: from a time on they are as revoked, unless they were.
 
-use kernel_support::{
-    FromStore,
-    sim::{self, Ending, Sim, home, refused_with, tokens::budget},
-};
-use syscap_format::{
-    cbor::{Canonical, Encoder, Profile},
-    control::Role,
-    id::TokenId,
-    reason::Reason,
-    record::{Body, OutcomeFlags},
-    token::TokenBody,
-};
+use kernel_support::FromStore;
+use kernel_support::sim::tokens::budget;
+use kernel_support::sim::{self, Ending, Sim, home, refused_with};
+use syscap_format::cbor::{Canonical, Encoder, Profile};
+use syscap_format::control::Role;
+use syscap_format::id::TokenId;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, OutcomeFlags};
+use syscap_format::token::TokenBody;
 use syscap_kernel::kernel::{Ack, Event};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 

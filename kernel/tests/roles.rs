@@ -1,28 +1,22 @@
 //! The keys of the roles: how many must sign, who gives them, what a recovery key can do.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use kernel_support::{
-    FromStore,
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Sim, home, key, ok, records},
-};
+use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{self, Sim, home, key, ok, records};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    control::{
-        Algorithm, CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
-        KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Role, RoleKey, RoleSet, Signed,
-        ToolsChange, possession, recovery_hash,
-    },
-    id::Seq,
-    limits::ROLE_KEYS_MAX,
-    reason::{Reason, Refused},
-    record::{Body, Durability, Head, HomeLimits, Kind},
-    sign::{PublicKey, Signature, preimage},
+use syscap_format::control::{
+    Algorithm, CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
+    KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Role, RoleKey, RoleSet, Signed,
+    ToolsChange, possession, recovery_hash,
 };
-use syscap_kernel::{
-    kernel::{Ack, Anchor, Event, Kernel, NewHome, Ticket},
-    registry::ToolsDelta,
-};
+use syscap_format::id::Seq;
+use syscap_format::limits::ROLE_KEYS_MAX;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{Body, Durability, Head, HomeLimits, Kind};
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_kernel::kernel::{Ack, Anchor, Event, Kernel, NewHome, Ticket};
+use syscap_kernel::registry::ToolsDelta;
 use syscap_verify::{Extent, Options, verify};
 
 fn seeded(seed: u8) -> SigningKey {

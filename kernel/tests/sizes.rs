@@ -4,34 +4,34 @@
 //! `RecordTooLarge`, for every agent, and then took no freeze either.
 
 use ed25519_dalek::Signer as _;
-use kernel_support::sim::{self, Sim, home, key, keys::public, records, seated};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{CONTROL_CONTEXT, Control, ControlBody, FreezeChange, RevocationList, Role, Signed},
-    decision::{Decision, Shadow, Verdict, matches_digest},
-    envelope::{Filled, Status, TxOutcome},
-    id::{
-        AgentId, ArgsHash, CallHash, ConstraintId, FactKey, IdempotencyKey, Leaf, ObjectId,
-        PolicyHash, ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
-    },
-    label::Label,
-    limits::{
-        CHANGES_MAX, CONTROL_BODY_BYTES_MAX, DETAIL_BYTES_MAX, MATCHES_MAX,
-        OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX, PROVENANCE_INPUTS_MAX, RECORD_BYTES_MAX,
-        ROLE_KEYS_MAX, TRACE_BYTES_MAX,
-    },
-    manifest::{EffectClass, Enforcement},
-    obligation::Obligation,
-    provenance::{Provenance, Source},
-    reason::Reason,
-    record::{
-        Ask, Body, BodyView, CallFields, Cancel, ClockFlags, Durability, Head, Intent, Kind, Means,
-        Outcome, OutcomeFlags, Precondition, PreconditionKind, RecordView, Recovered, Recovery,
-        Refusal, RefusalKind, Repeat, RunMode, SignedEvent, StateChange,
-    },
-    sign::{Signature, preimage},
-    time::UnixMillis,
+use kernel_support::sim::keys::public;
+use kernel_support::sim::{self, Sim, home, key, records, seated};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, FreezeChange, RevocationList, Role, Signed,
 };
+use syscap_format::decision::{Decision, Shadow, Verdict, matches_digest};
+use syscap_format::envelope::{Filled, Status, TxOutcome};
+use syscap_format::id::{
+    AgentId, ArgsHash, CallHash, ConstraintId, FactKey, IdempotencyKey, Leaf, ObjectId, PolicyHash,
+    ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
+};
+use syscap_format::label::Label;
+use syscap_format::limits::{
+    CHANGES_MAX, CONTROL_BODY_BYTES_MAX, DETAIL_BYTES_MAX, MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX,
+    OBLIGATIONS_MAX, PROVENANCE_INPUTS_MAX, RECORD_BYTES_MAX, ROLE_KEYS_MAX, TRACE_BYTES_MAX,
+};
+use syscap_format::manifest::{EffectClass, Enforcement};
+use syscap_format::obligation::Obligation;
+use syscap_format::provenance::{Provenance, Source};
+use syscap_format::reason::Reason;
+use syscap_format::record::{
+    Ask, Body, BodyView, CallFields, Cancel, ClockFlags, Durability, Head, Intent, Kind, Means,
+    Outcome, OutcomeFlags, Precondition, PreconditionKind, RecordView, Recovered, Recovery,
+    Refusal, RefusalKind, Repeat, RunMode, SignedEvent, StateChange,
+};
+use syscap_format::sign::{Signature, preimage};
+use syscap_format::time::UnixMillis;
 use syscap_kernel::kernel::Event;
 
 /// The kinds of signed events, and whose key signs each.

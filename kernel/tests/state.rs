@@ -2,32 +2,26 @@
 
 mod durable;
 
-use kernel_support::{
-    FromStore,
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Ending, Policed, Sim, ok, records, refused_with, seated},
-};
+use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::{self, Ending, Policed, Sim, ok, records, refused_with, seated};
 use std::collections::BTreeSet;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Budget, Dimension},
-    cbor::Canonical,
-    control::{Freeze, FreezeChange, FreezeTarget},
-    facts::Fact,
-    hash::{changes_hash, fact_id},
-    id::{AgentId, FactKey, ObjectId, Seq, SnapshotId},
-    json,
-    limits::{ANCESTORS_MAX, CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX},
-    provenance::Source,
-    reason::Reason,
-    record::{Body, HomeLimits, Kind, StateChange},
-    snapshot::Snapshot,
-    token::{TokenBody, TokenFlags},
-};
-use syscap_kernel::{
-    kernel::{Ack, Event, Kernel, Proposal, Ticket},
-    store::{Next, Room, Store as _, vault_entry},
-};
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::cbor::Canonical;
+use syscap_format::control::{Freeze, FreezeChange, FreezeTarget};
+use syscap_format::facts::Fact;
+use syscap_format::hash::{changes_hash, fact_id};
+use syscap_format::id::{AgentId, FactKey, ObjectId, Seq, SnapshotId};
+use syscap_format::json;
+use syscap_format::limits::{ANCESTORS_MAX, CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX};
+use syscap_format::provenance::Source;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, HomeLimits, Kind, StateChange};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::token::{TokenBody, TokenFlags};
+use syscap_kernel::kernel::{Ack, Event, Kernel, Proposal, Ticket};
+use syscap_kernel::store::{Next, Room, Store as _, vault_entry};
 use syscap_verify::{Extent, Options, verify};
 
 /// The head that an answer gives.

@@ -1,5 +1,4 @@
-use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::{ffi::OsString, os::fd::OwnedFd};
 
 /// What is to be started, what it may touch and how much it may use.
 ///

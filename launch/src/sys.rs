@@ -8,8 +8,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use rustix::process::Pid;
-use rustix::thread::UnshareFlags;
+use rustix::{process::Pid, thread::UnshareFlags};
 
 /// Which side of a fork this is.
 pub(crate) enum Fork {

@@ -6,9 +6,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test that can't set up fails")]
 
 use crate::common;
-use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt};
 
 use crate::common::{FORKS, NOBODY, Place, alive, as_each, nap, token};
 

@@ -2,10 +2,8 @@
 
 use core::fmt;
 
-use crate::{
-    document::{Constraint, Effect, LoadError, Subject},
-    engine::Policy,
-};
+use crate::document::{Constraint, Effect, LoadError, Subject};
+use crate::engine::Policy;
 
 /// A policy to begin with. Its document is an ordinary one: take it, and change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,10 +2,8 @@
 
 use syscap_format::manifest::EffectClass;
 
-use crate::{
-    document::{Attribute, Document},
-    value::{Value, Values},
-};
+use crate::document::{Attribute, Document};
+use crate::value::{Value, Values};
 
 /// Points of an effect class: the more of the world it changes, and the less of that can be
 /// undone, the more.

@@ -3,20 +3,16 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::cell::OnceCell;
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    facts::Fact,
-    scope::Resource,
-    token::TokenFlags,
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::facts::Fact;
+use syscap_format::scope::Resource;
+use syscap_format::token::TokenFlags;
 use syscap_kernel::{policy::Question, tool::Demand};
 
-use crate::{
-    document::{Attribute, Document},
-    limits::LIST_MAX,
-    risk,
-    value::{Other, Value, Values},
-};
+use crate::document::{Attribute, Document};
+use crate::limits::LIST_MAX;
+use crate::risk;
+use crate::value::{Other, Value, Values};
 
 /// The attributes of a call that the kernel asks about.
 #[derive(Debug)]

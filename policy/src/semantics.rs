@@ -17,20 +17,16 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use syscap_format::{
-    decision::Verdict,
-    id::ConstraintId,
-    manifest::ParamType,
-    obligation::Obligation,
-    scope::{Cidr, Host},
-};
+use syscap_format::decision::Verdict;
+use syscap_format::id::ConstraintId;
+use syscap_format::manifest::ParamType;
+use syscap_format::obligation::Obligation;
+use syscap_format::scope::{Cidr, Host};
 
-use crate::{
-    document::{Ask, Attribute, Condition, Constant, Constraint, Document, Effect, Subject},
-    risk::WithRisk,
-    truth::Truth,
-    value::{Other, Value, Values, host_of, path_text},
-};
+use crate::document::{Ask, Attribute, Condition, Constant, Constraint, Document, Effect, Subject};
+use crate::risk::WithRisk;
+use crate::truth::Truth;
+use crate::value::{Other, Value, Values, host_of, path_text};
 
 /// What comes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,9 @@
 use alloc::{string::String, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_format::{
-    id::{TokenId, ToolId},
-    manifest::EffectClass,
-    scope::{Host, RootedPath},
-};
+use syscap_format::id::{TokenId, ToolId};
+use syscap_format::manifest::EffectClass;
+use syscap_format::scope::{Host, RootedPath};
 
 use crate::document::attribute::{Attribute, Type};
 

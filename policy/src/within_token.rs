@@ -3,11 +3,9 @@
 use alloc::{boxed::Box, vec::Vec};
 use syscap_kernel::policy::{PolicyEngine, Question};
 
-use syscap_format::{
-    cbor::MapBuilder,
-    decision::{Decision, Verdict},
-    object::EngineIdentity,
-};
+use syscap_format::cbor::MapBuilder;
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::object::EngineIdentity;
 
 /// Allows what the capability grants, and nothing else: every resource that the plan would
 /// touch must be permitted by the token's scope in its dimension. It has no rules of its own,

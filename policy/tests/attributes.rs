@@ -5,12 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::random::{Kinds, Random};
 use syscap_format::manifest::EffectClass;
-use syscap_policy::{
-    Policy, Seen, Value, Values,
-    document::{Attribute, Row, Type, Varies},
-    scenario::Scenario,
-    time,
-};
+use syscap_policy::document::{Attribute, Row, Type, Varies};
+use syscap_policy::scenario::Scenario;
+use syscap_policy::{Policy, Seen, Value, Values, time};
 
 /// An attribute of each row.
 fn each() -> impl Iterator<Item = (&'static Row, Attribute)> {

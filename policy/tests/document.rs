@@ -1,20 +1,15 @@
 //! Documents: the canonical form, and what comes out again.
 
 use crate::written::{constraint, document, load, one, with_params};
-use syscap_format::{
-    cbor::{Canonical, Fault, Profile},
-    id::ConstraintId,
-    json,
-    object::{EngineIdentity, PolicyObject},
-    obligation::Obligation,
-};
+use syscap_format::cbor::{Canonical, Fault, Profile};
+use syscap_format::id::ConstraintId;
+use syscap_format::json;
+use syscap_format::object::{EngineIdentity, PolicyObject};
+use syscap_format::obligation::Obligation;
 use syscap_kernel::policy::{PolicyEngine, object_of};
-use syscap_policy::{
-    LoadFault, Policy, WithinToken,
-    document::{Ask, Attribute, Condition, Constant, Effect, OnFail, Subject},
-    engine,
-    limits::{DOCUMENT_BYTES_MAX, TEXT_BYTES_MAX},
-};
+use syscap_policy::document::{Ask, Attribute, Condition, Constant, Effect, OnFail, Subject};
+use syscap_policy::limits::{DOCUMENT_BYTES_MAX, TEXT_BYTES_MAX};
+use syscap_policy::{LoadFault, Policy, WithinToken, engine};
 
 #[test]
 fn canonical_form_forgets_how_it_was_written() {

@@ -1,21 +1,17 @@
 //! What the engine decides, explains and advises.
 
 use kernel_support::asking::{self, Asked, NOW};
-use syscap_format::{
-    budget::Dimension,
-    decision::Verdict,
-    manifest::EffectClass,
-    obligation::Obligation,
-    scope::{Host, Name, Resource},
-    time::UnixMillis,
-    token::TokenFlags,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::decision::Verdict;
+use syscap_format::manifest::EffectClass;
+use syscap_format::obligation::Obligation;
+use syscap_format::scope::{Host, Name, Resource};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::TokenFlags;
 use syscap_kernel::policy::{Advice, PolicyEngine};
-use syscap_policy::{
-    Other, Policy, Seen, Truth, Value, Values,
-    document::{Attribute, Effect},
-    scenario::{Given, Scenario},
-};
+use syscap_policy::document::{Attribute, Effect};
+use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Other, Policy, Seen, Truth, Value, Values};
 
 const ALWAYS: &str = r#"{"op":"all","args":[]}"#;
 

@@ -2,10 +2,8 @@
 
 use syscap_format::label::Label;
 
-use super::{
-    entry::{Referred, entry},
-    read::{Artifact, Kept},
-};
+use super::entry::{Referred, entry};
+use super::read::{Artifact, Kept};
 
 /// The least that a block may have, in bytes: its own words and one result.
 pub const BLOCK_BYTES_MIN: usize = 1_024;

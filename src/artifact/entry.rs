@@ -6,12 +6,10 @@
 
 use std::fmt;
 
-use syscap_format::{
-    cbor::Canonical,
-    envelope::{Status, TxOutcome},
-    id::Seq,
-    json,
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::id::Seq;
+use syscap_format::json;
 
 use super::short::{Excerpt, Short};
 use crate::plain::push_plain;

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    cbor::Canonical,
-    envelope::{Status, TxOutcome},
-    id::{AgentId, ResultHash, Seq, ToolId},
-    label::Label,
-    reason::Reason,
-    record::{Body, Outcome, Record, SessionPhase},
-    time::UnixMillis,
-    vault::{Commitment, VaultEntry},
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::id::{AgentId, ResultHash, Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, Outcome, Record, SessionPhase};
+use syscap_format::time::UnixMillis;
+use syscap_format::vault::{Commitment, VaultEntry};
 use syscap_kernel::store::{Next, Store, StoreError, record_at, vault_entry};
 
 use super::short::{Cut, Short};

@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use syscap_format::{
-    cbor::{Canonical, Item, Kind},
-    envelope::{Status, ToolResult, TxOutcome},
-    id::{ResultHash, Seq, ToolId},
-    json,
-    reason::{Reason, Retry},
-};
+use syscap_format::cbor::{Canonical, Item, Kind};
+use syscap_format::envelope::{Status, ToolResult, TxOutcome};
+use syscap_format::id::{ResultHash, Seq, ToolId};
+use syscap_format::json;
+use syscap_format::reason::{Reason, Retry};
 
 /// How much of a result's texts is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,48 +1,38 @@
 //! The attached side: asks of the holder, and runs what it offered when the holder asks.
 
-use std::{
-    collections::BTreeMap,
-    io::ErrorKind,
-    path::Path,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use syscap_format::{
-    envelope::ToolResult,
-    field::Field,
-    id::{DefinitionHash, HomeId, ToolId},
-    manifest::Manifest,
-    reason::{Reason, Refused},
-};
+use syscap_format::envelope::ToolResult;
+use syscap_format::field::Field;
+use syscap_format::id::{DefinitionHash, HomeId, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::reason::{Reason, Refused};
 
-use super::{
-    frame::{Carries, Frame, Message},
-    frozen::{self, Command, HolderStatus, Phase},
-    hello::{Greeting, Hello, Lane, is_frozen},
-    incoming::{Incoming, ReadBy, Reading},
-    limits::{
-        AGENTS_FRAME_BYTES_MAX, ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME,
-        REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
-    },
-    message::{AgentAsk, Ask, Call, Order},
-    peer::{Lost, NotSent, Peer, Pending, Unanswered},
-    relay,
-    reply::{Answered, Offers, Ran, Reply},
-    socket::{SOCKET_FILE, connect_to, is_ours},
-    versions::Versions,
-    wire::{Broken, Reader},
+use super::frame::{Carries, Frame, Message};
+use super::frozen::{self, Command, HolderStatus, Phase};
+use super::hello::{Greeting, Hello, Lane, is_frozen};
+use super::incoming::{Incoming, ReadBy, Reading};
+use super::limits::{
+    AGENTS_FRAME_BYTES_MAX, ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME,
+    REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
 };
-use crate::{
-    Error,
-    error::at,
-    provide::{Cancel, HostCall, Offer, Provider},
-    tools::identity,
-};
+use super::message::{AgentAsk, Ask, Call, Order};
+use super::peer::{Lost, NotSent, Peer, Pending, Unanswered};
+use super::relay;
+use super::reply::{Answered, Offers, Ran, Reply};
+use super::socket::{SOCKET_FILE, connect_to, is_ours};
+use super::versions::Versions;
+use super::wire::{Broken, Reader};
+use crate::Error;
+use crate::error::at;
+use crate::provide::{Cancel, HostCall, Offer, Provider};
+use crate::tools::identity;
 
 /// What was found at a home.
 pub(crate) enum Found {

@@ -7,23 +7,19 @@
 #[cfg(test)]
 mod tests;
 
-use syscap_format::{
-    cbor::{Encoder, Item},
-    control::{Freeze, FreezeChange, FreezeTarget},
-    field::{code, shape},
-    id::{HomeId, Leaf, Seq, TokenId},
-    reason::{ErrorKind, Reason, Refused},
-    record::{Head, Kind},
-};
+use syscap_format::cbor::{Encoder, Item};
+use syscap_format::control::{Freeze, FreezeChange, FreezeTarget};
+use syscap_format::field::{code, shape};
+use syscap_format::id::{HomeId, Leaf, Seq, TokenId};
+use syscap_format::reason::{ErrorKind, Reason, Refused};
+use syscap_format::record::{Head, Kind};
 use syscap_kernel::kernel::Kernel;
 
-use super::{
-    hello::{Hello, Row, frame},
-    limits::{FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX},
-    reply::{Failure, Reply},
-    versions::Versions,
-    wire::Broken,
-};
+use super::hello::{Hello, Row, frame};
+use super::limits::{FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX};
+use super::reply::{Failure, Reply};
+use super::versions::Versions;
+use super::wire::Broken;
 use crate::Error;
 
 /// A frame that never changes, as the holder takes it.

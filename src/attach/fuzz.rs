@@ -11,26 +11,20 @@ mod tests;
 
 use std::{io::Write as _, net::Shutdown, os::unix::net::UnixStream, sync::Arc};
 
-use syscap_format::{
-    field::Field,
-    id::{Seq, TokenId},
-    manifest::Manifest,
-};
+use syscap_format::field::Field;
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::manifest::Manifest;
 
-use super::{
-    frame::{Carries, Frame, Message as _, take},
-    frozen::{HolderStatus, Response, Said},
-    hello::{Greeting, Hello},
-    lend::SessionTicket,
-    limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX},
-    message::{AgentAsk, Ask, Order},
-    reply::{Answered, Leave, Offers, Ran, Reply, Taken},
-    wire::{Broken, Reader},
-};
-use crate::{
-    Changed,
-    view::{ToolDetail, View},
-};
+use super::frame::{Carries, Frame, Message as _, take};
+use super::frozen::{HolderStatus, Response, Said};
+use super::hello::{Greeting, Hello};
+use super::lend::SessionTicket;
+use super::limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX};
+use super::message::{AgentAsk, Ask, Order};
+use super::reply::{Answered, Leave, Offers, Ran, Reply, Taken};
+use super::wire::{Broken, Reader};
+use crate::Changed;
+use crate::view::{ToolDetail, View};
 
 /// What a pair of sockets holds before anybody reads.
 const HELD_BYTES_MAX: usize = 64 << 10;

@@ -1,18 +1,12 @@
 //! What comes from a holder, read by a thread of its own, or where the process waits for other
 //! things too: then none of its threads is woken only to wake another.
 
-use std::{
-    os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
-        unix::net::UnixStream,
-    },
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Instant,
-};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -203,11 +197,9 @@ fn read_meanwhile(shared: &Weak<Shared>, over: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{Read as _, Write as _},
-        sync::mpsc::{Receiver, channel},
-        time::Duration,
-    };
+    use std::io::{Read as _, Write as _};
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
 
     use super::*;
     use crate::attach::wire::Writer;

@@ -1,26 +1,20 @@
 //! Sessions that an operator has opened for agents. A ticket opens one, once: whoever has the
 //! token's id and no ticket opens nothing.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{
-    cbor::{DecodeError, Decoder, Encoder},
-    field::Field,
-    hash::leaf,
-    id::Leaf,
-    reason::{Reason, Refused},
-};
+use syscap_format::cbor::{DecodeError, Decoder, Encoder};
+use syscap_format::field::Field;
+use syscap_format::hash::leaf;
+use syscap_format::id::Leaf;
+use syscap_format::reason::{Reason, Refused};
 
 use super::limits::LENT_MAX;
-use crate::{
-    Error,
-    holding::{Holding, LocalSession},
-    tools::ConnectionId,
-};
+use crate::Error;
+use crate::holding::{Holding, LocalSession};
+use crate::tools::ConnectionId;
 
 /// Opens a session that was lent, once, at the holder that it was lent at. Whoever has it can.
 #[derive(Clone, PartialEq, Eq)]

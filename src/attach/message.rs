@@ -1,31 +1,25 @@
 //! What is asked, from either side.
 
-use syscap_format::{
-    budget::Amounts,
-    cbor::Canonical,
-    field::{choice, shape},
-    id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId},
-    label::Label,
-    limits::PROVENANCE_INPUTS_MAX,
-    manifest::Manifest,
-    object::PolicyObject,
-    provenance::Source,
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::Canonical;
+use syscap_format::field::{choice, shape};
+use syscap_format::id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId};
+use syscap_format::label::Label;
+use syscap_format::limits::PROVENANCE_INPUTS_MAX;
+use syscap_format::manifest::Manifest;
+use syscap_format::object::PolicyObject;
+use syscap_format::provenance::Source;
 
-use super::{
-    frame::{Carries, Message},
-    lend::SessionTicket,
-    limits::TOOLS_MAX,
-};
-use crate::{
-    grant::Grant,
-    host::uses::{Prompt, Reported, ToolUse},
-    provide::{Cancel, HostCall},
-    sent::Sent,
-    submit::{Configured, Submission},
-    tools::DELEGATED_MAX,
-    view::Whose,
-};
+use super::frame::{Carries, Message};
+use super::lend::SessionTicket;
+use super::limits::TOOLS_MAX;
+use crate::grant::Grant;
+use crate::host::uses::{Prompt, Reported, ToolUse};
+use crate::provide::{Cancel, HostCall};
+use crate::sent::Sent;
+use crate::submit::{Configured, Submission};
+use crate::tools::DELEGATED_MAX;
+use crate::view::Whose;
 
 choice! {
     /// What may be asked on either lane: to call through a session. It is all that there is on the

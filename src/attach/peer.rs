@@ -3,22 +3,16 @@
 //! A request that could not be written whole never reaches the other side; one that was, and has
 //! no answer when the connection ends, may have been carried out or not.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    net::Shutdown,
-    os::unix::net::UnixStream,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::{
-    reply::Reply,
-    wire::{Broken, Meanwhile, Writer},
-};
+use super::reply::Reply;
+use super::wire::{Broken, Meanwhile, Writer};
 
 /// Why a request was not sent: nothing of it was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

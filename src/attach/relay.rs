@@ -1,31 +1,21 @@
 //! A tool's run, carried to the process that offered the tool.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
-use syscap_format::{
-    budget::Amounts,
-    envelope::TxOutcome,
-    reason::{Reason, Refused},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::envelope::TxOutcome;
+use syscap_format::reason::{Reason, Refused};
 
-use super::{
-    frame::{Message as _, take},
-    message::Order,
-    peer::{Peer, Pending},
-    reply::{Ran, Reply},
-    turn,
-};
-use crate::{
-    guard::caught,
-    pool,
-    provide::{Done, HostCall, HostRan, Provider},
-};
+use super::frame::{Message as _, take};
+use super::message::Order;
+use super::peer::{Peer, Pending};
+use super::reply::{Ran, Reply};
+use super::turn;
+use crate::guard::caught;
+use crate::pool;
+use crate::provide::{Done, HostCall, HostRan, Provider};
 
 /// Runs tools in the process at the other end of a connection.
 pub(super) struct Relay {

@@ -1,25 +1,19 @@
 //! What is answered: what was asked for, a refusal, or why it could not be had.
 
-use syscap_format::{
-    budget::Amounts,
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault},
-    envelope::{ToolResult, TxOutcome},
-    field::{Field, choice, shape},
-    id::{AgentId, Seq, TokenId},
-    reason::{Reason, Refused},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault};
+use syscap_format::envelope::{ToolResult, TxOutcome};
+use syscap_format::field::{Field, choice, shape};
+use syscap_format::id::{AgentId, Seq, TokenId};
+use syscap_format::reason::{Reason, Refused};
 
-use super::{
-    frame::{Carries, Frame, frame, take},
-    limits::TOOLS_MAX,
-    wire::Broken,
-};
-use crate::{
-    error::Error,
-    host::uses::Begun,
-    keys::{KeyUse, SignerError},
-    provide::{HostRan, Offer},
-};
+use super::frame::{Carries, Frame, frame, take};
+use super::limits::TOOLS_MAX;
+use super::wire::Broken;
+use crate::error::Error;
+use crate::host::uses::Begun;
+use crate::keys::{KeyUse, SignerError};
+use crate::provide::{HostRan, Offer};
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,47 +1,37 @@
 //! One attached process, as the holder has it: its sessions, its tools, its requests in flight.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
-    thread,
-    time::Instant,
-};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
 
-use syscap_format::{
-    envelope::ToolResult,
-    id::{Seq, ToolId},
-    manifest::Manifest,
-    reason::{Reason, Refused},
-};
+use syscap_format::envelope::ToolResult;
+use syscap_format::id::{Seq, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::reason::{Reason, Refused};
 
-use super::{
-    lend::{Lent, SessionTicket},
-    limits::{
-        ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX,
-        TRY_PAUSE,
-    },
-    message::{
-        Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Prompted, Proposed, Settle,
-    },
-    peer::Peer,
-    relay::Relay,
-    reply::{Answered, Leave, Offers, Reply, Taken},
-    turn::Job,
-    wire::Broken,
+use super::lend::{Lent, SessionTicket};
+use super::limits::{
+    ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX,
+    TRY_PAUSE,
 };
-use crate::{
-    Error,
-    backoff::Backoff,
-    guard::caught,
-    holding::{Holding, LocalSession},
-    pool,
-    provide::{Cancel, Offer, Provider, Standing},
-    tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn},
-    view::{Stamp, ToolDetail, View, manifests},
+use super::message::{
+    Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Prompted, Proposed, Settle,
 };
+use super::peer::Peer;
+use super::relay::Relay;
+use super::reply::{Answered, Leave, Offers, Reply, Taken};
+use super::turn::Job;
+use super::wire::Broken;
+use crate::backoff::Backoff;
+use crate::guard::caught;
+use crate::holding::{Holding, LocalSession};
+use crate::provide::{Cancel, Offer, Provider, Standing};
+use crate::tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn};
+use crate::view::{Stamp, ToolDetail, View, manifests};
+use crate::{Error, pool};
 
 /// What an attached process asks.
 pub(super) enum Asked {

@@ -5,45 +5,38 @@
 //! that never change are worked on by the thread that reads them too, so that they need no room.
 //! None of them holds anything of the kernel's while it waits for a peer.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    os::unix::net::UnixStream,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering},
-    thread,
-    time::Instant,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
 
-use syscap_format::{
-    control::Control,
-    id::Seq,
-    reason::{Reason, Refused},
-    record::Kind,
-};
+use syscap_format::control::Control;
+use syscap_format::id::Seq;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::Kind;
 
-use super::{
-    frame::Message as _,
-    frozen::{Command, HolderStatus, Phase, Response, Said},
-    hello::{Greeting, Hello, Lane, is_frozen},
-    lend::{Lent, SessionTicket},
-    limits::{
-        AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME,
-        FRAME_BYTES_MAX, HELLO_TIME, THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
-    },
-    message::Order,
-    peer::Peer,
-    seat::{Seat, Sessions},
-    socket::{SOCKET_FILE, Socket, is_ours},
-    turn::{self, Job, Reads},
-    versions::Versions,
-    wire::{Broken, Partial, Reader},
+use super::frame::Message as _;
+use super::frozen::{Command, HolderStatus, Phase, Response, Said};
+use super::hello::{Greeting, Hello, Lane, is_frozen};
+use super::lend::{Lent, SessionTicket};
+use super::limits::{
+    AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, CONNECTIONS_MAX, DRAIN_TIME, END_TIME,
+    FRAME_BYTES_MAX, HELLO_TIME, THREADS_MAX, TRY_PAUSE, UNPLACED_MAX,
 };
-use crate::{
-    Error,
-    error::at,
-    guard::caught,
-    holding::{Holding, LocalSession},
-    tools::ConnectionId,
-};
+use super::message::Order;
+use super::peer::Peer;
+use super::seat::{Seat, Sessions};
+use super::socket::{SOCKET_FILE, Socket, is_ours};
+use super::turn::{self, Job, Reads};
+use super::versions::Versions;
+use super::wire::{Broken, Partial, Reader};
+use crate::Error;
+use crate::error::at;
+use crate::guard::caught;
+use crate::holding::{Holding, LocalSession};
+use crate::tools::ConnectionId;
 
 /// Serves a runtime to the processes that attach to its home.
 pub(crate) struct Server {

@@ -4,24 +4,19 @@
 //! handle on the folder: `/proc/self/fd/N/socket`. The handle also names the same folder where
 //! the path to it has changed meanwhile.
 
-use std::{
-    io,
-    os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::net::{UnixListener, UnixStream},
-    },
-    path::Path,
-};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
-use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat, fchmod, openat, statat, unlinkat},
-    io::Errno,
-    net::{
-        AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen,
-        shutdown, socket_with, sockopt::socket_peercred,
-    },
-    process::geteuid,
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, chmodat, fchmod, openat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen,
+    shutdown, socket_with,
 };
+use rustix::process::geteuid;
 
 /// The socket's name in the home.
 pub(crate) const SOCKET_FILE: &str = "socket";

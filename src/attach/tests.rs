@@ -2,46 +2,42 @@
 
 use std::{io::Write as _, os::unix::net::UnixStream, sync::Arc};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, Profile},
-    control::{Control, Signed},
-    envelope::TxOutcome,
-    field::Field,
-    id::{AgentId, DefinitionHash, Leaf, ObjectId, Seq, SnapshotId, TokenId, ToolId},
-    json::Escapes,
-    label::Label,
-    manifest::{EffectClass, Manifest},
-    object::{EngineIdentity, PolicyObject},
-    provenance::Source,
-    reason::{Reason, Refused},
-    record::{Head, Kind},
-    scope::{Name, Names, Scope},
-    sign::{PublicKey, Signature},
-    token,
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, Profile};
+use syscap_format::control::{Control, Signed};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::field::Field;
+use syscap_format::id::{
+    AgentId, DefinitionHash, Leaf, ObjectId, Seq, SnapshotId, TokenId, ToolId,
 };
+use syscap_format::json::Escapes;
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::object::{EngineIdentity, PolicyObject};
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{Head, Kind};
+use syscap_format::scope::{Name, Names, Scope};
+use syscap_format::sign::{PublicKey, Signature};
+use syscap_format::token;
 
-use super::{
-    frame::{Carries, Frame, Message as _, frame, take},
-    lend::SessionTicket,
-    limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, TOOLS_MAX},
-    message::{
-        Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Looked, Opening, Order, Prompted,
-        Proposed, Settle,
-    },
-    reply::{Answered, Leave, Offers, Ran, Reply, Taken},
-    wire::{Broken, Partial, Reader, Writer},
+use super::frame::{Carries, Frame, Message as _, frame, take};
+use super::lend::SessionTicket;
+use super::limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, TOOLS_MAX};
+use super::message::{
+    Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Looked, Opening, Order, Prompted, Proposed,
+    Settle,
 };
-use crate::{
-    CallContext, Changed, Error, Grant,
-    host::uses::{Prompt, Reported, ToolUse},
-    keys::{KeyUse, SignerError},
-    provide::{Cancel, HostCall, HostRan, Offer, Standing},
-    sent::{Sent, Written},
-    submit::{Beside, Submission},
-    tools::DELEGATED_MAX,
-    view::Whose,
-};
+use super::reply::{Answered, Leave, Offers, Ran, Reply, Taken};
+use super::wire::{Broken, Partial, Reader, Writer};
+use crate::host::uses::{Prompt, Reported, ToolUse};
+use crate::keys::{KeyUse, SignerError};
+use crate::provide::{Cancel, HostCall, HostRan, Offer, Standing};
+use crate::sent::{Sent, Written};
+use crate::submit::{Beside, Submission};
+use crate::tools::DELEGATED_MAX;
+use crate::view::Whose;
+use crate::{CallContext, Changed, Error, Grant};
 
 const ID: u64 = 1 << 40;
 

@@ -3,24 +3,15 @@
 //! same connection, that thread reads what it waits for. Where it is busy otherwise for longer than
 //! a moment, another reads on.
 
-use std::{
-    cell::RefCell,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::{
-    peer::{Lost, NotSent, Peer, Pending},
-    reply::Reply,
-    wire::Broken,
-};
-use crate::{
-    pool,
-    run::{
-        self,
-        limit::{Limited, limit},
-    },
-};
+use super::peer::{Lost, NotSent, Peer, Pending};
+use super::reply::Reply;
+use super::wire::Broken;
+use crate::run::limit::{Limited, limit};
+use crate::{pool, run};
 
 /// How long a connection is not read while its thread makes a call: longer than one takes that
 /// waits for nothing but its turn of a busy machine.

@@ -5,21 +5,15 @@
 //! Whatever is wrong with a frame ends its connection: a peer that writes one such frame can't
 //! be trusted to have meant the next.
 
-use std::{
-    io::{self, ErrorKind, Read, Write},
-    os::unix::net::UnixStream,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::{
-    io::Errno,
-    net::{RecvFlags, SendFlags, recv, send},
-};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use syscap_format::cbor::DecodeError;
 
 use super::limits::{

@@ -2,23 +2,21 @@
 //! for it, else worked on by a thread that has nothing else to do; of a call that is the thread
 //! that reads the connection, where that has nothing else (`turn`).
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{sync::Arc, sync::atomic::Ordering};
 
 use syscap_format::{provenance::Source, reason::Reason};
 
-use super::{
-    frame::{Carries, Frame},
-    hello::Lane,
-    limits::{
-        AGENTS_REQUESTS_ALL_MAX, CALLS_MAX, REQUESTS_ALL_MAX, REQUESTS_BYTES_MAX, SETTLED_MAX,
-    },
-    message::{AgentAsk, Ask},
-    reply::Reply,
-    seat::{Asked, Seat},
-    server::Hub,
-    turn::Job,
-    wire::Broken,
+use super::frame::{Carries, Frame};
+use super::hello::Lane;
+use super::limits::{
+    AGENTS_REQUESTS_ALL_MAX, CALLS_MAX, REQUESTS_ALL_MAX, REQUESTS_BYTES_MAX, SETTLED_MAX,
 };
+use super::message::{AgentAsk, Ask};
+use super::reply::Reply;
+use super::seat::{Asked, Seat};
+use super::server::Hub;
+use super::turn::Job;
+use super::wire::Broken;
 use crate::{guard::caught, sent::Sent};
 
 /// What a request is, for the bounds.

@@ -1,10 +1,8 @@
 //! The kernel's lock, and who sees to what was brought meanwhile.
 
-use std::{
-    ops::{Deref, DerefMut},
-    sync::MutexGuard,
-    thread,
-};
+use std::ops::{Deref, DerefMut};
+use std::sync::MutexGuard;
+use std::thread;
 
 use super::{Core, Shared};
 
@@ -72,13 +70,9 @@ impl Drop for After<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::{
-            Arc,
-            mpsc::{Receiver, channel},
-        },
-        time::Duration,
-    };
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
 
     use syscap_audit::memory::MemoryStore;
     use syscap_format::reason::Reason;

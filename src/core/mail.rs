@@ -1,23 +1,17 @@
 //! What waits at the kernel, and what comes for it.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, Thread},
-};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
 
 use syscap_format::{envelope::ToolResult, reason::Refused};
-use syscap_kernel::{
-    fetch::Fetching,
-    halt::Halt,
-    inspect::Inspecting,
-    kernel::{Ack, Event, Ticket},
-    resolve::Resolving,
-    tool::Job,
-};
+use syscap_kernel::fetch::Fetching;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::inspect::Inspecting;
+use syscap_kernel::kernel::{Ack, Event, Ticket};
+use syscap_kernel::resolve::Resolving;
+use syscap_kernel::tool::Job;
 
 /// Says that a job is out, from when the kernel gives it away until what it came to is with the
 /// kernel, and its thread at an end.

@@ -2,28 +2,21 @@
 //! too, and where the run outlasts its limit another goes on in its place. So a run that ends in
 //! time, as nearly all do, costs no thread of its own and no hand-over.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use syscap_format::id::Seq;
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Event, Lost, Measured, Ticket},
-};
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Event, Lost, Measured, Ticket};
 
-use super::{
-    Answer, Core,
-    locked::Locked,
-    mail::{Brought, Caller, Mailbox, Out},
-};
-use crate::{
-    Error,
-    guard::caught,
-    provide::Cancel,
-    run::{GivenUp, Means, TakeOver, micros},
-};
+use super::locked::Locked;
+use super::mail::{Brought, Caller, Mailbox, Out};
+use super::{Answer, Core};
+use crate::Error;
+use crate::guard::caught;
+use crate::provide::Cancel;
+use crate::run::{GivenUp, Means, TakeOver, micros};
 
 type Finish = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 

@@ -1,13 +1,11 @@
 //! What is asked of the store.
 
-use std::sync::{PoisonError, atomic::Ordering};
+use std::{sync::PoisonError, sync::atomic::Ordering};
 
 use syscap_format::record::Head;
-use syscap_kernel::{
-    halt::Halt,
-    kernel::Event,
-    store::{Ancestor, Batch, Room, Store, StoreError, Stored},
-};
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::Event;
+use syscap_kernel::store::{Ancestor, Batch, Room, Store, StoreError, Stored};
 
 use super::{Core, Held, Shared};
 use crate::guard::caught;

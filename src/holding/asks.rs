@@ -1,19 +1,15 @@
 //! Answering calls that wait for a person, with a key of this process.
 
-use syscap_format::{
-    control::{Control, ControlBody},
-    id::Seq,
-    reason::{Reason, Refused},
-    record::{Answer, ApprovalBody, Kind, Means},
-    vault::VaultText,
-};
+use syscap_format::control::{Control, ControlBody};
+use syscap_format::id::Seq;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{Answer, ApprovalBody, Kind, Means};
+use syscap_format::vault::VaultText;
 use syscap_kernel::kernel::{AskView, Event};
 
 use super::Holding;
-use crate::{
-    asks::{SetTerms, answerable, asked_for, body, manifest_of, reason_given},
-    error::Error,
-};
+use crate::asks::{SetTerms, answerable, asked_for, body, manifest_of, reason_given};
+use crate::error::Error;
 
 impl Holding {
     /// An answer that was signed elsewhere.

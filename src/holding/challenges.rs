@@ -1,9 +1,7 @@
 //! Challenges for holders who are elsewhere.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
 /// Most challenges that are out: who draws more makes the oldest worthless.
 const CHALLENGES_MAX: usize = 1_024;

@@ -6,39 +6,29 @@
 //! the client says what the use came to. Where that never comes the run is given up after its
 //! tool's limit, like any other: what it did is not known, and it is charged in full.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use syscap_format::{
-    budget::Amounts,
-    cbor::{Canonical, Kind, MapBuilder},
-    envelope::{ToolResult, TxOutcome},
-    id::{AgentId, IdempotencyKey, Seq, TokenId, ToolId},
-    label::Label,
-    manifest::{EffectClass, Manifest},
-    provenance::Source,
-    reason::{Reason, Refused},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::{Canonical, Kind, MapBuilder};
+use syscap_format::envelope::{ToolResult, TxOutcome};
+use syscap_format::id::{AgentId, IdempotencyKey, Seq, TokenId, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused};
 
 use super::{Holding, LocalSession, check_said};
-use crate::{
-    Error,
-    guard::caught,
-    host::{
-        closure::{done, unsure},
-        uses::{Begun, Prompt, Reported, ToolUse},
-    },
-    provide::{Cancel, HostCall, HostRan, Provider, Standing},
-    sent::{CallContext, Sent, Written},
-    tools::{
-        ConnectionId,
-        commands::{FOLDER, PLACE, is_shell},
-    },
-};
+use crate::Error;
+use crate::guard::caught;
+use crate::host::closure::{done, unsure};
+use crate::host::uses::{Begun, Prompt, Reported, ToolUse};
+use crate::provide::{Cancel, HostCall, HostRan, Provider, Standing};
+use crate::sent::{CallContext, Sent, Written};
+use crate::tools::ConnectionId;
+use crate::tools::commands::{FOLDER, PLACE, is_shell};
 
 /// The connection that the desk offers tools as, and calls through.
 const DESK: ConnectionId = ConnectionId::DESK;

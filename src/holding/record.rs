@@ -2,27 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    control::{Control, ControlBody as _, Role, ToolsChange},
-    id::{ObjectId, Seq, ToolId},
-    manifest::Manifest,
-    record::Kind,
-};
-use syscap_kernel::{
-    kernel::Event,
-    registry::{Registry, RegistryError, ToolsDelta},
-};
-use syscap_syscalls::{
-    net::Network,
-    stated::{Stated, carried},
-};
+use syscap_format::control::{Control, ControlBody as _, Role, ToolsChange};
+use syscap_format::id::{ObjectId, Seq, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::record::Kind;
+use syscap_kernel::kernel::Event;
+use syscap_kernel::registry::{Registry, RegistryError, ToolsDelta};
+use syscap_syscalls::net::Network;
+use syscap_syscalls::stated::{Stated, carried};
 
 use super::Holding;
-use crate::{
-    Error,
-    submit::Configured,
-    tools::{bounded, delta, identity, names_of},
-};
+use crate::Error;
+use crate::submit::Configured;
+use crate::tools::{bounded, delta, identity, names_of};
 
 /// Who signs a change of tools.
 pub(crate) enum By {

@@ -1,39 +1,31 @@
 //! A session at the kernel of this process.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap_format::{
-    budget::Amounts,
-    cbor::{Canonical, Item, MapBuilder, Profile},
-    envelope::{Form, ToolResult},
-    id::{AgentId, Salt, Seq, SnapshotId, TokenId},
-    json::{self, Escapes},
-    label::Label,
-    limits::{ENVELOPE_BYTES_MAX, TEXT_BYTES_MAX},
-    provenance::Source,
-    reason::{Reason, Refused},
-    record::Input,
-    token::Proof,
-    vault::VaultText,
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Ack, Event, Proposal, Submit, Ticket},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::{Canonical, Item, MapBuilder, Profile};
+use syscap_format::envelope::{Form, ToolResult};
+use syscap_format::id::{AgentId, Salt, Seq, SnapshotId, TokenId};
+use syscap_format::json::{self, Escapes};
+use syscap_format::label::Label;
+use syscap_format::limits::{ENVELOPE_BYTES_MAX, TEXT_BYTES_MAX};
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::Input;
+use syscap_format::token::Proof;
+use syscap_format::vault::VaultText;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Ack, Event, Proposal, Submit, Ticket};
 
-use crate::{
-    backoff::Backoff,
-    core::{Answer, Core},
-    error::Error,
-    notify,
-    provide::Cancel,
-    sent::{CallContext, Sent, Written},
-    state::Changed,
-    tools::Providers,
-};
+use crate::backoff::Backoff;
+use crate::core::{Answer, Core};
+use crate::error::Error;
+use crate::notify;
+use crate::provide::Cancel;
+use crate::sent::{CallContext, Sent, Written};
+use crate::state::Changed;
+use crate::tools::Providers;
 
 /// The key under which what a user said is committed to.
 const TEXT: u64 = 12;

@@ -2,37 +2,31 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use syscap_format::{
-    cbor::MapBuilder,
-    control::{CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed},
-    id::{AgentId, Salt, Seq, TextHash, TokenId},
-    record::{Head, Kind},
-    scope::{Root, Scope},
-    sign::{PublicKey, preimage},
-    time::UnixMillis,
-    token::{Grants, TOKEN_CONTEXT, Token, TokenBody},
-    vault::VaultText,
+use syscap_format::cbor::MapBuilder;
+use syscap_format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed,
 };
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Ack, Event, Kernel, Ticket},
-    store::Ancestor,
-};
+use syscap_format::id::{AgentId, Salt, Seq, TextHash, TokenId};
+use syscap_format::record::{Head, Kind};
+use syscap_format::scope::{Root, Scope};
+use syscap_format::sign::{PublicKey, preimage};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grants, TOKEN_CONTEXT, Token, TokenBody};
+use syscap_format::vault::VaultText;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Ack, Event, Kernel, Ticket};
+use syscap_kernel::store::Ancestor;
 
-use syscap_syscalls::{
-    beneath::FsError,
-    fs::PATH_DIMENSION,
-    org::{Part, workspace_of},
-};
+use syscap_syscalls::beneath::FsError;
+use syscap_syscalls::fs::PATH_DIMENSION;
+use syscap_syscalls::org::{Part, workspace_of};
 
 use super::{Holding, Inner, acknowledged};
-use crate::{
-    core::Answer,
-    error::Error,
-    grant::Grant,
-    issuing::{self, Signing},
-    keys::SignerError,
-};
+use crate::core::Answer;
+use crate::error::Error;
+use crate::grant::Grant;
+use crate::issuing::{self, Signing};
+use crate::keys::SignerError;
 
 impl Holding {
     /// See [`Runtime::issue`](crate::Runtime::issue).

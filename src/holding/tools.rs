@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    id::{Seq, ToolId},
-    manifest::Manifest,
-};
+use syscap_format::id::{Seq, ToolId};
+use syscap_format::manifest::Manifest;
 
 use super::{By, Holding};
-use crate::{
-    Error,
-    provide::{Offer, Provider, Standing},
-    tools::{ConnectionId, Withdrawn, bounded, delta, identity, names, names_of, place::Place},
-};
+use crate::Error;
+use crate::provide::{Offer, Provider, Standing};
+use crate::tools::place::Place;
+use crate::tools::{ConnectionId, Withdrawn, bounded, delta, identity, names, names_of};
 
 impl Holding {
     /// See [`Runtime::provide`](crate::Runtime::provide).

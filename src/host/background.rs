@@ -1,23 +1,21 @@
 //! Calls from asynchronous code: what blocks runs elsewhere, and a future waits for it.
 
-use std::{
-    future::Future,
-    io,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
-    thread,
-};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::{io, thread};
 
-use syscap_format::{
-    envelope::ToolResult,
-    id::{AgentId, TokenId},
-    json::Escapes,
-};
+use syscap_format::envelope::ToolResult;
+use syscap_format::id::{AgentId, TokenId};
+use syscap_format::json::Escapes;
 
-use crate::{
-    args::Args, error::Error, guard::caught, provide::Cancel, sent::CallWith, session::Session,
-};
+use crate::args::Args;
+use crate::error::Error;
+use crate::guard::caught;
+use crate::provide::Cancel;
+use crate::sent::CallWith;
+use crate::session::Session;
 
 /// What blocks, for whoever runs it.
 pub type Work = Box<dyn FnOnce() + Send>;

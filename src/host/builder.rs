@@ -2,23 +2,19 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use syscap_format::{
-    budget::Dimension,
-    id::ToolId,
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    scope::ScopeType,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::id::ToolId;
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::scope::ScopeType;
 
-use super::{
-    call::ToolCall,
-    closure::{ClosureTool, Ended},
-    failure::Failure,
-    future::{Task, block_on},
-    transaction::{Transactional, TransactionalTool},
-    typed::{Typed, TypedTool},
-};
+use super::call::ToolCall;
+use super::closure::{ClosureTool, Ended};
+use super::failure::Failure;
+use super::future::{Task, block_on};
+use super::transaction::{Transactional, TransactionalTool};
+use super::typed::{Typed, TypedTool};
 use crate::{args::IntoArg, error::Error};
 
 /// How long a run may take where the host doesn't say.

@@ -1,18 +1,14 @@
 //! A call as the host's code sees it.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
-};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item},
-    id::{AgentId, Seq, ToolId},
-    reason::{Reason, Refused},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::reason::{Reason, Refused};
 use syscap_kernel::tool::{Meter, OverHold};
 
 use crate::provide::{Cancel, HostCall};

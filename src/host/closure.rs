@@ -2,24 +2,20 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::Canonical,
-    envelope::TxOutcome,
-    id::{AgentId, DefinitionHash},
-    manifest::{EffectClass, Enforcement, Manifest},
-    reason::{Reason, Refused},
-    scope::ScopeDimension,
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::{AgentId, DefinitionHash};
+use syscap_format::manifest::{EffectClass, Enforcement, Manifest};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::ScopeDimension;
 use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 use syscap_syscalls::stated::NamedResources;
 
 use super::{call::ToolCall, failure::Failure};
-use crate::{
-    args::IntoArg,
-    provide::{HostCall, HostRan},
-    run::given_up,
-    tools::identity,
-};
+use crate::args::IntoArg;
+use crate::provide::{HostCall, HostRan};
+use crate::run::given_up;
+use crate::tools::identity;
 
 /// How a run of the host's code ended.
 pub(super) enum Ended {

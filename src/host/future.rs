@@ -3,14 +3,12 @@
 //! The thread of the run waits; a [`Driven`] future goes to the executor. It answers once, however
 //! it ends: with what it came to, or by being dropped.
 
-use std::{
-    future::Future,
-    panic::resume_unwind,
-    pin::Pin,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
-    time::{Duration, Instant},
-};
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use super::{closure::Ended, failure::Failure};
 use crate::{args::IntoArg, guard::caught, provide::Cancel};

@@ -2,20 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use syscap_format::{
-    budget::Amounts,
-    envelope::TxOutcome,
-    id::ToolId,
-    manifest::Manifest,
-    reason::{Reason, Refused},
-};
+use syscap_format::budget::Amounts;
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::ToolId;
+use syscap_format::manifest::Manifest;
+use syscap_format::reason::{Reason, Refused};
 
 use super::closure::{ClosureTool, perform, unsure};
-use crate::{
-    guard::caught,
-    provide::{HostCall, HostRan, Provider},
-    tools::identity,
-};
+use crate::guard::caught;
+use crate::provide::{HostCall, HostRan, Provider};
+use crate::tools::identity;
 
 /// A set of closures to be offered to the holder of a home:
 /// `access.provide(tools.manifests(), Arc::new(tools))`.

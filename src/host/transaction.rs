@@ -3,17 +3,13 @@
 use std::marker::PhantomData;
 
 use syscap_format::{manifest::Manifest, reason::Refused};
-use syscap_kernel::{
-    probe::{Broken, Finding},
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    call::{HostArgs, ToolCall},
-    closure::{Asked, Ended},
-    failure::Failure,
-    typed::Planned,
-};
+use super::call::{HostArgs, ToolCall};
+use super::closure::{Asked, Ended};
+use super::failure::Failure;
+use super::typed::Planned;
 use crate::{args::IntoArg, guard::caught};
 
 /// A tool whose effect is made by one last step, [`commit`](Self::commit). All that may fail

@@ -6,11 +6,9 @@ use syscap_format::{budget::Dimension, manifest::Manifest, reason::Refused, scop
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 use syscap_syscalls::stated::NamedResources;
 
-use super::{
-    call::{HostArgs, ToolCall},
-    closure::{Asked, Ended},
-    failure::Failure,
-};
+use super::call::{HostArgs, ToolCall};
+use super::closure::{Asked, Ended};
+use super::failure::Failure;
 use crate::args::IntoArg;
 
 /// The arguments of a tool as a type of their own: parsed once, checked by the kernel against

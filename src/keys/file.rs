@@ -1,31 +1,23 @@
 //! A file that holds one key.
 
-use std::{
-    fmt,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::fmt;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_audit::disk;
-use syscap_format::{
-    cbor::{Canonical, MapBuilder},
-    control::{Algorithm, POSSESSION_CONTEXT, Possession, Role, possession},
-    id::HomeId,
-    sign::{PublicKey, Signature, preimage},
-};
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::control::{Algorithm, POSSESSION_CONTEXT, Possession, Role, possession};
+use syscap_format::id::HomeId;
+use syscap_format::sign::{PublicKey, Signature, preimage};
 use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
-use super::{
-    fields::Fields,
-    kinds::{KeyFileError, KeyUse, SignerError},
-    seal::{Passphrase, Seal, Sealed},
-};
-use crate::{
-    error::{Error, at},
-    files::{regular, write_new},
-};
+use super::fields::Fields;
+use super::kinds::{KeyFileError, KeyUse, SignerError};
+use super::seal::{Passphrase, Seal, Sealed};
+use crate::error::{Error, at};
+use crate::files::{regular, write_new};
 
 /// Longest key file, in bytes: a sealed one has about 300.
 const BYTES_MAX: usize = 4_096;

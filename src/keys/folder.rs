@@ -1,31 +1,22 @@
 //! Keys in a folder, one file a role.
 
-use std::{
-    fs::{self, File, TryLockError},
-    io,
-    os::unix::fs::DirBuilderExt as _,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{io, thread};
 
 use syscap_audit::disk;
-use syscap_format::{
-    control::{Role, Roles},
-    sign::{PublicKey, Signature},
-};
+use syscap_format::control::{Role, Roles};
+use syscap_format::sign::{PublicKey, Signature};
 use syscap_kernel::ports::Entropy;
 
-use super::{
-    KeyFile, KeyUse, SecretKey, Signer, SignerError,
-    file::sync_folder_of,
-    seal::{Passphrase, Seal},
-};
-use crate::{
-    entropy::SystemEntropy,
-    error::{Error, at},
-};
+use super::file::sync_folder_of;
+use super::seal::{Passphrase, Seal};
+use super::{KeyFile, KeyUse, SecretKey, Signer, SignerError};
+use crate::entropy::SystemEntropy;
+use crate::error::{Error, at};
 
 /// Asks a person for the passphrase of a key.
 pub trait Passphrases: Send + Sync {

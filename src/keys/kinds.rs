@@ -1,9 +1,7 @@
 //! What keys are for, and what can be wrong with them.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use syscap_format::control::Role;
 

@@ -3,18 +3,14 @@
 use std::fmt;
 
 use argon2::{Argon2, Block, Params};
-use chacha20poly1305::{
-    KeyInit as _, XChaCha20Poly1305,
-    aead::{Aead as _, Payload},
-};
+use chacha20poly1305::aead::{Aead as _, Payload};
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 use syscap_format::cbor::{Canonical, MapBuilder};
 use syscap_kernel::ports::Entropy;
 use zeroize::Zeroizing;
 
-use super::{
-    fields::Fields,
-    kinds::{KeyFileError, SignerError},
-};
+use super::fields::Fields;
+use super::kinds::{KeyFileError, SignerError};
 use crate::error::Error;
 
 /// What a passphrase costs whoever tries one: the second of the two choices of RFC 9106, section 4.

@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use syscap_analysis::learn::Ended;
-use syscap_format::{
-    id::{AgentId, Seq, ToolId},
-    label::Label,
-    manifest::EffectClass,
-    record::CallFields,
-};
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::EffectClass;
+use syscap_format::record::CallFields;
 
 /// Most sessions that are told of: of more, the newest.
 pub const POISONED_MAX: usize = 256;

@@ -7,18 +7,14 @@
 use std::cell::RefCell;
 
 use syscap_analysis::learn::{Denial, Proposal};
-use syscap_format::{
-    decision::{Decision, Verdict},
-    id::{AgentId, ConstraintId, Seq, ToolId},
-    object::EngineIdentity,
-    reason::Reason,
-    record::Kind,
-};
-use syscap_kernel::{
-    kernel::{NotAsked, Redecided},
-    policy::{PolicyEngine, Question},
-    tool::Demand,
-};
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::id::{AgentId, ConstraintId, Seq, ToolId};
+use syscap_format::object::EngineIdentity;
+use syscap_format::reason::Reason;
+use syscap_format::record::Kind;
+use syscap_kernel::kernel::{NotAsked, Redecided};
+use syscap_kernel::policy::{PolicyEngine, Question};
+use syscap_kernel::tool::Demand;
 use syscap_policy::Policy;
 
 use super::Scan;

@@ -1,18 +1,16 @@
 //! From a resume to a grant.
 
-use syscap_format::{
-    id::{AgentId, ToolId},
-    manifest::Manifest,
-    scope::{Paths, Rights, Root, RootedPath, Rule, Scope, ScopeDimension, ScopeError},
-    token::{self, Grants},
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::scope::{
+    Paths, Rights, Root, RootedPath, Rule, Scope, ScopeDimension, ScopeError,
 };
+use syscap_format::token::{self, Grants};
 use syscap_syscalls::{fs::PATH_DIMENSION, org::OUTBOX_DIMENSION};
 
-use super::{
-    error::ResumeError,
-    paths,
-    read::{FILES, LISTS, OUTBOXES, PERMISSIONS, Resume, TOOLS},
-};
+use super::error::ResumeError;
+use super::paths;
+use super::read::{FILES, LISTS, OUTBOXES, PERMISSIONS, Resume, TOOLS};
 use crate::grant::Grant;
 
 /// The tool that sends to agents.

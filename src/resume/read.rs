@@ -2,10 +2,8 @@
 
 use syscap_format::{id::AgentId, scope::Rights};
 
-use super::{
-    error::ResumeError,
-    text::{self, Kind, Value},
-};
+use super::error::ResumeError;
+use super::text::{self, Kind, Value};
 
 /// What `permissions` is called, and what is read in it.
 pub(super) const PERMISSIONS: &str = "permissions";

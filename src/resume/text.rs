@@ -5,10 +5,8 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use syscap_format::{
-    cbor::Item,
-    json::{self, JsonError, JsonFault},
-};
+use syscap_format::cbor::Item;
+use syscap_format::json::{self, JsonError, JsonFault};
 
 /// Most arrays and maps around a value.
 const DEPTH_MAX: usize = 64;

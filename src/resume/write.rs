@@ -2,23 +2,19 @@
 
 use std::ops::Range;
 
-use syscap_format::{
-    cbor::Canonical,
-    id::{AgentId, ToolId},
-    json,
-    manifest::Manifest,
-    scope::{Name, Paths, Rights, RootedPath, Rule, Scope},
-    token::{Grant, Grants},
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::json;
+use syscap_format::manifest::Manifest;
+use syscap_format::scope::{Name, Paths, Rights, RootedPath, Rule, Scope};
+use syscap_format::token::{Grant, Grants};
 use syscap_syscalls::{fs::PATH_DIMENSION, org::OUTBOX_DIMENSION};
 
-use super::{
-    compile::find,
-    error::ResumeError,
-    paths,
-    read::{LISTS, PERMISSIONS, Resume},
-    text::{Kind, Value},
-};
+use super::compile::find;
+use super::error::ResumeError;
+use super::paths;
+use super::read::{LISTS, PERMISSIONS, Resume};
+use super::text::{Kind, Value};
 
 /// The names of the seed: a tool that has one is written by it, so that others know it.
 const SEED: [&str; 9] = [

@@ -1,9 +1,7 @@
 //! The time of a run, without the time in which a person was asked on its behalf.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Most time that is not counted, of one run, however often a person is asked.
 pub(crate) const PAUSES_MAX: Duration = Duration::from_secs(600);
@@ -114,10 +112,8 @@ impl Drop for Pause {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::atomic::{AtomicUsize, Ordering},
-        thread::sleep,
-    };
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::sleep;
 
     use super::*;
 

@@ -1,12 +1,10 @@
 //! Limits of what has no thread of its own, runs above all: one thread looks after all of them, and
 //! sees to it that one that outlasts its own is given up.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::pool;
 

@@ -1,24 +1,20 @@
 //! What an operator does at a home: issues and ends tokens, freezes, sets policies, accepts tools.
 
-use syscap_format::{
-    control::{Control, ControlBody, Freeze},
-    id::{ObjectId, Seq, TextHash, TokenId, ToolId},
-    object::PolicyObject,
-    record::{Answer, Kind},
-};
+use syscap_format::control::{Control, ControlBody, Freeze};
+use syscap_format::id::{ObjectId, Seq, TextHash, TokenId, ToolId};
+use syscap_format::object::PolicyObject;
+use syscap_format::record::{Answer, Kind};
 use syscap_kernel::policy::{PolicyEngine, object_of};
 use syscap_policy::Policy;
 
 use super::{Runtime, failover::Side};
-use crate::{
-    Error, Grant,
-    asks::SetTerms,
-    attach::{Ask, Command, client::Step},
-    engine,
-    guard::GuardedEngine,
-    holding::Holding,
-    submit::{Beside, Configured, Submission},
-};
+use crate::asks::SetTerms;
+use crate::attach::client::Step;
+use crate::attach::{Ask, Command};
+use crate::guard::GuardedEngine;
+use crate::holding::Holding;
+use crate::submit::{Beside, Configured, Submission};
+use crate::{Error, Grant, engine};
 
 impl Runtime {
     /// Signs and registers a token. It is valid from now on. Then the agent's workspace and the

@@ -1,14 +1,10 @@
 //! Who holds the home, found again whenever the one who did has gone.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "sqlite")]
 use syscap_audit::sqlite::SqliteReader;
@@ -20,19 +16,15 @@ use syscap_format::{
 use syscap_kernel::store::StoreError;
 
 use super::held::{Held, Working};
-use crate::{
-    Error, Options,
-    attach::{
-        Command, Lane, ReadBy,
-        client::{Entry, Found, Holder, Step, attach},
-        limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME},
-        server::Server,
-    },
-    holding::Holding,
-    home::Home,
-    provide::{Offer, Provider},
-    tools::{ConnectionId, Withdrawn},
-};
+use crate::attach::client::{Entry, Found, Holder, Step, attach};
+use crate::attach::limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME};
+use crate::attach::server::Server;
+use crate::attach::{Command, Lane, ReadBy};
+use crate::holding::Holding;
+use crate::home::Home;
+use crate::provide::{Offer, Provider};
+use crate::tools::{ConnectionId, Withdrawn};
+use crate::{Error, Options};
 
 /// How long a process that only offers tools rests when it has found no holder.
 const REST: Duration = Duration::from_secs(1);

@@ -1,26 +1,18 @@
 //! A home while this process holds it.
 
-use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::Instant,
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Instant;
 
 use syscap_format::id::Seq;
 
-use crate::{
-    Error,
-    attach::{
-        SessionTicket,
-        limits::{DRAIN_TIME, END_TIME, TRY_PAUSE},
-        server::Server,
-    },
-    guard::caught,
-    holding::{Holding, LocalSession},
-};
+use crate::Error;
+use crate::attach::SessionTicket;
+use crate::attach::limits::{DRAIN_TIME, END_TIME, TRY_PAUSE};
+use crate::attach::server::Server;
+use crate::guard::caught;
+use crate::holding::{Holding, LocalSession};
 
 /// The home, held by this process.
 pub(crate) struct Held {

@@ -1,16 +1,12 @@
 //! A holder that says hello, and then nothing more.
 
-use std::{
-    io::{Read as _, Write as _},
-    os::unix::net::UnixListener,
-    thread,
-};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixListener;
+use std::thread;
 
-use syscap_format::{
-    cbor::{Canonical, MapBuilder},
-    id::AgentId,
-    manifest::EffectClass,
-};
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::id::AgentId;
+use syscap_format::manifest::EffectClass;
 
 use super::*;
 

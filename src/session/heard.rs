@@ -3,11 +3,10 @@
 use syscap_format::{id::Seq, label::Label};
 
 use super::{Seated, Session};
-use crate::{
-    Error,
-    attach::{Ask, Heard, client::Step},
-    runtime::failover::Side,
-};
+use crate::Error;
+use crate::attach::client::Step;
+use crate::attach::{Ask, Heard};
+use crate::runtime::failover::Side;
 
 impl Session {
     /// Puts on record what a user said to the agent: the text lies in the vault, salted, and can

@@ -1,11 +1,9 @@
 //! What a session has been given of late.
 
 use super::{Seated, Session};
-use crate::{
-    Error,
-    artifact::{Artifact, Cut, Walk, Which},
-    attach::client::Step,
-};
+use crate::Error;
+use crate::artifact::{Artifact, Cut, Walk, Which};
+use crate::attach::client::Step;
 use syscap_kernel::store::Next;
 
 impl Session {

@@ -5,19 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use syscap_format::{envelope::ToolResult, id::Seq, reason::Reason};
 
 use super::{Place, Seated, Session};
-use crate::{
-    Error,
-    attach::{
-        Call,
-        client::{Holder, Step},
-        limits::SHORT_BYTES_MAX,
-    },
-    holding::LocalSession,
-    pool,
-    provide::Cancel,
-    runtime::failover::Side,
-    sent::{CallContext, Sent, Written},
-};
+use crate::attach::Call;
+use crate::attach::client::{Holder, Step};
+use crate::attach::limits::SHORT_BYTES_MAX;
+use crate::holding::LocalSession;
+use crate::provide::Cancel;
+use crate::runtime::failover::Side;
+use crate::sent::{CallContext, Sent, Written};
+use crate::{Error, pool};
 
 impl Session {
     /// Sends an envelope as [`Session::send`] does, and does not wait: `done` is told what came of

@@ -1,24 +1,18 @@
 //! Waiting for a person's answer.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use syscap_format::{
-    id::{AgentId, Seq},
-    reason::Reason,
-};
+use syscap_format::id::{AgentId, Seq};
+use syscap_format::reason::Reason;
 use syscap_kernel::kernel::AskStanding;
 
 use super::Session;
-use crate::{
-    Error,
-    attach::client::Step,
-    bell::Bell,
-    holding::Holding,
-    runtime::failover::{Failover, Side},
-};
+use crate::Error;
+use crate::attach::client::Step;
+use crate::bell::Bell;
+use crate::holding::Holding;
+use crate::runtime::failover::{Failover, Side};
 
 /// How long nobody looks whether something has expired.
 const LOOK: Duration = Duration::from_millis(250);

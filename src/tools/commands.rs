@@ -7,20 +7,16 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    manifest::{EffectClass, Manifest, ParamType},
-    reason::{Reason, Refused},
-    scope::{Host, Name, Resource, Rights, Root, RootedPath, Scope},
-    token::Grant,
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::manifest::{EffectClass, Manifest, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Host, Name, Resource, Rights, Root, RootedPath, Scope};
+use syscap_format::token::Grant;
 use syscap_kernel::tool::{Demand, Demands, Request};
-use syscap_syscalls::{
-    fs::PATH_DIMENSION,
-    marks::{Mark, write_marks},
-    net::HOST_DIMENSION,
-    shell::{DOES_DIMENSION, PROGRAM_DIMENSION},
-};
+use syscap_syscalls::fs::PATH_DIMENSION;
+use syscap_syscalls::marks::{Mark, write_marks};
+use syscap_syscalls::net::HOST_DIMENSION;
+use syscap_syscalls::shell::{DOES_DIMENSION, PROGRAM_DIMENSION};
 
 use super::finding::Finding;
 
@@ -226,10 +222,8 @@ fn is_written(path: &RootedPath, grant: &Grant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::{
-        json,
-        scope::{Paths, Rule},
-    };
+    use syscap_format::json;
+    use syscap_format::scope::{Paths, Rule};
 
     use super::*;
 

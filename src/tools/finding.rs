@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    manifest::EffectClass,
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::manifest::EffectClass;
 use syscap_syscalls::marks::Mark;
 
 /// Most entries of one list of a finding.

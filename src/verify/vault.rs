@@ -3,13 +3,11 @@
 //! The log is sound without them: a row can be erased. But one that is there and is not what its
 //! record says was changed by somebody.
 
-use syscap_format::{
-    control::{ControlBody as _, Revocation, RevocationList},
-    envelope::Status,
-    id::{Seq, TextHash},
-    record::{ApprovalBody, Body, CallFields, CancelBody, Record},
-    vault::{Commitment, VaultEntry},
-};
+use syscap_format::control::{ControlBody as _, Revocation, RevocationList};
+use syscap_format::envelope::Status;
+use syscap_format::id::{Seq, TextHash};
+use syscap_format::record::{ApprovalBody, Body, CallFields, CancelBody, Record};
+use syscap_format::vault::{Commitment, VaultEntry};
 use syscap_kernel::store::{Next, Store, StoreError, vault_entry};
 
 use crate::{Error, Inspection};

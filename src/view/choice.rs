@@ -1,9 +1,7 @@
 //! What an agent goes on by: which token, and whether it is frozen.
 
-use syscap_format::{
-    control::{Freeze, FreezeTarget},
-    id::AgentId,
-};
+use syscap_format::control::{Freeze, FreezeTarget};
+use syscap_format::id::AgentId;
 
 use super::{TokenInfo, View};
 
@@ -65,12 +63,10 @@ pub(super) fn stops(freeze: &Freeze, agent: &AgentId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::{
-        budget::{Amounts, Dimension},
-        id::{HomeId, Seq, TokenId, ToolId},
-        label::Label,
-        time::UnixMillis,
-    };
+    use syscap_format::budget::{Amounts, Dimension};
+    use syscap_format::id::{HomeId, Seq, TokenId, ToolId};
+    use syscap_format::label::Label;
+    use syscap_format::time::UnixMillis;
 
     use super::*;
     use crate::counters::Counts;

@@ -5,15 +5,13 @@
 //! and puts it in the place of the argument, before this tool is asked. So all that is done here
 //! is to cut. Only what was delivered to the session can be referred to.
 
-use syscap_format::{
-    cbor::{Canonical, Item, Kind, MapBuilder},
-    envelope::TxOutcome,
-    id::ToolId,
-    json,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::{Reason, Refused},
-};
+use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::ToolId;
+use syscap_format::json;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::{Reason, Refused};
 use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 /// Most bytes that one call gives.

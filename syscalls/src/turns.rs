@@ -1,11 +1,9 @@
 //! Names that one run at a time has: a file that is changed, an inbox that is filled.
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    sync::{Arc, Condvar, Mutex, PoisonError},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use syscap_format::budget::{Amounts, Dimension};
 

@@ -1,18 +1,14 @@
 //! URLs of the web platform's tests and of attackers: what is read is what the standard reads, and
 //! leads where it says.
 
-use std::{
-    fs,
-    net::IpAddr,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
-use syscap_syscalls::net::{
-    address::special,
-    target::{Place, Target},
-};
+use syscap_syscalls::net::address::special;
+use syscap_syscalls::net::target::{Place, Target};
 
 /// Where the sources of a crate that is built with lie.
 fn sources_of(name: &str) -> PathBuf {

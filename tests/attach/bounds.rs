@@ -1,34 +1,26 @@
 //! What one process can cost the others: tools, tokens, places; and what it leaves when it goes.
 
-use std::{
-    fs,
-    os::unix::net::UnixStream,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        mpsc::channel,
-    },
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
-use syscap::{
-    Runtime,
-    format::{
-        budget::Amounts,
-        cbor::{Canonical, MapBuilder},
-        envelope::TxOutcome,
-        hash::definition_hash,
-        manifest::Manifest,
-        provenance::Source,
-        record::Kind,
-    },
-    prelude::*,
-    provide::{HostCall, HostRan, Provider, Standing},
-    verify::Verdict,
-    view::Whose,
-};
+use syscap::Runtime;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, MapBuilder};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::hash::definition_hash;
+use syscap::format::manifest::Manifest;
+use syscap::format::provenance::Source;
+use syscap::format::record::Kind;
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::verify::Verdict;
+use syscap::view::Whose;
 
-use crate::attach::{wire::*, world::*};
+use crate::{attach::wire::*, attach::world::*};
 
 /// Most tools of a home, and most that one process can have put on record.
 const TOOLS: usize = 4_096;

@@ -1,23 +1,17 @@
 //! Peers that speak otherwise than they should: each harms its own connection and no other.
 
-use std::{
-    io::Write,
-    os::unix::net::{UnixListener, UnixStream},
-    time::{Duration, Instant},
-};
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 use host_support::alone;
-use syscap::{
-    Runtime, Session,
-    format::{
-        cbor::{Encoder, MapBuilder},
-        manifest::EffectClass,
-        provenance::Source,
-    },
-    prelude::*,
-};
+use syscap::format::cbor::{Encoder, MapBuilder};
+use syscap::format::manifest::EffectClass;
+use syscap::format::provenance::Source;
+use syscap::prelude::*;
+use syscap::{Runtime, Session};
 
-use crate::attach::{wire::*, world::*};
+use crate::{attach::wire::*, attach::world::*};
 
 /// A home with a holder, and somebody attached who must not notice anything.
 struct World {

@@ -1,26 +1,18 @@
 //! Holders that come and go: by turns, in order, and by a kill.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{BufRead, BufReader, Read},
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use syscap::{
-    CallWith, Runtime, Session,
-    format::{
-        id::Seq,
-        record::{Body, Ended, Record},
-    },
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Ended, Record};
+use syscap::prelude::*;
+use syscap::verify::Verdict;
+use syscap::{CallWith, Runtime, Session};
 
 use crate::attach::world::*;
 

@@ -3,16 +3,17 @@
 use std::os::unix::net::UnixStream;
 
 use host_support::end;
-use syscap::{
-    Runtime, SessionTicket,
-    format::{cbor::Encoder, control::Freeze, label::Label, provenance::Source},
-    host::Prompt,
-    policy::Preset,
-    prelude::*,
-    view::Whose,
-};
+use syscap::format::cbor::Encoder;
+use syscap::format::control::Freeze;
+use syscap::format::label::Label;
+use syscap::format::provenance::Source;
+use syscap::host::Prompt;
+use syscap::policy::Preset;
+use syscap::prelude::*;
+use syscap::view::Whose;
+use syscap::{Runtime, SessionTicket};
 
-use crate::attach::{wire::*, world::*};
+use crate::{attach::wire::*, attach::world::*};
 
 fn is_wrong_lane<T>(result: Result<T, Error>) -> bool {
     match result {

@@ -1,29 +1,23 @@
 //! The frames that never change: an operator of any version stops a holder of any other.
 
-use std::{
-    io::Write,
-    os::unix::net::{UnixListener, UnixStream},
-    path::Path,
-};
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 
 use host_support::end;
-use syscap::{
-    FileKeys, HolderStatus, Operator, Phase, Runtime, Session, Signer, Versions,
-    format::{
-        cbor::{self, Canonical, Encoder, Item},
-        control::{
-            CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, Revocation,
-            Role, Signed,
-        },
-        id::Seq,
-        record::{Body, Kind},
-        sign::preimage,
-    },
-    prelude::*,
-    verify::Verdict,
+use syscap::format::cbor::{self, Canonical, Encoder, Item};
+use syscap::format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, Revocation, Role,
+    Signed,
 };
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Kind};
+use syscap::format::sign::preimage;
+use syscap::prelude::*;
+use syscap::verify::Verdict;
+use syscap::{FileKeys, HolderStatus, Operator, Phase, Runtime, Session, Signer, Versions};
 
-use crate::attach::{wire::*, world::*};
+use crate::{attach::wire::*, attach::world::*};
 
 /// Hello in versions that are not there yet, and in one that is not there any more.
 const NEWER: [u8; 5] = [0x84, 1, 5, 6, 1];

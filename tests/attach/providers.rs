@@ -1,32 +1,24 @@
 //! Tools that attached processes run: offered, called, given up, lost.
 
-use std::{
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-        mpsc::channel,
-    },
-    thread,
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 use host_support::end;
-use syscap::{
-    CallContext, CallWith, Runtime, Written,
-    format::{
-        budget::{Amounts, Dimension},
-        cbor::{Canonical, MapBuilder},
-        envelope::TxOutcome,
-        hash::definition_hash,
-        id::Seq,
-        manifest::{Enforcement, Manifest},
-        reason::Refused,
-        record::{Body, OutcomeFlags, Record},
-    },
-    prelude::*,
-    provide::{HostCall, HostRan, Provider, Standing},
-    verify::Verdict,
-};
+use syscap::format::budget::{Amounts, Dimension};
+use syscap::format::cbor::{Canonical, MapBuilder};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::hash::definition_hash;
+use syscap::format::id::Seq;
+use syscap::format::manifest::{Enforcement, Manifest};
+use syscap::format::reason::Refused;
+use syscap::format::record::{Body, OutcomeFlags, Record};
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::verify::Verdict;
+use syscap::{CallContext, CallWith, Runtime, Written};
 
 use crate::attach::world::*;
 

@@ -1,30 +1,24 @@
 //! What attached processes do together: one kernel decides for all of them.
 
-use std::{
-    io::Write as _,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use host_support::end;
-use syscap::{
-    CallWith, Runtime, Written,
-    format::{
-        budget::Amounts,
-        cbor::{Canonical, Item, MapBuilder},
-        control::Freeze,
-        object::PolicyObject,
-        provenance::Source,
-        record::{Body, OutcomeFlags, SessionPhase},
-        scope::{Rights, Scope},
-        token,
-    },
-    policy::Preset,
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, Item, MapBuilder};
+use syscap::format::control::Freeze;
+use syscap::format::object::PolicyObject;
+use syscap::format::provenance::Source;
+use syscap::format::record::{Body, OutcomeFlags, SessionPhase};
+use syscap::format::scope::{Rights, Scope};
+use syscap::format::token;
+use syscap::policy::Preset;
+use syscap::prelude::*;
+use syscap::verify::Verdict;
+use syscap::{CallWith, Runtime, Written};
 
-use crate::attach::{wire::*, world::*};
+use crate::{attach::wire::*, attach::world::*};
 
 #[test]
 fn two_share_a_home() {

@@ -1,10 +1,7 @@
 //! A call that comes alone is made by the thread that reads its connection: nobody else of the
 //! process waits for that.
 
-use std::{
-    sync::{Arc, mpsc::channel},
-    time::Duration,
-};
+use std::{sync::Arc, sync::mpsc::channel, time::Duration};
 
 use host_support::end;
 use syscap::{Runtime, Session, format::record::Body, prelude::*};

@@ -1,18 +1,14 @@
 //! Frames by hand.
 
-use std::{
-    io::{Read, Write},
-    os::unix::net::UnixStream,
-    path::Path,
-    time::Duration,
-};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
 
 use syscap::Session;
-use syscap::format::{
-    cbor::{Canonical, Decoder, Encoder, Item, Profile},
-    provenance::Source,
-    reason::Reason,
-};
+use syscap::format::cbor::{Canonical, Decoder, Encoder, Item, Profile};
+use syscap::format::provenance::Source;
+use syscap::format::reason::Reason;
 
 /// Hello: version 4, the operator's lane; and the agents'.
 pub(crate) const HELLO: [u8; 5] = [0x84, 1, 4, 4, 1];

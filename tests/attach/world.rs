@@ -1,28 +1,21 @@
 //! Homes, calls, and a tool that waits.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex},
-    time::{Duration, Instant},
-};
-use syscap::{
-    Session,
-    format::envelope::ToolResult,
-    format::{
-        budget::Amounts,
-        cbor::{Item, MapBuilder},
-        envelope::TxOutcome,
-        id::Seq,
-        manifest::{EffectClass, Manifest},
-        object::PolicyObject,
-        reason::Refused,
-        record::{Body, Outcome, Record},
-    },
-    kernel::policy::object_of,
-    policy::{Policy, Preset},
-    prelude::*,
-    provide::{HostCall, HostRan, Provider},
-};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use syscap::Session;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Item, MapBuilder};
+use syscap::format::envelope::{ToolResult, TxOutcome};
+use syscap::format::id::Seq;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::object::PolicyObject;
+use syscap::format::reason::Refused;
+use syscap::format::record::{Body, Outcome, Record};
+use syscap::kernel::policy::object_of;
+use syscap::policy::{Policy, Preset};
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider};
 
 pub(crate) use host_support::{new_home, records, verdict};
 

@@ -1,12 +1,10 @@
 //! The same rules, expanded by `recurring-ical-events` and `python-dateutil`, which share no code
 //! with ours. Where they are not installed (`scripts/clients`), that is said.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use syscap::prelude::*;

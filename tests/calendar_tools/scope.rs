@@ -3,21 +3,15 @@
 use std::{fs, os::unix::fs::symlink};
 
 use host_support::end;
-use syscap::{
-    Args,
-    format::{
-        id::AgentId,
-        label::Label,
-        record::Body,
-        scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
-    },
-    prelude::*,
-};
+use syscap::Args;
+use syscap::format::id::AgentId;
+use syscap::format::label::Label;
+use syscap::format::record::Body;
+use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
+use syscap::prelude::*;
 
-use crate::calendar_tools::{
-    records,
-    world::{calendar, grant, seen, skipped, world},
-};
+use crate::calendar_tools::records;
+use crate::calendar_tools::world::{calendar, grant, seen, skipped, world};
 
 const EVENT: &str = "UID:u\nDTSTART:20260304T081500Z";
 

@@ -3,12 +3,13 @@
 use std::{fs, path::PathBuf};
 
 use host_support::{ample, new_home};
-use syscap::{
-    Args,
-    format::{cbor::Item, label::Label, manifest::EffectClass, record::Durability},
-    host::HostTool,
-    prelude::*,
-};
+use syscap::Args;
+use syscap::format::cbor::Item;
+use syscap::format::label::Label;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Durability;
+use syscap::host::HostTool;
+use syscap::prelude::*;
 
 pub(crate) struct World {
     _dir: tempfile::TempDir,

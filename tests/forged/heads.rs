@@ -1,26 +1,18 @@
 //! Heads that signers name: old ones are taken, also under load; older than the key's last not.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use host_support::new_home;
-use syscap::{
-    Error, FileKeys, Options, Runtime, Signer, SignerError,
-    audit::memory::MemoryStore,
-    format::{
-        control::{CONTROL_CONTEXT, Control, ControlBody, Revocation, Role, Signed},
-        record::{Durability, Head, Kind},
-        sign::{PublicKey, Signature, preimage},
-    },
-    keys::Seal,
-    prelude::*,
-    verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify},
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::control::{CONTROL_CONTEXT, Control, ControlBody, Revocation, Role, Signed};
+use syscap::format::record::{Durability, Head, Kind};
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::keys::Seal;
+use syscap::prelude::*;
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
+use syscap::{Error, FileKeys, Options, Runtime, Signer, SignerError};
 
 /// Takes its time, as somebody does who types a passphrase: meanwhile the log grows.
 struct Slow {

@@ -1,24 +1,18 @@
 //! A home on disk whose database somebody rewrites: with SQL, and without the keys.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use host_support::new_home;
 use rusqlite::{Connection, params};
-use syscap::{
-    FileKeys,
-    format::{
-        hash::leaf,
-        id::{Leaf, Seq},
-        object::{Object, ObjectKind},
-        record::{Body, ClockFlags, Head, Record},
-    },
-    kernel::halt::Halt,
-    prelude::*,
-    verify::{Fault, Options, Report, TrustSource, verify_home},
-};
+use syscap::FileKeys;
+use syscap::format::hash::leaf;
+use syscap::format::id::{Leaf, Seq};
+use syscap::format::object::{Object, ObjectKind};
+use syscap::format::record::{Body, ClockFlags, Head, Record};
+use syscap::kernel::halt::Halt;
+use syscap::prelude::*;
+use syscap::verify::{Fault, Options, Report, TrustSource, verify_home};
 use tempfile::TempDir;
 
 /// A closed home whose keys and trust file lie elsewhere.

@@ -1,25 +1,17 @@
 //! Closures: what they see, what they bring, and how they fail.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use syscap::{
-    format::{
-        cbor::{Canonical, Encoder, Item, Profile},
-        envelope::{ToolResult, TxOutcome},
-        label::Label,
-        manifest::{EffectClass, Enforcement, Param, ParamType},
-        obligation::ObligationKind,
-        reason::Refused,
-    },
-    host::{Failure, HostTool},
-    prelude::*,
-};
+use syscap::format::cbor::{Canonical, Encoder, Item, Profile};
+use syscap::format::envelope::{ToolResult, TxOutcome};
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Enforcement, Param, ParamType};
+use syscap::format::obligation::ObligationKind;
+use syscap::format::reason::Refused;
+use syscap::host::{Failure, HostTool};
+use syscap::prelude::*;
 
 use super::world::{World, options};
 

@@ -1,23 +1,15 @@
 //! Futures that run calls: answered, panicking, aborted, given up.
 
-use std::{
-    future::pending,
-    pin::pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Waker},
-};
+use std::future::pending;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
-use syscap::{
-    format::{
-        envelope::{ToolResult, TxOutcome},
-        manifest::{EffectClass, Enforcement},
-    },
-    host::{ClosureTool, Failure, HostTool, Task, ToolCall},
-    prelude::*,
-};
+use syscap::format::envelope::{ToolResult, TxOutcome};
+use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::host::{ClosureTool, Failure, HostTool, Task, ToolCall};
+use syscap::prelude::*;
 use tokio::runtime::{Builder, Runtime as Tokio};
 
 use super::world::{World, options};

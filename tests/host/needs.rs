@@ -1,23 +1,17 @@
 //! Dimensions that a host's tool declares: each is compared with the token, or the tool is none.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap::{
-    Error,
-    format::{
-        cbor::Canonical,
-        manifest::{EffectClass, Param, ParamType},
-        reason::Refused,
-        scope::{Name, Resource, Scope, ScopeType},
-    },
-    host::{Failure, HostArgs, HostTool, HostTools, Planned, ToolCall, Typed},
-    kernel::registry::RegistryError,
-    prelude::*,
-    provide::Standing,
-};
+use syscap::Error;
+use syscap::format::cbor::Canonical;
+use syscap::format::manifest::{EffectClass, Param, ParamType};
+use syscap::format::reason::Refused;
+use syscap::format::scope::{Name, Resource, Scope, ScopeType};
+use syscap::host::{Failure, HostArgs, HostTool, HostTools, Planned, ToolCall, Typed};
+use syscap::kernel::registry::RegistryError;
+use syscap::prelude::*;
+use syscap::provide::Standing;
 
 use super::world::{World, options};
 

@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use syscap::{
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        envelope::TxOutcome,
-        id::{DefinitionHash, Seq},
-        manifest::{EffectClass, Enforcement},
-    },
-    host::{Failure, HostTool, HostTools},
-    prelude::*,
-    provide::{Cancel, HostCall, Provider, Standing},
-};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{DefinitionHash, Seq};
+use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::host::{Failure, HostTool, HostTools};
+use syscap::prelude::*;
+use syscap::provide::{Cancel, HostCall, Provider, Standing};
 
 use super::world::{World, options};
 

@@ -1,24 +1,17 @@
 //! Calls as futures: begun when polled, ended whether or not anybody waits.
 
-use std::{
-    future::Future,
-    pin::{Pin, pin},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
-    time::Instant,
-};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Instant;
 
-use syscap::{
-    CallWith,
-    format::manifest::EffectClass,
-    host::{AsyncSession, ClosureTool, HostTool, Work, in_background},
-    prelude::*,
-};
+use syscap::CallWith;
+use syscap::format::manifest::EffectClass;
+use syscap::host::{AsyncSession, ClosureTool, HostTool, Work, in_background};
+use syscap::prelude::*;
 
 use super::world::{World, options};
 

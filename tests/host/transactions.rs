@@ -1,19 +1,13 @@
 //! Two steps: what goes wrong before the commit has had no effect, and is known not to have.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use syscap::{
-    format::{
-        envelope::TxOutcome,
-        manifest::EffectClass,
-        reason::{Refused, Retry},
-    },
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional},
-    prelude::*,
-};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::{Refused, Retry};
+use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
+use syscap::prelude::*;
 
 use super::world::{World, options};
 

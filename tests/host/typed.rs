@@ -2,15 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap::{
-    format::{
-        manifest::{EffectClass, Enforcement},
-        reason::Refused,
-        scope::{Name, Names, Resource, Scope},
-    },
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed},
-    prelude::*,
-};
+use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::format::reason::Refused;
+use syscap::format::scope::{Name, Names, Resource, Scope};
+use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
+use syscap::prelude::*;
 
 use super::world::{World, options};
 

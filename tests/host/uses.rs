@@ -3,25 +3,21 @@
 use std::{path::PathBuf, sync::Arc};
 
 use host_support::{new_home, records};
-use syscap::{
-    CallWith, Runtime, Session,
-    audit::sqlite::SqliteReader,
-    format::{
-        budget::Amounts,
-        cbor::{Canonical, Profile},
-        envelope::TxOutcome,
-        id::Seq,
-        json,
-        manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType},
-        record::{Body, Durability, Outcome},
-        scope::Scope,
-    },
-    host::{Begun, DOES_DIMENSION, Reported, ToolUse},
-    kernel::store::vault_entry,
-    prelude::*,
-    provide::{HostCall, HostRan, Provider, Standing},
-    verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, Profile};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::Seq;
+use syscap::format::json;
+use syscap::format::manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType};
+use syscap::format::record::{Body, Durability, Outcome};
+use syscap::format::scope::Scope;
+use syscap::host::{Begun, DOES_DIMENSION, Reported, ToolUse};
+use syscap::kernel::store::vault_entry;
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home};
+use syscap::{CallWith, Runtime, Session};
 
 use super::world::Lenient;
 

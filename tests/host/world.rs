@@ -1,21 +1,15 @@
 //! A home where the policy lets everything through, and a session that may call every tool.
 
 use host_support::records;
-use syscap::{
-    format::{
-        cbor::Item,
-        decision::{Decision, Verdict},
-        object::EngineIdentity,
-        obligation::Obligation,
-        record::{Body, Durability, Late, Outcome, Record},
-    },
-    kernel::{
-        kernel::Kernel,
-        policy::{PolicyEngine, Question},
-    },
-    prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home},
-};
+use syscap::format::cbor::Item;
+use syscap::format::decision::{Decision, Verdict};
+use syscap::format::object::EngineIdentity;
+use syscap::format::obligation::Obligation;
+use syscap::format::record::{Body, Durability, Late, Outcome, Record};
+use syscap::kernel::kernel::Kernel;
+use syscap::kernel::policy::{PolicyEngine, Question};
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home};
 
 /// Lets all through; a call with `careful: true` only as one that changes nothing.
 pub(crate) struct Lenient;

@@ -2,15 +2,11 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use syscap::{
-    Error, FileKeys, Options, Signer as _, SignerError, SystemEntropy,
-    format::{
-        cbor::{Canonical, Item, MapBuilder},
-        control::{Role, recovery_hash},
-    },
-    keys::{KeyFile, KeyFileError, KeyUse, Passphrase, Seal},
-    syscalls::beneath::KEY_FILE_BEGINS,
-};
+use syscap::format::cbor::{Canonical, Item, MapBuilder};
+use syscap::format::control::{Role, recovery_hash};
+use syscap::keys::{KeyFile, KeyFileError, KeyUse, Passphrase, Seal};
+use syscap::syscalls::beneath::KEY_FILE_BEGINS;
+use syscap::{Error, FileKeys, Options, Signer as _, SignerError, SystemEntropy};
 
 use crate::keys::world::{World, passphrase, seal};
 

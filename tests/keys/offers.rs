@@ -1,33 +1,25 @@
 //! Tools that come while the operator's key is sealed: they wait, and hang nothing.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::new_home;
-use syscap::{
-    Beside, Error, Options, Runtime, Signer as _,
-    format::{
-        budget::Amounts,
-        cbor::{Canonical, MapBuilder},
-        control::{Control, Role, ToolsChange},
-        envelope::TxOutcome,
-        id::{ObjectId, ToolsHash},
-        manifest::{EffectClass, Manifest},
-        record::Kind,
-    },
-    host::ToolUse,
-    kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    prelude::*,
-    provide::{HostCall, HostRan, Provider, Standing},
-    view::ToolInfo,
-};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, MapBuilder};
+use syscap::format::control::{Control, Role, ToolsChange};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{ObjectId, ToolsHash};
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::record::Kind;
+use syscap::host::ToolUse;
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::view::ToolInfo;
+use syscap::{Beside, Error, Options, Runtime, Signer as _};
 
-use crate::keys::{
-    sealed::reason,
-    world::{World, asked},
-};
+use crate::keys::sealed::reason;
+use crate::keys::world::{World, asked};
 
 struct Counts(AtomicU64);
 

@@ -2,17 +2,13 @@
 
 use std::fs;
 
-use syscap::{
-    Error, FileKeys, Signer as _, SignerError,
-    format::{
-        control::{Freeze, FreezeChange, FreezeTarget, KeyChange, Role},
-        record::{Body, Kind},
-    },
-    kernel::halt::{Foreign, Halt},
-    keys::{KeyFile, KeyUse, Rotation, adding, alone, removing, replacing},
-    policy::WithinToken,
-    prelude::*,
-};
+use syscap::format::control::{Freeze, FreezeChange, FreezeTarget, KeyChange, Role};
+use syscap::format::record::{Body, Kind};
+use syscap::kernel::halt::{Foreign, Halt};
+use syscap::keys::{KeyFile, KeyUse, Rotation, adding, alone, removing, replacing};
+use syscap::policy::WithinToken;
+use syscap::prelude::*;
+use syscap::{Error, FileKeys, Signer as _, SignerError};
 
 use crate::keys::world::{World, copy_of, key, token};
 

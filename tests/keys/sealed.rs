@@ -1,19 +1,15 @@
 //! Sealed keys: what goes on without a person, what does not, and who is asked when.
 
 use std::sync::atomic::Ordering;
-use syscap::{
-    Beside, FileKeys, PolicyPlace, Signer as _, SignerError,
-    format::{
-        control::{Freeze, FreezeChange, FreezeTarget, Role},
-        manifest::EffectClass,
-        record::Kind,
-    },
-    host::HostTool,
-    kernel::policy::object_of,
-    keys::KeyUse,
-    policy::WithinToken,
-    prelude::*,
-};
+use syscap::format::control::{Freeze, FreezeChange, FreezeTarget, Role};
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Kind;
+use syscap::host::HostTool;
+use syscap::kernel::policy::object_of;
+use syscap::keys::KeyUse;
+use syscap::policy::WithinToken;
+use syscap::prelude::*;
+use syscap::{Beside, FileKeys, PolicyPlace, Signer as _, SignerError};
 
 use crate::keys::world::{World, asked, token};
 

@@ -1,28 +1,21 @@
 //! Whoever steals the operator's key has the home until its owner brings the recovery key.
 
 use std::fs;
-use syscap::{
-    Beside, Error, Options,
-    format::{
-        control::{
-            Control, ControlBody, Freeze, KeyChange, PolicyChange, Revocation, Role, RoleSet,
-            ToolsChange,
-        },
-        id::{Seq, ToolsHash},
-        record::Kind,
-        sign::preimage,
-        token::{TOKEN_CONTEXT, Token, TokenBody},
-    },
-    kernel::policy::object_of,
-    keys::{KeyFile, KeyUse, Rotation, SecretKey, alone},
-    policy::WithinToken,
-    prelude::*,
+use syscap::format::control::{
+    Control, ControlBody, Freeze, KeyChange, PolicyChange, Revocation, Role, RoleSet, ToolsChange,
 };
+use syscap::format::id::{Seq, ToolsHash};
+use syscap::format::record::Kind;
+use syscap::format::sign::preimage;
+use syscap::format::token::{TOKEN_CONTEXT, Token, TokenBody};
+use syscap::kernel::policy::object_of;
+use syscap::keys::{KeyFile, KeyUse, Rotation, SecretKey, alone};
+use syscap::policy::WithinToken;
+use syscap::prelude::*;
+use syscap::{Beside, Error, Options};
 
-use crate::keys::{
-    sealed::reason,
-    world::{World, key, token},
-};
+use crate::keys::sealed::reason;
+use crate::keys::world::{World, key, token};
 
 /// The thief's own keys, one a role.
 struct Thief([SecretKey; 5]);

@@ -1,28 +1,20 @@
 //! A home, and keys to sign for it elsewhere.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::new_home;
-use syscap::{
-    Beside, FileKeys, Inspection, Options, SignerError, SystemEntropy,
-    audit::sqlite::SqliteReader,
-    format::{
-        control::{Control, KeyChange, Role, RoleSet},
-        id::Seq,
-        record::{Kind, Record},
-    },
-    kernel::store::Next,
-    keys::{KeyFile, KeyUse, Passphrase, Passphrases, Seal, SecretKey},
-    prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::{Control, KeyChange, Role, RoleSet};
+use syscap::format::id::Seq;
+use syscap::format::record::{Kind, Record};
+use syscap::kernel::store::Next;
+use syscap::keys::{KeyFile, KeyUse, Passphrase, Passphrases, Seal, SecretKey};
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::{Beside, FileKeys, Inspection, Options, SignerError, SystemEntropy};
 use tempfile::TempDir;
 
 pub(crate) struct World {

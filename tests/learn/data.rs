@@ -1,10 +1,8 @@
 //! AgentDojo's recorded runs, and their split by task.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use serde_json::Value;
 

@@ -1,31 +1,22 @@
 //! A home in which runs are played again, call by call.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use syscap::{
-    Grant, Options, Runtime, Session,
-    analysis::learn::{Proposal, Settings, propose},
-    args,
-    format::{
-        budget::{Budget, Dimension},
-        id::{FactKey, TokenId},
-        label::Label,
-        reason::Reason,
-        record::Durability,
-    },
-    learn::{Recorded, Scan, grant},
-    policy::{Policy, Preset},
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::analysis::learn::{Proposal, Settings, propose};
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::id::{FactKey, TokenId};
+use syscap::format::label::Label;
+use syscap::format::reason::Reason;
+use syscap::format::record::Durability;
+use syscap::learn::{Recorded, Scan, grant};
+use syscap::policy::{Policy, Preset};
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::{Grant, Options, Runtime, Session, args};
 
-use crate::learn::{
-    data::{Data, Run},
-    tools::{self, Next, TOOLS},
-};
+use crate::learn::data::{Data, Run};
+use crate::learn::tools::{self, Next, TOOLS};
 
 pub(crate) const SUITES: [&str; 2] = ["banking", "workspace"];
 pub(crate) const TASK: &str = "goal.task";

@@ -3,11 +3,9 @@
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
-use syscap::{
-    format::object::{EngineIdentity, PolicyObject},
-    kernel::policy::{PolicyEngine, Question, object_of},
-    policy::WithinToken,
-};
+use syscap::format::object::{EngineIdentity, PolicyObject};
+use syscap::kernel::policy::{PolicyEngine, Question, object_of};
+use syscap::policy::WithinToken;
 
 struct Liar;
 

@@ -4,10 +4,9 @@
 mod support;
 use support::*;
 
-use syscap::{
-    format::{id::ObjectId, object::Object},
-    kernel::store::{Next, Room, StoreError},
-};
+use syscap::format::id::ObjectId;
+use syscap::format::object::Object;
+use syscap::kernel::store::{Next, Room, StoreError};
 
 struct Liar;
 

@@ -4,7 +4,8 @@
 mod support;
 use support::*;
 
-use syscap::format::{budget::Amounts, id::HomeId};
+use syscap::format::budget::Amounts;
+use syscap::format::id::HomeId;
 use syscap::kernel::probe::{Finding, Probed};
 
 fn attack(home: HomeId, intent: Seq) -> Probed {

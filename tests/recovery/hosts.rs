@@ -1,24 +1,18 @@
 //! A host's own tool is asked when its home is opened.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::{new_home, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap::{
-    audit::sqlite::SqliteStore,
-    format::{
-        budget::Amounts,
-        manifest::EffectClass,
-        reason::Refused,
-        record::{Body, Durability, Recovered, Recovery},
-    },
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional},
-    kernel::probe::{Broken, Finding},
-    prelude::*,
-};
+use syscap::audit::sqlite::SqliteStore;
+use syscap::format::budget::Amounts;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Refused;
+use syscap::format::record::{Body, Durability, Recovered, Recovery};
+use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
+use syscap::kernel::probe::{Broken, Finding};
+use syscap::prelude::*;
 
 static RUNS: AtomicU64 = AtomicU64::new(0);
 /// What it was asked about: intent and text.

@@ -1,22 +1,18 @@
 //! `fs.write` in a process that is killed at each point of a write, and what its probe says next
 //! time, held against the file.
 
-use std::{
-    fs,
-    os::unix::process::ExitStatusExt as _,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use host_support::{new_home, records};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
-use syscap::{
-    audit::sqlite::{SqliteReader, SqliteStore},
-    format::record::{Body, Durability, Kind, Record, Recovered, Recovery},
-    kernel::store::{Batch, Store, StoreError},
-    prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::audit::sqlite::{SqliteReader, SqliteStore};
+use syscap::format::record::{Body, Durability, Kind, Record, Recovered, Recovery};
+use syscap::kernel::store::{Batch, Store, StoreError};
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 
 const HOME: &str = "SYSCAP_RECOVERY_HOME";
 const POINT: &str = "SYSCAP_RECOVERY_POINT";

@@ -3,22 +3,18 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::Value;
-use syscap::{
-    format::{
-        cbor::{Canonical, Item, MapBuilder},
-        envelope::TxOutcome,
-        json,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        obligation::ObligationKind,
-        provenance::Source,
-        reason::Refused,
-        record::Durability,
-        scope::{Host, Name, PortRange, Resource, Rights, Scope},
-    },
-    kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
-    policy::Policy,
-    prelude::*,
-};
+use syscap::format::cbor::{Canonical, Item, MapBuilder};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::json;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::obligation::ObligationKind;
+use syscap::format::provenance::Source;
+use syscap::format::reason::Refused;
+use syscap::format::record::Durability;
+use syscap::format::scope::{Host, Name, PortRange, Resource, Rights, Scope};
+use syscap::kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 /// What stands in everything that the caller must not be told.
 pub(crate) const MARK: &str = "leakmark";

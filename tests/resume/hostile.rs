@@ -1,9 +1,7 @@
 //! Resumes that nobody wrote who meant well.
 
-use syscap::{
-    format::json::JsonFault,
-    resume::{Resume, ResumeError},
-};
+use syscap::format::json::JsonFault;
+use syscap::resume::{Resume, ResumeError};
 
 use crate::resume::{name, read, world};
 

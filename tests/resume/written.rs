@@ -2,15 +2,11 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use syscap::{
-    format::{
-        scope::{Rights, Root, RootedPath, Rule, Scope},
-        token::{Grant as Scopes, Grants},
-    },
-    prelude::*,
-    resume::{Resume, ResumeError},
-    view::Whose,
-};
+use syscap::format::scope::{Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::token::{Grant as Scopes, Grants};
+use syscap::prelude::*;
+use syscap::resume::{Resume, ResumeError};
+use syscap::view::Whose;
 
 use crate::resume::{EXAMPLE, World, name, read, world};
 

@@ -1,28 +1,20 @@
 //! Calls that are cancelled: by the revoker, or by the session that they are of.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread,
-    time::Instant,
-};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Instant;
 
 use host_support::new_home;
-use syscap::{
-    format::{
-        budget::Amounts,
-        id::Seq,
-        manifest::EffectClass,
-        reason::Reason,
-        record::{Body, CancelBody, Outcome, OutcomeFlags},
-    },
-    host::HostTool,
-    kernel::kernel::{Ack, Event, Lost, Measured},
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::format::budget::Amounts;
+use syscap::format::id::Seq;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, CancelBody, Outcome, OutcomeFlags};
+use syscap::host::HostTool;
+use syscap::kernel::kernel::{Ack, Event, Lost, Measured};
+use syscap::prelude::*;
+use syscap::verify::Verdict;
 
 use super::{SPEND, logged, records, refused, seated, sim::Sim, sound, verdict};
 use crate::revocation::sim::Ending;

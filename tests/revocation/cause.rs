@@ -1,19 +1,13 @@
 //! Why something was ended: a commitment on record, the words beside it.
 
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        control::{ControlBody, Revocation},
-        id::{Salt, Seq},
-        limits::TEXT_BYTES_MAX,
-        reason::Reason,
-        vault::{VaultEntry, VaultText},
-    },
-    kernel::{
-        kernel::{Ack, Event, Ticket},
-        store::Store,
-    },
-};
+use syscap::audit::memory::MemoryStore;
+use syscap::format::control::{ControlBody, Revocation};
+use syscap::format::id::{Salt, Seq};
+use syscap::format::limits::TEXT_BYTES_MAX;
+use syscap::format::reason::Reason;
+use syscap::format::vault::{VaultEntry, VaultText};
+use syscap::kernel::kernel::{Ack, Event, Ticket};
+use syscap::kernel::store::Store;
 
 use super::{Sim, logged, refused, revoked, seated, sound};
 

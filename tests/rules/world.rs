@@ -1,33 +1,23 @@
 //! A home with a policy, a clock that is moved by hand, and two tools that count their effects.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Condvar, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 use host_support::Still;
-use syscap::{
-    Inspection,
-    audit::sqlite::SqliteReader,
-    format::{
-        cbor::Canonical,
-        control::Control,
-        envelope::TxOutcome,
-        id::Seq,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        reason::Refused,
-        record::{Body, Durability, Record, Refusal},
-    },
-    kernel::{
-        store::Next,
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    },
-    policy::Policy,
-    prelude::*,
-};
+use syscap::Inspection;
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::cbor::Canonical;
+use syscap::format::control::Control;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::Seq;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::reason::Refused;
+use syscap::format::record::{Body, Durability, Record, Refusal};
+use syscap::kernel::store::Next;
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 /// One constraint as JSON.
 pub(crate) fn constraint(

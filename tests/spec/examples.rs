@@ -2,41 +2,34 @@
 
 use host_support::new_home;
 use std::collections::BTreeSet;
-use syscap::{
-    Grant, Options, Runtime, Session,
-    format::{
-        cbor::{Decoder, Encoder, Item, MapBuilder, Profile},
-        control::{
-            CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Revocation, Role, Roles,
-            Trust, possession, recovery_hash,
-        },
-        decision::{Decision, Verdict, matches_digest},
-        envelope::Status,
-        hash::{
-            Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash,
-            text_hash,
-        },
-        id::{AgentId, ConstraintId, FactKey, ObjectId, TokenId, ToolId},
-        object::{EngineIdentity, ToolsObject},
-        obligation::Obligation,
-        provenance::Source,
-        reason::{ErrorKind, Reason, Refused},
-        record::{Durability, Kind, Record},
-        snapshot::Snapshot,
-        token::Token,
-        vault::VaultEntry,
-    },
-    kernel::policy::{PolicyEngine, Question, object_of},
-    policy::WithinToken,
+use syscap::format::cbor::{Decoder, Encoder, Item, MapBuilder, Profile};
+use syscap::format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Revocation, Role, Roles, Trust,
+    possession, recovery_hash,
 };
+use syscap::format::decision::{Decision, Verdict, matches_digest};
+use syscap::format::envelope::Status;
+use syscap::format::hash::{
+    Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash,
+};
+use syscap::format::id::{AgentId, ConstraintId, FactKey, ObjectId, TokenId, ToolId};
+use syscap::format::object::{EngineIdentity, ToolsObject};
+use syscap::format::obligation::Obligation;
+use syscap::format::provenance::Source;
+use syscap::format::reason::{ErrorKind, Reason, Refused};
+use syscap::format::record::{Durability, Kind, Record};
+use syscap::format::snapshot::Snapshot;
+use syscap::format::token::Token;
+use syscap::format::vault::VaultEntry;
+use syscap::kernel::policy::{PolicyEngine, Question, object_of};
+use syscap::policy::WithinToken;
+use syscap::{Grant, Options, Runtime, Session};
 
 use tempfile::TempDir;
 
-use crate::spec::{
-    document::{code, dump, hex, spec, table, tables},
-    kinds::{args, changes},
-    world::{Log, RECOVERY, REVOKER_TOO, TIME, agent, public, salts, seed, signed},
-};
+use crate::spec::document::{code, dump, hex, spec, table, tables};
+use crate::spec::kinds::{args, changes};
+use crate::spec::world::{Log, RECOVERY, REVOKER_TOO, TIME, agent, public, salts, seed, signed};
 
 #[test]
 fn the_example_is_what_the_code_makes() {

@@ -1,41 +1,32 @@
 //! The state image of a home in which something happened.
 
-use syscap::{
-    audit::memory::MemoryStore,
-    format::{
-        budget::{Amounts, Dimension},
-        cbor::{Item, MapBuilder, Profile},
-        control::{
-            ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange, Role,
-            RoleSet, ToolsChange,
-        },
-        envelope::{Form, Status, TxOutcome},
-        hash::Domain,
-        id::{Seq, TokenId, ToolId},
-        manifest::{EffectClass, Manifest},
-        provenance::Source,
-        reason::Refused,
-        record::Record,
-        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenFlags},
-    },
-    kernel::{
-        kernel::{
-            Ack, Anchor, Effect, Event, Kernel, Lost, Measured, Parts, Proposal, Submit, Ticket,
-        },
-        registry::{Registry, ToolsDelta},
-        store::{Next, Store},
-        tool::{Demands, Permit, Plan, Ran, Request, Tool},
-    },
-    policy::WithinToken,
+use syscap::audit::memory::MemoryStore;
+use syscap::format::budget::{Amounts, Dimension};
+use syscap::format::cbor::{Item, MapBuilder, Profile};
+use syscap::format::control::{
+    ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange, Role, RoleSet,
+    ToolsChange,
 };
+use syscap::format::envelope::{Form, Status, TxOutcome};
+use syscap::format::hash::Domain;
+use syscap::format::id::{Seq, TokenId, ToolId};
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::provenance::Source;
+use syscap::format::reason::Refused;
+use syscap::format::record::Record;
+use syscap::format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenFlags};
+use syscap::kernel::kernel::{
+    Ack, Anchor, Effect, Event, Kernel, Lost, Measured, Parts, Proposal, Submit, Ticket,
+};
+use syscap::kernel::registry::{Registry, ToolsDelta};
+use syscap::kernel::store::{Next, Store};
+use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::policy::WithinToken;
 
-use crate::spec::{
-    document::{code, hex, table},
-    kinds::changes,
-    world::{
-        RECOVERY, REVOKER_TOO, event, opened, proof, public, reading, salts, seed, signed,
-        token_body,
-    },
+use crate::spec::document::{code, hex, table};
+use crate::spec::kinds::changes;
+use crate::spec::world::{
+    RECOVERY, REVOKER_TOO, event, opened, proof, public, reading, salts, seed, signed, token_body,
 };
 
 /// A tool that does nothing, and says that it has.

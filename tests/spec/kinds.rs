@@ -1,50 +1,44 @@
 //! One record of every kind, byte by byte.
 
 use std::collections::BTreeSet;
-use syscap::{
-    format::{
-        budget::{Amounts, Dimension},
-        cbor::{Canonical, MapBuilder},
-        control::{
-            ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-            KeyChange, PolicyChange, Resolution, Revocation, Role, RoleSet, Roles, ToolsChange,
-        },
-        decision::{Decision, Shadow, Verdict},
-        envelope::{Filled, Status, TxOutcome},
-        hash::{
-            args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash,
-        },
-        id::{
-            ConstraintId, FactKey, IdempotencyKey, ObjectId, RefusalsDigest, Seq, StateHash,
-            TextHash, ToolId,
-        },
-        label::{Confidentiality, Integrity, Label},
-        manifest::{EffectClass, Enforcement},
-        object::ToolsObject,
-        obligation::Obligation,
-        provenance::{Provenance, Source},
-        reason::Reason,
-        record::{
-            AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, Ask, Body,
-            CallFields, Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify, Input,
-            Intent, Issue, Kind, Late, Means, Outcome, OutcomeFlags, Prune, PruneBody, Record,
-            RecordError, Recovered, Recovery, Redact, RedactBody, Refusal, RefusalKind, Refusals,
-            Repeat, RunMode, SessionChange, SessionPhase, SignedEvent, StateChange,
-        },
-        snapshot::Snapshot,
-        time::UnixMillis,
-        token::{Grant, Grants},
-    },
-    kernel::policy::object_of,
-    policy::WithinToken,
+use syscap::format::budget::{Amounts, Dimension};
+use syscap::format::cbor::{Canonical, MapBuilder};
+use syscap::format::control::{
+    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
+    KeyChange, PolicyChange, Resolution, Revocation, Role, RoleSet, Roles, ToolsChange,
 };
+use syscap::format::decision::{Decision, Shadow, Verdict};
+use syscap::format::envelope::{Filled, Status, TxOutcome};
+use syscap::format::hash::{
+    args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash,
+};
+use syscap::format::id::{
+    ConstraintId, FactKey, IdempotencyKey, ObjectId, RefusalsDigest, Seq, StateHash, TextHash,
+    ToolId,
+};
+use syscap::format::label::{Confidentiality, Integrity, Label};
+use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::format::object::ToolsObject;
+use syscap::format::obligation::Obligation;
+use syscap::format::provenance::{Provenance, Source};
+use syscap::format::reason::Reason;
+use syscap::format::record::{
+    AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, Ask, Body, CallFields,
+    Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify, Input, Intent, Issue, Kind,
+    Late, Means, Outcome, OutcomeFlags, Prune, PruneBody, Record, RecordError, Recovered, Recovery,
+    Redact, RedactBody, Refusal, RefusalKind, Refusals, Repeat, RunMode, SessionChange,
+    SessionPhase, SignedEvent, StateChange,
+};
+use syscap::format::snapshot::Snapshot;
+use syscap::format::time::UnixMillis;
+use syscap::format::token::{Grant, Grants};
+use syscap::kernel::policy::object_of;
+use syscap::policy::WithinToken;
 
-use crate::spec::{
-    document::{code, dump, hex, table},
-    examples::refusals_digest,
-    world::{
-        ISSUER_NEXT, Log, RECOVERY, REVOKER_TOO, TIME, agent, event, proof, public, salts, seed,
-    },
+use crate::spec::document::{code, dump, hex, table};
+use crate::spec::examples::refusals_digest;
+use crate::spec::world::{
+    ISSUER_NEXT, Log, RECOVERY, REVOKER_TOO, TIME, agent, event, proof, public, salts, seed,
 };
 
 /// Numbers of records that the others speak of.

@@ -1,30 +1,24 @@
 //! What the document's examples are made of: keys, salts, a home, a token.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap::{
-    format::{
-        budget::{Budget, Dimension},
-        cbor::MapBuilder,
-        control::{
-            CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Possession, Role, Roles,
-            Signed, possession, recovery_hash,
-        },
-        hash::leaf,
-        id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
-        record::{Durability, Head, HomeLimits},
-        scope::{Rights, Root, RootedPath, Rule, Scope},
-        sign::{PublicKey, Signature, preimage},
-        time::UnixMillis,
-        token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-        vault::CallSalts,
-    },
-    kernel::{
-        kernel::{Event, Kernel, NewHome, Parts, Ticket},
-        registry::Registry,
-        time::Reading,
-    },
-    policy::WithinToken,
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::cbor::MapBuilder;
+use syscap::format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Possession, Role, Roles, Signed,
+    possession, recovery_hash,
 };
+use syscap::format::hash::leaf;
+use syscap::format::id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId};
+use syscap::format::record::{Durability, Head, HomeLimits};
+use syscap::format::scope::{Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::format::time::UnixMillis;
+use syscap::format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+use syscap::format::vault::CallSalts;
+use syscap::kernel::kernel::{Event, Kernel, NewHome, Parts, Ticket};
+use syscap::kernel::registry::Registry;
+use syscap::kernel::time::Reading;
+use syscap::policy::WithinToken;
 
 /// Seeds beyond those of the roles, which are their numbers.
 pub(crate) const RECOVERY: u8 = 9;

@@ -1,35 +1,29 @@
 //! Control documents, tokens' bodies and policies, of as many forms as there are.
 
-use syscap::{
-    format::{
-        budget::Budget,
-        cbor::MapBuilder,
-        control::{
-            ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
-            POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, Role, RoleSet,
-            ToolsChange, Trust, possession,
-        },
-        hash::fact_id,
-        id::{AgentId, FactKey, Salt, Seq, TextHash, TokenId, ToolId},
-        json,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-        record::{CancelBody, Recovered},
-        scope::{Cidr, PortRange, Rights, Root, RootedPath, Rule, Scope},
-        sign::{PublicKey, Signature, preimage},
-        snapshot::Snapshot,
-        time::UnixMillis,
-        token::{Grant, Grants, TokenBody, TokenFlags},
-    },
-    kernel::policy::object_of,
-    policy::WithinToken,
+use syscap::format::budget::Budget;
+use syscap::format::cbor::MapBuilder;
+use syscap::format::control::{
+    ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
+    POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, Role, RoleSet,
+    ToolsChange, Trust, possession,
 };
+use syscap::format::hash::fact_id;
+use syscap::format::id::{AgentId, FactKey, Salt, Seq, TextHash, TokenId, ToolId};
+use syscap::format::json;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::record::{CancelBody, Recovered};
+use syscap::format::scope::{Cidr, PortRange, Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::format::snapshot::Snapshot;
+use syscap::format::time::UnixMillis;
+use syscap::format::token::{Grant, Grants, TokenBody, TokenFlags};
+use syscap::kernel::policy::object_of;
+use syscap::policy::WithinToken;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 
-use crate::vectors::{
-    seeds::Seeds,
-    targets::{sim, token},
-};
+use crate::vectors::seeds::Seeds;
+use crate::vectors::targets::{sim, token};
 
 /// A body of each signed kind, and documents that stand apart.
 pub(crate) fn control() -> Seeds {

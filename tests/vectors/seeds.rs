@@ -2,24 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use syscap::{
-    format::{
-        cbor::{Canonical, Fault, Item, Profile},
-        json,
-        record::{Kind, Record},
-        token::Token,
-    },
-    policy::{Policy, Preset},
-};
+use syscap::format::cbor::{Canonical, Fault, Item, Profile};
+use syscap::format::json;
+use syscap::format::record::{Kind, Record};
+use syscap::format::token::Token;
+use syscap::policy::{Policy, Preset};
 
 use kernel_support::history;
 
-use crate::vectors::{
-    cbor,
-    documents::{self, bodies, control},
-    targets::{stream, token},
-    tree::Tree,
-};
+use crate::vectors::cbor;
+use crate::vectors::documents::{self, bodies, control};
+use crate::vectors::targets::{stream, token};
+use crate::vectors::tree::Tree;
 
 /// Named bytes.
 pub(crate) type Seeds = Vec<(String, Vec<u8>)>;

@@ -1,31 +1,20 @@
 //! Names that lead elsewhere, and URLs that mean something else than they seem to.
 
-use std::{
-    fs,
-    net::IpAddr,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{fs, thread};
 
 use host_support::server::{Server, answer};
-use syscap::{
-    format::{
-        record::{Body, Durability},
-        scope::{Host, Scope},
-    },
-    prelude::*,
-    syscalls::net::lookup::{Lookup, LookupError},
-};
+use syscap::format::record::{Body, Durability};
+use syscap::format::scope::{Host, Scope};
+use syscap::prelude::*;
+use syscap::syscalls::net::lookup::{Lookup, LookupError};
 
-use crate::web::{
-    records,
-    world::{blocks, call, get, local, world},
-};
+use crate::web::records;
+use crate::web::world::{blocks, call, get, local, world};
 
 /// DNS rebinding: what was judged is what is connected to, and nobody is asked again.
 #[test]

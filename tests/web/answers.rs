@@ -1,13 +1,9 @@
 //! What an answer has beside its head and body, and what stands before and behind it.
 
-use std::{
-    io::Write as _,
-    net::TcpStream,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use host_support::server::{Sent, Server, answer, read};
 use syscap::{format::cbor::Item, prelude::*};

@@ -1,11 +1,11 @@
 //! `net.egress`: routes and purposes are named in the capability.
 
 use host_support::server::{Server, answer};
-use syscap::{
-    format::{cbor::Item, manifest::EffectClass, scope::Scope},
-    policy::Policy,
-    prelude::*,
-};
+use syscap::format::cbor::Item;
+use syscap::format::manifest::EffectClass;
+use syscap::format::scope::Scope;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 use crate::web::world::{call, local, text, uint, world};
 

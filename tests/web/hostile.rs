@@ -1,17 +1,12 @@
 //! Servers that lie, stall and flood; callers who race for a budget.
 
-use std::{
-    io::{Read as _, Write},
-    sync::Barrier,
-    thread,
-    time::Duration,
-};
+use std::io::{Read as _, Write};
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
 
 use host_support::server::{Deaf, Sent, Server, answer};
-use syscap::{
-    format::{cbor::Item, envelope::TxOutcome},
-    prelude::*,
-};
+use syscap::{format::cbor::Item, format::envelope::TxOutcome, prelude::*};
 
 use crate::web::world::{call, flag, get, local, text, world};
 

@@ -1,23 +1,16 @@
 //! kill -9 in the middle of a body.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use host_support::new_home;
-use host_support::server::Server;
-use syscap::{
-    format::record::{Body, Recovered},
-    prelude::*,
-};
+use host_support::{new_home, server::Server};
+use syscap::format::record::{Body, Recovered};
+use syscap::prelude::*;
 
-use crate::web::{
-    records,
-    world::{get, local},
-};
+use crate::web::records;
+use crate::web::world::{get, local};
 
 const HOME: &str = "SYSCAP_WEB_KILLED_HOME";
 const URL: &str = "SYSCAP_WEB_KILLED_URL";

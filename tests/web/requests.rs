@@ -3,21 +3,15 @@
 use std::sync::atomic::Ordering;
 
 use host_support::server::{Server, answer};
-use syscap::{
-    format::{
-        cbor::Item,
-        envelope::TxOutcome,
-        manifest::{EffectClass, Enforcement},
-        record::Body,
-        scope::{PortRange, Scope},
-    },
-    prelude::*,
-};
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::format::record::Body;
+use syscap::format::scope::{PortRange, Scope};
+use syscap::prelude::*;
 
-use crate::web::{
-    records,
-    world::{blocks, call, flag, get, local, text, uint, world},
-};
+use crate::web::records;
+use crate::web::world::{blocks, call, flag, get, local, text, uint, world};
 
 #[test]
 fn a_request_is_made_and_its_answer_comes_back() {

@@ -2,13 +2,14 @@
 
 use host_support::end;
 use host_support::server::{Server, answer};
-use syscap::{
-    Configured, Error,
-    format::{budget::Amounts, envelope::TxOutcome, json, manifest::EffectClass},
-    kernel::registry::RegistryError,
-    prelude::*,
-    syscalls::net::Network,
-};
+use syscap::format::budget::Amounts;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::json;
+use syscap::format::manifest::EffectClass;
+use syscap::kernel::registry::RegistryError;
+use syscap::prelude::*;
+use syscap::syscalls::net::Network;
+use syscap::{Configured, Error};
 
 use crate::web::world::{call, flag, local, local_to, text, uint, world};
 

@@ -1,18 +1,14 @@
 //! Certificates: an authority of the operator's own, and all that is not what it says.
 
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    sync::{Arc, Mutex, mpsc},
-    time::Duration,
-};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use host_support::server::{Server, answer, read};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::{
-    ServerConfig, ServerConnection, StreamOwned,
-    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
-};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use syscap::prelude::*;
 
 use crate::web::world::{World, call, local, text, world};

@@ -1,33 +1,23 @@
 //! A home, its tools, and names that lead where a test says.
 
-use std::{
-    collections::BTreeMap,
-    net::IpAddr,
-    path::PathBuf,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use host_support::{ample, records};
-use syscap::{
-    Configured,
-    format::{
-        cbor::Item,
-        json,
-        manifest::EffectClass,
-        record::{Body, Durability},
-        scope::{Cidr, Host, PortRange, Scope},
-    },
-    prelude::*,
-    secrets::SecretFiles,
-    syscalls::net::{
-        Network,
-        lookup::{Lookup, LookupError},
-    },
-};
+use syscap::Configured;
+use syscap::format::cbor::Item;
+use syscap::format::json;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{Body, Durability};
+use syscap::format::scope::{Cidr, Host, PortRange, Scope};
+use syscap::prelude::*;
+use syscap::secrets::SecretFiles;
+use syscap::syscalls::net::Network;
+use syscap::syscalls::net::lookup::{Lookup, LookupError};
 
 /// Names and their addresses, one list for each time that they are asked for; the last one stays.
 #[derive(Clone, Default)]

@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    control::Trust,
-    hash::leaf,
-    id::{HomeId, Leaf, Seq},
-    limits::RECORD_BYTES_MAX,
-    record::{Body, ClockFlags, Genesis, Head, Kind, Record, RecordError},
-    time::UnixMillis,
-};
+use syscap_format::control::Trust;
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, Leaf, Seq};
+use syscap_format::limits::RECORD_BYTES_MAX;
+use syscap_format::record::{Body, ClockFlags, Genesis, Head, Kind, Record, RecordError};
+use syscap_format::time::UnixMillis;
 
-use super::{
-    ledger::Ledger,
-    options::Extent,
-    report::{Anchor, AnchorNeed, End, Fault, Findings, Newer, Report},
-    source::{Chunk, Source},
-};
+use super::ledger::Ledger;
+use super::options::Extent;
+use super::report::{Anchor, AnchorNeed, End, Fault, Findings, Newer, Report};
+use super::source::{Chunk, Source};
 
 /// How far the chain was followed.
 struct Chain {

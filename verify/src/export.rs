@@ -1,20 +1,16 @@
 //! Reading an export back, in one pass with a bounded buffer.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::{self, ErrorKind, Read},
-    os::unix::fs::{FileExt, OpenOptionsExt as _},
-    path::{Path, PathBuf},
-};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use syscap_format::{
-    export::{OBJECTS_FOLDER, RECORDS_FILE},
-    hash::leaf,
-    id::{Leaf, ObjectId, Seq},
-    limits::{OBJECT_BYTES_MAX, RECORD_BYTES_MAX},
-    object::{Object, ObjectKind},
-};
+use syscap_format::export::{OBJECTS_FOLDER, RECORDS_FILE};
+use syscap_format::hash::leaf;
+use syscap_format::id::{Leaf, ObjectId, Seq};
+use syscap_format::limits::{OBJECT_BYTES_MAX, RECORD_BYTES_MAX};
+use syscap_format::object::{Object, ObjectKind};
 
 use crate::source::{Chunk, Source};
 

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    id::{HomeId, Seq},
-    record::{Head, Kind, RecordError},
-    time::UnixMillis,
-};
+use syscap_format::id::{HomeId, Seq};
+use syscap_format::record::{Head, Kind, RecordError};
+use syscap_format::time::UnixMillis;
 
 /// Most findings that a report lists; all are counted.
 pub const FINDINGS_MAX: usize = 64;

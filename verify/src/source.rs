@@ -1,9 +1,7 @@
 //! Where a verification reads from.
 
-use syscap_format::{
-    id::{Leaf, ObjectId, Seq},
-    object::Object,
-};
+use syscap_format::id::{Leaf, ObjectId, Seq};
+use syscap_format::object::Object;
 
 /// Most records in a chunk.
 const CHUNK_RECORDS: usize = 4_096;

@@ -1,35 +1,27 @@
 //! Reasons that the kernel gives only after a crash, an erasure, a gap in time, on a full disk or
 //! with other tools: the verifier takes each where the kernel gave it.
 
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, keyed, submit};
+use kernel_support::driver::tools::{AllowAll, Post};
 use kernel_support::driver::{
-    Driver, HOUR_MS, Run, START_MS, agent, all_parts, body, key,
-    log::Log,
-    new_home, parts,
-    scenario::{ECHO, call, keyed, submit},
-    start,
-    tools::{AllowAll, Post},
+    Driver, HOUR_MS, Run, START_MS, agent, all_parts, body, key, new_home, parts, start,
 };
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    control::{Resolution, RevocationList, Role},
-    id::{Seq, TokenId},
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    provenance::Source,
-    reason::{Reason, Refused},
-    record::{Body, Recovered},
-    time::UnixMillis,
-    token::{Grants, TokenBody, TokenFlags},
-};
-use syscap_kernel::{
-    kernel::{Anchor, Effect, Event, Kernel, Lost, Measured, Parts},
-    registry::Registry,
-    store::{Room, Store, StoreError},
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::control::{Resolution, RevocationList, Role};
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{Body, Recovered};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grants, TokenBody, TokenFlags};
+use syscap_kernel::kernel::{Anchor, Effect, Event, Kernel, Lost, Measured, Parts};
+use syscap_kernel::registry::Registry;
+use syscap_kernel::store::{Room, Store, StoreError};
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
 /// A store of which rows of the vault can be erased.
 struct Erasable {

@@ -1,27 +1,19 @@
 //! What a host and its agents may do to the kernel at any moment, and the log that comes of it.
 
-use kernel_support::driver::{
-    Driver, HOUR_MS, agent, body, key,
-    log::Log,
-    new_home, parts,
-    scenario::{answer, call, narrow, submit},
-    start,
-    tools::AllowAll,
-};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{answer, call, narrow, submit};
+use kernel_support::driver::tools::AllowAll;
+use kernel_support::driver::{Driver, HOUR_MS, agent, body, key, new_home, parts, start};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    control::Role,
-    envelope::ToolResult,
-    id::{Salt, Seq},
-    reason::Reason,
-    record::{Answer, ApprovalBody, Kind, Means},
-    vault::VaultText,
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Event, Kernel},
-    store::Room,
-};
+use syscap_format::control::Role;
+use syscap_format::envelope::ToolResult;
+use syscap_format::id::{Salt, Seq};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Answer, ApprovalBody, Kind, Means};
+use syscap_format::vault::VaultText;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Event, Kernel};
+use syscap_kernel::store::Room;
 
 /// The policy asks about this call.
 fn asks() -> String {

@@ -1,15 +1,11 @@
 //! Bytes and records that were changed, left out, doubled or moved, without the skill or the
 //! right to make the chain anew.
 
-use kernel_support::driver::{
-    log::Log,
-    scenario::{everything, small},
-};
-use syscap_format::{
-    hash::leaf,
-    id::Seq,
-    record::{Head, Record},
-};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{everything, small};
+use syscap_format::hash::leaf;
+use syscap_format::id::Seq;
+use syscap_format::record::{Head, Record};
 use syscap_verify::{Extent, Fault, Options, Verdict};
 
 /// Where a log ends, as its store says.

@@ -4,12 +4,10 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr};
 
 use syscap_format::scope::Host;
-use syscap_policy::{
-    Truth, Value,
-    document::Ask,
-    scenario::Given,
-    semantics::{self, is_asked},
-};
+use syscap_policy::document::Ask;
+use syscap_policy::scenario::Given;
+use syscap_policy::semantics::{self, is_asked};
+use syscap_policy::{Truth, Value};
 
 use super::sieve::{Asked, reduced};
 

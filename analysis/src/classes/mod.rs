@@ -13,11 +13,9 @@ mod time;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
 use syscap_format::id::AgentId;
-use syscap_policy::{
-    Other,
-    document::{Ask, Attribute, Type},
-    scenario::Given,
-};
+use syscap_policy::Other;
+use syscap_policy::document::{Ask, Attribute, Type};
+use syscap_policy::scenario::Given;
 
 pub(super) use combine::{Combine, types};
 pub(super) use sieve::{Asked, Class, Shape};

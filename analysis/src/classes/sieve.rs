@@ -1,16 +1,12 @@
 //! Lets one value of each class through.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use syscap_policy::{Other, Truth, Value, document::Attribute, scenario::Given, semantics};
 
-use crate::{
-    formula::{Is, Needs},
-    variable::Atom,
-};
+use crate::formula::{Is, Needs};
+use crate::variable::Atom;
 
 /// What a value is to the fields below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,10 +4,8 @@ use alloc::{collections::BTreeSet, vec::Vec};
 
 use syscap_policy::{Truth, Value, document::Attribute, scenario::Given, semantics, time};
 
-use super::{
-    constants::integer_constants,
-    sieve::{Asked, Shape, Sieve},
-};
+use super::constants::integer_constants;
+use super::sieve::{Asked, Shape, Sieve};
 
 const HOUR_MS: i128 = 3_600_000;
 const HOURS_A_WEEK: usize = 168;

@@ -1,9 +1,7 @@
 //! Draws scopes around resources.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use syscap_format::scope::{

@@ -5,22 +5,16 @@
 //! recorded, so the share of such tasks estimates how often the next one will be (Good and
 //! Turing). Of a range, a task is alone where the others' range would not hold it.
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    scope::Ints,
-};
-use syscap_policy::{
-    Truth,
-    document::{Ask, Attribute, Condition, Constant, Test},
-    limits::LIST_MAX,
-    semantics::eval,
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::scope::Ints;
+use syscap_policy::Truth;
+use syscap_policy::document::{Ask, Attribute, Condition, Constant, Test};
+use syscap_policy::limits::LIST_MAX;
+use syscap_policy::semantics::eval;
 
 use super::{evidence::Call, narrowed::Class};
 

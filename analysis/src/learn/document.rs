@@ -1,19 +1,13 @@
 //! Writes what was learned as a policy's document.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
-use syscap_format::{
-    cbor::{Canonical, Encoder, MapBuilder, Profile},
-    id::{AgentId, ConstraintId, ToolId},
-};
-use syscap_policy::{
-    LoadError, Policy,
-    document::{Ask, Attribute, Condition, Constant, Test},
-};
+use syscap_format::cbor::{Canonical, Encoder, MapBuilder, Profile};
+use syscap_format::id::{AgentId, ConstraintId, ToolId};
+use syscap_policy::document::{Ask, Attribute, Condition, Constant, Test};
+use syscap_policy::{LoadError, Policy};
 
 use super::proposal::{ForAgent, ToolLine};
 

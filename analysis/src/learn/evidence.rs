@@ -1,23 +1,17 @@
 //! Which calls are evidence, and of what.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use syscap_format::{
-    cbor::{Canonical, Item},
-    id::{AgentId, Seq, ToolId},
-    manifest::Manifest,
-};
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::manifest::Manifest;
 use syscap_kernel::tool::Demand;
 use syscap_policy::{Value, Values, argument, document::Attribute};
 
-use super::{
-    left_out::{LeftOuts, Why, leave_out},
-    recording::{Authority, Context, Ended, Lost, Observation, Recording, Touched},
-};
+use super::left_out::{LeftOuts, Why, leave_out};
+use super::recording::{Authority, Context, Ended, Lost, Observation, Recording, Touched};
 
 /// A call that counts.
 #[derive(Clone, Copy, Debug)]

@@ -5,18 +5,14 @@
 //! What no allow covers stays denied, and what an allow bounds stays bounded. What a person denied
 //! becomes a deny of that very call. An operator loosens each by its name.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
-use syscap_format::{
-    cbor::{Canonical, Item, Kind, MapBuilder, Profile},
-    id::{AgentId, Seq, ToolId},
-    obligation::ObligationKind,
-};
+use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder, Profile};
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::obligation::ObligationKind;
 use syscap_kernel::policy::PolicyEngine as _;
 use syscap_policy::{LoadError, Policy, limits::TEXT_CONSTANT_BYTES_MAX};
 

@@ -2,10 +2,8 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_format::{
-    id::{AgentId, Seq, ToolId},
-    reason::Reason,
-};
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::reason::Reason;
 
 use super::recording::Observation;
 

@@ -2,17 +2,13 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_format::{
-    budget::{Amounts, Budget, Dimension},
-    id::{AgentId, Seq},
-};
+use syscap_format::budget::{Amounts, Budget, Dimension};
+use syscap_format::id::{AgentId, Seq};
 
-use super::{
-    evidence::Evidence,
-    proposal::LimitLine,
-    recording::{Authority, Recording},
-    settings::Settings,
-};
+use super::evidence::Evidence;
+use super::proposal::LimitLine;
+use super::recording::{Authority, Recording};
+use super::settings::Settings;
 
 /// The most that a session needed in each dimension: what it had used, and what was set aside
 /// then.

@@ -32,12 +32,10 @@ mod tests;
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use syscap_format::{
-    id::{AgentId, ToolId},
-    limits::GRANTS_MAX,
-    manifest::Manifest,
-    token::{Grant, Grants},
-};
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::limits::GRANTS_MAX;
+use syscap_format::manifest::Manifest;
+use syscap_format::token::{Grant, Grants};
 use syscap_policy::{LoadError, Truth, risk, semantics::eval};
 
 pub use join::{Denial, constraint_names, join};

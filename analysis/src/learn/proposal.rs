@@ -2,22 +2,18 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_format::{
-    budget::{Budget, Dimension},
-    cbor::Canonical,
-    id::{AgentId, Seq, TokenId, ToolId},
-    manifest::EffectClass,
-    scope::Scope,
-    token::Grants,
-};
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::cbor::Canonical;
+use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
+use syscap_format::manifest::EffectClass;
+use syscap_format::scope::Scope;
+use syscap_format::token::Grants;
 use syscap_policy::{Policy, document::Condition};
 
-use super::{
-    budgeted::least_percent,
-    document,
-    left_out::LeftOut,
-    narrowed::{Class, Reach},
-};
+use super::budgeted::least_percent;
+use super::document;
+use super::left_out::LeftOut;
+use super::narrowed::{Class, Reach};
 
 /// A token for each agent and one policy, each line with its evidence, and what was left out.
 #[derive(Debug)]

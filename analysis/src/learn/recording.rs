@@ -2,14 +2,12 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-use syscap_format::{
-    budget::{Amounts, Budget},
-    cbor::Canonical,
-    id::{AgentId, Seq, TokenId, ToolId},
-    manifest::Manifest,
-    reason::Reason,
-    token::Grants,
-};
+use syscap_format::budget::{Amounts, Budget};
+use syscap_format::cbor::Canonical;
+use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::reason::Reason;
+use syscap_format::token::Grants;
 use syscap_kernel::tool::Demand;
 
 /// Recorded calls, and what they were made with.

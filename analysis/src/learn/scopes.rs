@@ -1,20 +1,19 @@
 //! Scopes: what is drawn around the resources that were touched, never beyond what was granted.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    format,
-    vec::Vec,
-};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::vec::Vec;
 
-use syscap_format::{
-    scope::{Hosts, Resource, Scope},
-    token::Grant,
-};
+use syscap_format::scope::{Hosts, Resource, Scope};
+use syscap_format::token::Grant;
 
-use super::{
-    around::around, budgeted::Budgeted, evidence::Call, narrowed::Reach, proposal::ScopeLine,
-    recording::Touched, settings::Settings,
-};
+use super::around::around;
+use super::budgeted::Budgeted;
+use super::evidence::Call;
+use super::narrowed::Reach;
+use super::proposal::ScopeLine;
+use super::recording::Touched;
+use super::settings::Settings;
 
 /// What a tool's calls touched in one dimension, with the tasks that touched it.
 type Touching<'r> = BTreeMap<Shown, (&'r Resource, BTreeSet<usize>)>;

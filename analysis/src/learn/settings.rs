@@ -2,10 +2,8 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::{
-    id::{AgentId, ToolId},
-    manifest::Manifest,
-};
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::Manifest;
 
 /// How to learn.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,10 +21,8 @@ pub use mutants::Change;
 pub use report::{ConstraintCoverage, Failure, Mutation, Report, Survivor, TestCoverage};
 pub use run::{run, run_as_written};
 use syscap_format::{decision::Verdict, id::ConstraintId, obligation::Obligation};
-use syscap_policy::{
-    scenario::{Scenario, ScenarioError},
-    semantics::Outcome,
-};
+use syscap_policy::scenario::{Scenario, ScenarioError};
+use syscap_policy::semantics::Outcome;
 
 /// Longest table, in bytes: cases are written by hand, or a few thousand by a tool.
 pub const TABLE_BYTES_MAX: usize = 16 << 20;

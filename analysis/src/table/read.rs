@@ -2,14 +2,12 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use syscap_format::{
-    budget::Dimension,
-    cbor::{Item, Kind, Profile},
-    decision::Verdict,
-    id::ConstraintId,
-    json,
-    obligation::{Obligation, ObligationKind},
-};
+use syscap_format::budget::Dimension;
+use syscap_format::cbor::{Item, Kind, Profile};
+use syscap_format::decision::Verdict;
+use syscap_format::id::ConstraintId;
+use syscap_format::json;
+use syscap_format::obligation::{Obligation, ObligationKind};
 use syscap_policy::scenario::Scenario;
 
 use super::{CASES_MAX, Case, Expected, TABLE_BYTES_MAX, Table, TableError, TableFault};

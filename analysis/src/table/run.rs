@@ -2,17 +2,13 @@
 
 use alloc::vec::Vec;
 
-use syscap_policy::{
-    Truth, Values,
-    document::{Condition, Constraint, Document, Subject, Test},
-    risk::WithRisk,
-    semantics::{self, Outcome},
-};
+use syscap_policy::document::{Condition, Constraint, Document, Subject, Test};
+use syscap_policy::risk::WithRisk;
+use syscap_policy::semantics::{self, Outcome};
+use syscap_policy::{Truth, Values};
 
-use super::{
-    Case, ConstraintCoverage, Failure, Mutation, Report, Survivor, Table, TestCoverage,
-    mutants::mutants,
-};
+use super::mutants::mutants;
+use super::{Case, ConstraintCoverage, Failure, Mutation, Report, Survivor, Table, TestCoverage};
 use crate::{finding::Finding, questions::diff};
 
 /// Nodes for showing that a change has no effect. One that is not shown is no excuse.

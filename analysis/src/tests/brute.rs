@@ -3,20 +3,17 @@
 //! The values are more than those that stand for classes. Of those that answer every test of the
 //! documents alike, and let fields be below them alike, one is kept.
 
-use alloc::{collections::BTreeMap, collections::BTreeSet, format, string::String, vec, vec::Vec};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use alloc::{format, vec};
 
-use syscap_format::{
-    id::{AgentId, ToolId},
-    manifest::EffectClass,
-    scope::Host,
-};
-use syscap_policy::{
-    Other, Truth, Value,
-    document::{Attribute, Condition, Document, Test},
-    risk,
-    scenario::{Given, Scenario},
-    semantics,
-};
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::EffectClass;
+use syscap_format::scope::Host;
+use syscap_policy::document::{Attribute, Condition, Document, Test};
+use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Other, Truth, Value, risk, semantics};
 
 /// Values that go together.
 type Choice = Vec<(Attribute, Option<Given>)>;

@@ -1,13 +1,14 @@
 //! Small random documents.
 
-use alloc::{boxed::Box, collections::BTreeMap, format, vec, vec::Vec};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use alloc::{format, vec};
 
-use syscap_format::{
-    id::{AgentId, ConstraintId, ToolId},
-    manifest::{EffectClass, ParamType},
-    obligation::Obligation,
-    scope::{Cidr, Host},
-};
+use syscap_format::id::{AgentId, ConstraintId, ToolId};
+use syscap_format::manifest::{EffectClass, ParamType};
+use syscap_format::obligation::Obligation;
+use syscap_format::scope::{Cidr, Host};
 use syscap_policy::document::{
     Ask, Attribute, Condition, Constant, Constraint, Document, Effect, OnFail, Subject, Test,
 };

@@ -1,22 +1,18 @@
 //! Answers that are known.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 
-use syscap_format::{
-    decision::Verdict,
-    id::{AgentId, ToolId},
-    scope::Host,
-};
-use syscap_policy::{
-    document::{Ask, Attribute, Condition, Document, Effect, Subject},
-    scenario::Given,
-};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::scope::Host;
+use syscap_policy::document::{Ask, Attribute, Condition, Document, Effect, Subject};
+use syscap_policy::scenario::Given;
 
-use super::{
-    super::*,
-    PLENTY,
-    generate::{constraint, document, test, text},
-};
+use super::super::*;
+use super::PLENTY;
+use super::generate::{constraint, document, test, text};
 
 fn tool(id: &str) -> ToolId {
     ToolId::new(id).unwrap()

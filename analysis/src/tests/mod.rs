@@ -5,11 +5,9 @@ mod known;
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use syscap_format::decision::Verdict;
-use syscap_policy::{
-    document::Attribute,
-    scenario::{Given, Scenario},
-    semantics,
-};
+use syscap_policy::document::Attribute;
+use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::semantics;
 
 use super::*;
 use brute::Domain;

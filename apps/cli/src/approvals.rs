@@ -6,34 +6,26 @@ mod sets;
 mod shown;
 mod watch;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use syscap::{
-    Beside, Error, FileKeys, Home, Signer as _,
-    approvals::{SetTerms, WaitingCall},
-    format::{
-        control::Role,
-        id::Seq,
-        limits::TEXT_BYTES_MAX,
-        record::{Answer, ApprovalBody, Means},
-        time::UnixMillis,
-    },
-};
+use syscap::approvals::{SetTerms, WaitingCall};
+use syscap::format::control::Role;
+use syscap::format::id::Seq;
+use syscap::format::limits::TEXT_BYTES_MAX;
+use syscap::format::record::{Answer, ApprovalBody, Means};
+use syscap::format::time::UnixMillis;
+use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 
 use shown::{brief, json, listed, recorded, text};
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Out, array, word_of},
-    parse, runtime,
-    signing::{salted, submit},
-    terminal::{self, Terminal},
-    token::now,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Out, array, word_of};
+use crate::signing::{salted, submit};
+use crate::terminal::{self, Terminal};
+use crate::token::now;
+use crate::{parse, runtime};
 
 /// Calls that wait for a person.
 #[derive(Debug, Subcommand)]

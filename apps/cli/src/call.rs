@@ -1,28 +1,22 @@
 //! `syscap call`: JSON lines in, one result a line out.
 
-use std::{
-    fs::File,
-    io::{self, BufRead, BufReader},
-    path::PathBuf,
-};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Session, Written,
-    artifact::{Cut, Short},
-    format::envelope::ToolResult,
-    format::{cbor::Item, id::AgentId, json},
-};
+use syscap::artifact::{Cut, Short};
+use syscap::format::cbor::Item;
+use syscap::format::envelope::ToolResult;
+use syscap::format::id::AgentId;
+use syscap::format::json;
+use syscap::{Session, Written};
 
-use crate::{
-    artifacts,
-    exit::{Ended, Exit, Failure},
-    lane,
-    lines::{self, Read},
-    output::{Object, Out, with_hex},
-    parse, recording, runtime,
-    token::TokenName,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::lines::{self, Read};
+use crate::output::{Object, Out, with_hex};
+use crate::token::TokenName;
+use crate::{artifacts, lane, parse, recording, runtime};
 
 /// Whose calls, and where they stand.
 #[derive(Args, Debug)]

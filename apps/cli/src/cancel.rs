@@ -3,17 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::{
-    control::Role,
-    id::{Seq, TextHash},
-    record::CancelBody,
-};
+use syscap::format::control::Role;
+use syscap::format::id::{Seq, TextHash};
+use syscap::format::record::CancelBody;
 
-use crate::{
-    exit::{Ended, Exit},
-    output::{Object, Out},
-    parse, signing,
-};
+use crate::exit::{Ended, Exit};
+use crate::output::{Object, Out};
+use crate::{parse, signing};
 
 /// Which call.
 #[derive(Args, Debug)]

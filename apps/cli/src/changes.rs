@@ -11,10 +11,8 @@ use syscap::{kernel::store::StoreError, syscalls::auto_executed::row_of_name};
 
 pub(crate) use self::baseline::Baseline;
 use self::survey::Change;
-use crate::{
-    exit::{Ended, Exit, Failure, diagnose},
-    output::{Object, Out},
-};
+use crate::exit::{Ended, Exit, Failure, diagnose};
+use crate::output::{Object, Out};
 
 /// Most changes that a run lists at its end.
 const LISTED_MAX: usize = 200;

@@ -1,29 +1,21 @@
 //! `syscap config`: what the operator has set, on record, and setting it.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use syscap::{
-    Beside, Inspection,
-    format::{
-        control::{ConfigChange, ControlBody, Notify, Role},
-        id::Seq,
-        label::Confidentiality,
-        time::UnixMillis,
-    },
-    kernel::ports::Clock as _,
-};
+use syscap::format::control::{ConfigChange, ControlBody, Notify, Role};
+use syscap::format::id::Seq;
+use syscap::format::label::Confidentiality;
+use syscap::format::time::UnixMillis;
+use syscap::kernel::ports::Clock as _;
+use syscap::{Beside, Inspection};
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out},
-    parse, runtime, signing,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out};
+use crate::{parse, runtime, signing};
 
 /// How long a program may take that tells of a call which waits, where nobody says so.
 const LIMIT: Duration = Duration::from_secs(10);

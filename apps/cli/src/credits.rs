@@ -3,20 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::{
-    Beside,
-    format::{
-        control::{CreditChange, Role},
-        id::AgentId,
-    },
-    kernel::kernel::AccountView,
-};
+use syscap::Beside;
+use syscap::format::control::{CreditChange, Role};
+use syscap::format::id::AgentId;
+use syscap::kernel::kernel::AccountView;
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Form, Object, Out},
-    parse, runtime, signing,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Form, Object, Out};
+use crate::{parse, runtime, signing};
 
 /// What to do about agents' credits.
 #[derive(Debug, Subcommand)]

@@ -11,12 +11,10 @@ use clap::Args;
 use syscap::Runtime;
 
 use self::stage::Stage;
-use crate::{
-    exit::{Ended, Failure},
-    init,
-    output::Out,
-    scratch::Scratch,
-};
+use crate::exit::{Ended, Failure};
+use crate::init;
+use crate::output::Out;
+use crate::scratch::Scratch;
 
 /// Where to do it.
 #[derive(Args, Debug)]

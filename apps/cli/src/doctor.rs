@@ -17,10 +17,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use self::findings::Findings;
-use crate::{
-    exit::{Ended, Exit},
-    output::Out,
-};
+use crate::exit::{Ended, Exit};
+use crate::output::Out;
 
 /// Check this machine and a home: the first line says whether all is well.
 #[derive(Args, Debug)]

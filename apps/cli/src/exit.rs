@@ -1,25 +1,20 @@
 //! How a run ends: exit codes, and failures in one clear line.
 
-use std::{
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use syscap::{
-    SignerError,
-    audit::lock::HomeLock,
-    format::{id::TokenId, reason::Refused},
-    kernel::store::StoreError,
-    keys::KeyUse,
-    policy::LoadError,
-};
+use syscap::SignerError;
+use syscap::audit::lock::HomeLock;
+use syscap::format::id::TokenId;
+use syscap::format::reason::Refused;
+use syscap::kernel::store::StoreError;
+use syscap::keys::KeyUse;
+use syscap::policy::LoadError;
 
-use crate::{
-    output::{plain, word_of},
-    runtime,
-};
+use crate::output::{plain, word_of};
+use crate::runtime;
 
 /// How a command ended.
 pub(crate) type Ended = Result<Exit, Failure>;

@@ -4,28 +4,26 @@
 //! codes become their names, amounts a map of the dimensions that are not zero, and ids, hashes,
 //! keys and signatures hexadecimal text.
 
-use syscap::format::{
-    budget::Dimension,
-    cbor::{self, Decoder, Item, Profile},
-    control::{
-        Algorithm, ConfigChange, Control, CreditChange, Freeze, FreezeChange, FreezeTarget,
-        KeyChange, PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role, RoleKey,
-        RoleSet, Signed, ToolsChange,
-    },
-    decision::{Decision, Shadow, Verdict},
-    envelope::{Status, TxOutcome},
-    field::{FieldSpec, Shape as _},
-    hash::leaf,
-    json,
-    manifest::{EffectClass, Enforcement},
-    obligation::{Obligation, ObligationKind},
-    provenance::{Provenance, Source},
-    reason::Reason,
-    record::{
-        AggregatePhase, Answer, ApprovalBody, ArgumentLabel, COMMON_FIELDS, CancelBody, Durability,
-        Ended, HomeLimits, Kind, Means, Precondition, Record, Recovered, RefusalKind, RunMode,
-        SessionPhase,
-    },
+use syscap::format::budget::Dimension;
+use syscap::format::cbor::{self, Decoder, Item, Profile};
+use syscap::format::control::{
+    Algorithm, ConfigChange, Control, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
+    PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, Signed,
+    ToolsChange,
+};
+use syscap::format::decision::{Decision, Shadow, Verdict};
+use syscap::format::envelope::{Status, TxOutcome};
+use syscap::format::field::{FieldSpec, Shape as _};
+use syscap::format::hash::leaf;
+use syscap::format::json;
+use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::format::obligation::{Obligation, ObligationKind};
+use syscap::format::provenance::{Provenance, Source};
+use syscap::format::reason::Reason;
+use syscap::format::record::{
+    AggregatePhase, Answer, ApprovalBody, ArgumentLabel, COMMON_FIELDS, CancelBody, Durability,
+    Ended, HomeLimits, Kind, Means, Precondition, Record, Recovered, RefusalKind, RunMode,
+    SessionPhase,
 };
 
 use crate::output::{Object, array, quote, with_hex};

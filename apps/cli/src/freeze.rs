@@ -3,19 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Beside,
-    format::{
-        control::{Freeze as Change, FreezeChange, FreezeTarget, Role},
-        id::{AgentId, Seq, ToolId},
-    },
-};
+use syscap::Beside;
+use syscap::format::control::{Freeze as Change, FreezeChange, FreezeTarget, Role};
+use syscap::format::id::{AgentId, Seq, ToolId};
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out},
-    parse, runtime, signing,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Object, Out};
+use crate::{parse, runtime, signing};
 
 /// What to stop, or to let go on.
 #[derive(Args, Debug)]

@@ -19,47 +19,34 @@ pub(crate) mod version;
 mod watch;
 mod words;
 
-use std::{
-    io::{self, Read as _},
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::io::{self, Read as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use syscap::{
-    Runtime,
-    format::envelope::ToolResult,
-    format::{
-        cbor::{Canonical, Item, MapBuilder},
-        id::{AgentId, Seq, TokenId, ToolId},
-        manifest::EffectClass,
-        reason::{Reason, Refused},
-    },
-    host::{Begun, Prompt, Reported, ToolUse},
-    kernel::store::StoreError,
-    remedy::{Remedy, for_model},
-    syscalls::{
-        auto_executed::{Kind, kinds_of_path},
-        stated::Stated,
-    },
-};
+use syscap::Runtime;
+use syscap::format::cbor::{Canonical, Item, MapBuilder};
+use syscap::format::envelope::ToolResult;
+use syscap::format::id::{AgentId, Seq, TokenId, ToolId};
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::{Reason, Refused};
+use syscap::host::{Begun, Prompt, Reported, ToolUse};
+use syscap::kernel::store::StoreError;
+use syscap::remedy::{Remedy, for_model};
+use syscap::syscalls::auto_executed::{Kind, kinds_of_path};
+use syscap::syscalls::stated::Stated;
 
-use self::{
-    asked::{Ask, Taken},
-    class::ClassRule,
-    client::{Client, Inside},
-    event::{Event, Phase, Told},
-    tokens::Found,
-    watch::Watch,
-};
-use crate::{
-    exit::{Ended, Exit, Failure, diagnose},
-    lane,
-    output::Out,
-    parse, runtime,
-    token::TokenName,
-};
+use self::asked::{Ask, Taken};
+use self::class::ClassRule;
+use self::client::{Client, Inside};
+use self::event::{Event, Phase, Told};
+use self::tokens::Found;
+use self::watch::Watch;
+use crate::exit::{Ended, Exit, Failure, diagnose};
+use crate::output::Out;
+use crate::token::TokenName;
+use crate::{lane, parse, runtime};
 
 /// Longest event, in bytes: a call and a result of the kernel's own limits, written as JSON.
 const EVENT_BYTES_MAX: usize = 8 << 20;

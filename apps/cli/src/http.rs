@@ -1,38 +1,27 @@
 //! `syscap http`: what an operator sets `http_request`, tools made of it and `net.egress` to.
 
-use std::{
-    fs,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::{
-    Beside, Configured, Error, Home, Inspection,
-    format::{
-        cbor::{Canonical, Item, Profile},
-        control::Role,
-        id::ToolId,
-        json,
-        manifest::Manifest,
-    },
-    kernel::registry::RegistryError,
-    secrets::SecretFiles,
-    syscalls::net::{
-        HTTP_REQUEST, NET_EGRESS, Network,
-        target::{Place, Target},
-    },
-};
+use syscap::format::cbor::{Canonical, Item, Profile};
+use syscap::format::control::Role;
+use syscap::format::id::ToolId;
+use syscap::format::json;
+use syscap::format::manifest::Manifest;
+use syscap::kernel::registry::RegistryError;
+use syscap::secrets::SecretFiles;
+use syscap::syscalls::net::target::{Place, Target};
+use syscap::syscalls::net::{HTTP_REQUEST, NET_EGRESS, Network};
+use syscap::{Beside, Configured, Error, Home, Inspection};
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out, word_of},
-    parse,
-    policy::Loaded,
-    runtime,
-    signing::{self, Hand},
-    tools::changed,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Object, Out, word_of};
+use crate::policy::Loaded;
+use crate::signing::{self, Hand};
+use crate::tools::changed;
+use crate::{parse, runtime};
 
 /// Longest settings, in bytes: they stand in the log.
 const SETTINGS_BYTES_MAX: u64 = 64 << 10;

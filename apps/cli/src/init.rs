@@ -1,29 +1,23 @@
 //! `syscap init`: makes a home.
 
-use std::{
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::{
-    Home, Options, Runtime, SystemEntropy,
-    audit::disk,
-    kernel::store::StoreError,
-    keys::{KeyFile, KeyUse, Seal},
-    policy::{Policy, Preset},
-    syscalls::beneath::{self, Openers},
-};
+use syscap::audit::disk;
+use syscap::kernel::store::StoreError;
+use syscap::keys::{KeyFile, KeyUse, Seal};
+use syscap::policy::{Policy, Preset};
+use syscap::syscalls::beneath::{self, Openers};
+use syscap::{Home, Options, Runtime, SystemEntropy};
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    keys::make,
-    learn::warn_of_policy,
-    output::{Object, Out, quote, word_of},
-    parse,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::keys::make;
+use crate::learn::warn_of_policy;
+use crate::output::{Object, Out, quote, word_of};
+use crate::parse;
 
 /// Make a home: the folder that holds the log, the keys, the policy and the agents' files.
 #[derive(Args, Debug)]

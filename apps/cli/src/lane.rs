@@ -9,19 +9,14 @@
 //!
 //! Only an end frame ends well: a lane that breaks off has answered nothing.
 
-use std::{
-    env,
-    io::{self, Read, Write},
-    net::Shutdown,
-    num::NonZeroU32,
-    os::unix::net::UnixStream,
-    thread,
-};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::num::NonZeroU32;
+use std::os::unix::net::UnixStream;
+use std::{env, thread};
 
-use rustix::{
-    io::{Errno, retry_on_intr},
-    net::{AddressFamily, Protocol, SocketType, socket},
-};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, Protocol, SocketType, socket};
 use syscap::launch::DOOR;
 
 use crate::exit::{Failure, diagnose};

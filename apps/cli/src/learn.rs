@@ -5,26 +5,20 @@ mod json;
 mod text;
 
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf, time::Duration};
-use syscap::{
-    Inspection,
-    analysis::learn::{Allowed, Proposal, Settings, constraint_names, join, propose},
-    format::{
-        control::Role,
-        id::{AgentId, FactKey, Seq, TokenId},
-    },
-    kernel::policy::object_of,
-    learn::{self, Recorded, Scan},
-    policy::Policy,
-};
+use syscap::Inspection;
+use syscap::analysis::learn::{Allowed, Proposal, Settings, constraint_names, join, propose};
+use syscap::format::control::Role;
+use syscap::format::id::{AgentId, FactKey, Seq, TokenId};
+use syscap::kernel::policy::object_of;
+use syscap::learn::{self, Recorded, Scan};
+use syscap::policy::Policy;
 
 use clap::Args;
 
 use self::found::Found;
-use crate::{
-    exit::{Ended, Exit, Failure, diagnose},
-    output::{Form, Out},
-    parse, runtime, signing,
-};
+use crate::exit::{Ended, Exit, Failure, diagnose};
+use crate::output::{Form, Out};
+use crate::{parse, runtime, signing};
 
 /// What to learn from, and how.
 #[derive(Args, Debug)]

@@ -16,11 +16,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use syscap::format::id::Seq;
 
-use crate::{
-    exit::{Ended, Failure},
-    output::Out,
-    verify,
-};
+use crate::exit::{Ended, Failure};
+use crate::output::Out;
+use crate::verify;
 
 /// The log: what was called, decided and done.
 #[derive(Debug, Subcommand)]

@@ -51,10 +51,8 @@ use std::{ffi::OsString, io::Write as _, process::ExitCode};
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use syscap::format::control::FreezeChange;
 
-use crate::{
-    exit::Exit,
-    output::{Form, Out, plain},
-};
+use crate::exit::Exit;
+use crate::output::{Form, Out, plain};
 
 /// Check, limit and record every tool call of your AI agents.
 #[derive(Debug, Parser)]

@@ -2,28 +2,23 @@
 
 mod review;
 
-use std::{
-    ffi::OsString,
-    io::IsTerminal as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use syscap::format::{budget::Dimension, id::AgentId};
+use syscap::{format::budget::Dimension, format::id::AgentId};
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand};
 
 pub(crate) use self::review::not_limited;
 use self::review::{Confirmed, review};
-use crate::{
-    call::by_lane,
-    exit::{Ended, Exit, Failure, diagnose, tell},
-    hook::setup,
-    lane,
-    output::Out,
-    parse, recording, runtime, terminal,
-    token::TokenName,
-};
+use crate::call::by_lane;
+use crate::exit::{Ended, Exit, Failure, diagnose, tell};
+use crate::hook::setup;
+use crate::output::Out;
+use crate::token::TokenName;
+use crate::{lane, parse, recording, runtime, terminal};
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
 const RESULT_KIB_MAX: u64 = 4_096;

@@ -1,17 +1,13 @@
 //! What goes to standard output, for people or for machines.
 
-use std::{
-    cell::RefCell,
-    io::{self, BufWriter, Write},
-    path::Path,
-    rc::Rc,
-};
+use std::cell::RefCell;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::rc::Rc;
 
-use syscap::format::{
-    budget::Amounts,
-    cbor::{Canonical, Item, Kind},
-    json,
-};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, Item, Kind};
+use syscap::format::json;
 
 pub(crate) use syscap::plain::plain;
 

@@ -2,22 +2,18 @@
 
 use std::time::Duration;
 
-use syscap::{
-    format::{
-        budget::Dimension,
-        cbor::Canonical,
-        control::Role,
-        id::{AgentId, FactKey, HomeId, ObjectId, SnapshotId, ToolId},
-        json,
-        label::Confidentiality,
-        limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX},
-        manifest::EffectClass,
-        scope::{Scope, ScopeDimension},
-        sign::{PublicKey, Signature},
-    },
-    policy::Preset,
-    syscalls::beneath::Openers,
-};
+use syscap::format::budget::Dimension;
+use syscap::format::cbor::Canonical;
+use syscap::format::control::Role;
+use syscap::format::id::{AgentId, FactKey, HomeId, ObjectId, SnapshotId, ToolId};
+use syscap::format::json;
+use syscap::format::label::Confidentiality;
+use syscap::format::limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX};
+use syscap::format::manifest::EffectClass;
+use syscap::format::scope::{Scope, ScopeDimension};
+use syscap::format::sign::{PublicKey, Signature};
+use syscap::policy::Preset;
+use syscap::syscalls::beneath::Openers;
 
 /// Why a word of the command line is not of its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,22 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use syscap::{
-    Beside, Inspection, Unresolved,
-    audit::{lock::LockState, sqlite::SqliteReader},
-    format::{
-        control::{Resolution, Role},
-        id::{Seq, ToolId},
-        json,
-        record::Recovered,
-    },
-};
+use syscap::audit::lock::LockState;
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::{Resolution, Role};
+use syscap::format::id::{Seq, ToolId};
+use syscap::format::json;
+use syscap::format::record::Recovered;
+use syscap::{Beside, Inspection, Unresolved};
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Form, Object, Out, quote},
-    runtime, signing,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Form, Object, Out, quote};
+use crate::{runtime, signing};
 
 /// How many characters of the arguments a row shows.
 const ARGS_MAX: usize = 120;

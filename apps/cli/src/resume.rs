@@ -4,19 +4,15 @@ mod export;
 mod import;
 mod place;
 
-use std::{
-    fs,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use clap::Subcommand;
 use syscap::resume::{Resume, ResumeError};
 
-use crate::{
-    exit::{Ended, Failure},
-    output::Out,
-};
+use crate::exit::{Ended, Failure};
+use crate::output::Out;
 
 /// What to do with resumes.
 #[derive(Debug, Subcommand)]

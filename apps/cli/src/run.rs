@@ -18,18 +18,14 @@ mod watch;
 use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf};
 
 use clap::Args;
-use syscap::{
-    format::id::{AgentId, TokenId},
-    launch::{Level, Network},
-};
+use syscap::format::id::{AgentId, TokenId};
+use syscap::launch::{Level, Network};
 
 use self::{client::Known, start::Prepared};
-use crate::{
-    exit::{Ended, Failure},
-    lane::Service,
-    parse, recording, runtime,
-    token::TokenName,
-};
+use crate::exit::{Ended, Failure};
+use crate::lane::Service;
+use crate::token::TokenName;
+use crate::{parse, recording, runtime};
 
 /// Start an agent, its client or a shell in a sandbox: the home, its keys and its socket are out of
 /// reach.

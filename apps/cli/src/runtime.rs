@@ -1,30 +1,20 @@
 //! Reaching a home: by the process that holds it, or by holding it; and letting go of it again
 //! whatever happens in between.
 
-use std::{
-    collections::BTreeSet,
-    env, fs,
-    path::{Path, PathBuf},
-    process,
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{env, fs, process, thread};
 
 use clap::Args;
-use syscap::{
-    Inspection, Operator, Options, Runtime, Session,
-    audit::lock::HomeLock,
-    format::{
-        id::{AgentId, TokenId},
-        reason::Reason,
-    },
-};
+use syscap::audit::lock::HomeLock;
+use syscap::format::id::{AgentId, TokenId};
+use syscap::format::reason::Reason;
+use syscap::{Inspection, Operator, Options, Runtime, Session};
 
-use crate::{
-    exit::{Failure, tell},
-    output::plain,
-};
+use crate::exit::{Failure, tell};
+use crate::output::plain;
 
 /// How long a home may give no answer before it is said who holds it.
 const SILENCE: Duration = Duration::from_secs(1);

@@ -1,18 +1,14 @@
 //! A folder that this process makes for itself, gone when it ends.
 
-use std::{
-    fs::{self, DirBuilder},
-    io,
-    os::unix::fs::DirBuilderExt as _,
-    path::{Path, PathBuf},
-};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 
 use syscap::{SystemEntropy, kernel::ports::Entropy as _};
 
-use crate::{
-    exit::{Failure, diagnose},
-    output::hex,
-};
+use crate::exit::{Failure, diagnose};
+use crate::output::hex;
 
 /// A folder with a name that nobody can guess, which only this user may enter.
 #[derive(Debug)]

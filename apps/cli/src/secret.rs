@@ -1,19 +1,15 @@
 //! `syscap secret`: what tools send to servers, and nobody is shown.
 
-use std::{
-    io::{self, IsTerminal as _, Read as _},
-    path::PathBuf,
-};
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use syscap::{Error, Home, secrets::SecretFiles, syscalls::net::secret::SECRET_BYTES_MAX};
 use zeroize::Zeroizing;
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out, array, quote},
-    terminal,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, array, quote};
+use crate::terminal;
 
 /// What to do with secrets.
 #[derive(Debug, Subcommand)]

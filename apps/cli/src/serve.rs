@@ -1,23 +1,17 @@
 //! `syscap serve`: holds a home for others.
 
-use std::{
-    path::PathBuf,
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    iterator::Signals,
-};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use syscap::{Runtime, view::View};
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    parse, recording, runtime,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::{parse, recording, runtime};
 
 /// How often it is looked whether the kernel goes on and somebody is there.
 const LOOK: Duration = Duration::from_millis(250);

@@ -4,24 +4,20 @@
 
 use std::path::{Path, PathBuf};
 
+use syscap::format::control::{ControlBody, Role};
+use syscap::format::id::{Salt, Seq, TextHash, TokenId};
+use syscap::format::reason::Reason;
+use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::format::token::{TOKEN_CONTEXT, Token};
+use syscap::format::vault::VaultText;
+use syscap::kernel::ports::Entropy as _;
 use syscap::{
     Beside, Error, FileKeys, Grant, Home, Inspection, Options, Runtime, Signer, SignerError,
-    format::{
-        control::{ControlBody, Role},
-        id::{Salt, Seq, TextHash, TokenId},
-        reason::Reason,
-        sign::{PublicKey, Signature, preimage},
-        token::{TOKEN_CONTEXT, Token},
-        vault::VaultText,
-    },
-    kernel::ports::Entropy as _,
 };
 
-use crate::{
-    exit::Failure,
-    runtime,
-    terminal::{self, Terminal},
-};
+use crate::exit::Failure;
+use crate::runtime;
+use crate::terminal::{self, Terminal};
 
 /// How often an event is signed anew where another one came first.
 const TRIES: u32 = 5;

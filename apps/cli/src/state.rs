@@ -3,22 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use syscap::{
-    AgentState, Args as Changes, Changed,
-    format::{
-        cbor::Canonical,
-        id::{AgentId, FactKey, SnapshotId},
-        json,
-        provenance::Source,
-    },
-};
+use syscap::format::cbor::Canonical;
+use syscap::format::id::{AgentId, FactKey, SnapshotId};
+use syscap::format::json;
+use syscap::format::provenance::Source;
+use syscap::{AgentState, Args as Changes, Changed};
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out},
-    parse, runtime,
-    token::TokenName,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out};
+use crate::token::TokenName;
+use crate::{parse, runtime};
 
 /// What to do with an agent's state.
 #[derive(Debug, Subcommand)]

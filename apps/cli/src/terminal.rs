@@ -1,20 +1,16 @@
 //! Asking a person at the terminal, as `ssh` does: by `/dev/tty`, without echo.
 
-use std::{
-    fs::File,
-    io::{self, IsTerminal as _, Read as _, Write as _},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    thread,
-};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
-use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
-    iterator::Signals,
-    low_level::emulate_default_handler,
-};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use syscap::SignerError;
 use syscap::keys::{KeyUse, Passphrase, Passphrases, Seal};
 

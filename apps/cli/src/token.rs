@@ -10,20 +10,15 @@ mod tree;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::{
-    format::{budget::Dimension, time::UnixMillis},
-    kernel::kernel::TokenView,
-};
+use syscap::{format::budget::Dimension, format::time::UnixMillis, kernel::kernel::TokenView};
 
 pub(crate) use issue::scopes;
 pub(crate) use name::TokenName;
 pub(crate) use revoke::{Revoke, said};
 
-use crate::{
-    exit::{Ended, Exit, tell},
-    output::{Object, Out, array, quote, word_of},
-    runtime,
-};
+use crate::exit::{Ended, Exit, tell};
+use crate::output::{Object, Out, array, quote, word_of};
+use crate::runtime;
 
 /// What to do with tokens.
 #[derive(Debug, Subcommand)]

@@ -10,22 +10,17 @@ pub(crate) mod stated;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::{
-    Beside, Error, Inspection,
-    format::{control::Role, id::ToolId},
-};
+use syscap::{Beside, Error, Inspection, format::control::Role, format::id::ToolId};
 
 pub(crate) use catalogue::{brief, standing};
 pub(crate) use seen::changed;
 
 use self::seen::{Seen, names, not_delegated};
 
-use crate::{
-    exit::{Ended, Exit},
-    output::{Object, Out},
-    parse, runtime,
-    signing::{self, Hand},
-};
+use crate::exit::{Ended, Exit};
+use crate::output::{Object, Out};
+use crate::signing::{self, Hand};
+use crate::{parse, runtime};
 
 /// What to do with tools.
 #[derive(Debug, Subcommand)]

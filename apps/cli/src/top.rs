@@ -5,21 +5,17 @@ mod json;
 mod look;
 mod text;
 
-use std::{
-    io::{IsTerminal as _, stdout},
-    path::PathBuf,
-    thread,
-    time::Duration,
-};
+use std::io::{IsTerminal as _, stdout};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 
 use self::look::Looker;
-use crate::{
-    exit::{Ended, Exit},
-    output::{Form, Out},
-    parse,
-};
+use crate::exit::{Ended, Exit};
+use crate::output::{Form, Out};
+use crate::parse;
 
 /// Most rows of a kind where the screen is drawn again and again.
 const ROWS: usize = 15;

@@ -1,32 +1,22 @@
 //! `syscap verify`, and exports to verify elsewhere.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::{
-    audit::{
-        export::{self, ExportError},
-        sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader},
-    },
-    format::{
-        export::RECORDS_FILE,
-        id::{HomeId, Seq},
-    },
-    kernel::store::StoreError,
-    verify::{
-        Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Trust, TrustSource,
-        VaultReport, Verdict, VerifyError, verify_export, verify_home, verify_vault,
-    },
+use syscap::audit::export::{self, ExportError};
+use syscap::audit::sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader};
+use syscap::format::export::RECORDS_FILE;
+use syscap::format::id::{HomeId, Seq};
+use syscap::kernel::store::StoreError;
+use syscap::verify::{
+    Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Trust, TrustSource,
+    VaultReport, Verdict, VerifyError, verify_export, verify_home, verify_vault,
 };
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out, array},
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, array};
 
 /// Far more than a trust file has.
 const TRUST_BYTES_MAX: u64 = 4_096;

@@ -8,20 +8,16 @@ mod reading;
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use syscap::{
-    artifact::{Cut, Short},
-    format::{
-        cbor::Item,
-        label::Label,
-        manifest::{EffectClass, Enforcement},
-        record::Durability,
-        scope::Scope,
-    },
-    host::HostTool,
-    launch::Launcher,
-    policy::Policy,
-    prelude::*,
-};
+use syscap::artifact::{Cut, Short};
+use syscap::format::cbor::Item;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::format::record::Durability;
+use syscap::format::scope::Scope;
+use syscap::host::HostTool;
+use syscap::launch::Launcher;
+use syscap::policy::Policy;
+use syscap::prelude::*;
 
 struct World {
     dir: host_support::Scratch,

@@ -7,21 +7,20 @@ use rmcp::model::{
     ClientResult, ElicitResult, ElicitationAction, InputRequest, ProgressNotificationParam,
 };
 use serde_json::{Value, json};
-use syscap::{
-    approvals::{AskWatch, Waited as Stands},
-    format::{cbor::Item, id::Seq, json::from_data, record::Answer},
-    plain::plain,
-};
+use syscap::approvals::{AskWatch, Waited as Stands};
+use syscap::format::cbor::Item;
+use syscap::format::id::Seq;
+use syscap::format::json::from_data;
+use syscap::format::record::Answer;
+use syscap::plain::plain;
 use tokio::time::{Instant, sleep};
 
-use crate::{
-    capabilities::WireKind,
-    flight::Flight,
-    gateway::Gateway,
-    kernelside::{CallOutcome, Envelope, ShownCall, blocking},
-    names,
-    say::say,
-};
+use crate::capabilities::WireKind;
+use crate::flight::Flight;
+use crate::gateway::Gateway;
+use crate::kernelside::{CallOutcome, Envelope, ShownCall, blocking};
+use crate::names;
+use crate::say::say;
 
 /// How long it is waited at once, before it is asked whether anybody still wants to know.
 const STEP: Duration = Duration::from_millis(500);

@@ -6,30 +6,24 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use rmcp::{
-    ErrorData,
-    model::{
-        ClientResult, ElicitRequest, ElicitRequestParams, ErrorCode, InputRequest, JsonObject,
-        ListRootsRequest, RequestMetaObject,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ErrorCode, InputRequest, JsonObject,
+    ListRootsRequest, RequestMetaObject,
 };
 use serde_json::{Value, json};
 use syscap::{CallContext, format::id::Seq, plain::plain};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    calls,
-    capabilities::{Able, WireKind},
-    flight::{Flight, random},
-    gateway::Gateway,
-    method::{Method, question},
-    names, next,
-    options::Question,
-    result,
-    say::say,
-    upstream::{Asking, Questions, Trouble},
-};
+use crate::capabilities::{Able, WireKind};
+use crate::flight::{Flight, random};
+use crate::gateway::Gateway;
+use crate::method::{Method, question};
+use crate::options::Question;
+use crate::say::say;
+use crate::upstream::{Asking, Questions, Trouble};
+use crate::{calls, names, next, result};
 
 /// How long a question waits for the session to be opened: a server may ask before.
 const OPENED_MAX: Duration = Duration::from_secs(10);

@@ -4,18 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use syscap::format::manifest::EffectClass;
 
-use crate::{
-    capabilities::Able,
-    gateway::{Gateway, NoBeginning},
-    keep,
-    kernelside::blocking,
-    news,
-    next::review,
-    offer::{offer, rename},
-    say::say,
-    server::McpServer,
-    starting::LATE,
-};
+use crate::capabilities::Able;
+use crate::gateway::{Gateway, NoBeginning};
+use crate::kernelside::blocking;
+use crate::next::review;
+use crate::offer::{offer, rename};
+use crate::say::say;
+use crate::server::McpServer;
+use crate::starting::LATE;
+use crate::{keep, news};
 
 /// How long a client has to be told that there is no beginning.
 const TOLD: Duration = Duration::from_millis(300);

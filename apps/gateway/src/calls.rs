@@ -2,39 +2,29 @@
 
 use std::sync::Arc;
 
-use rmcp::{
-    ErrorData, RoleServer,
-    model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, RequestId,
-        ServerResult,
-    },
-    service::RequestContext,
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, RequestId, ServerResult,
 };
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
-use syscap::{
-    CallContext,
-    format::{
-        cbor::{Canonical, MapBuilder},
-        hash::object_id,
-        id::ToolId,
-        limits::TRACE_BYTES_MAX,
-        provenance::Source,
-    },
-};
+use syscap::CallContext;
+use syscap::format::cbor::{Canonical, MapBuilder};
+use syscap::format::hash::object_id;
+use syscap::format::id::ToolId;
+use syscap::format::limits::TRACE_BYTES_MAX;
+use syscap::format::provenance::Source;
 use tokio::sync::oneshot;
 
 use tokio::time::Instant;
 
-use crate::{
-    approval::{self, Waited},
-    data,
-    downstream::AsSent,
-    flight::{Flight, RetryInput},
-    gateway::{Gateway, Open},
-    kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached},
-    names, next, refusal, renewal, result, starting,
-    twins::Like,
-};
+use crate::approval::{self, Waited};
+use crate::downstream::AsSent;
+use crate::flight::{Flight, RetryInput};
+use crate::gateway::{Gateway, Open};
+use crate::kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached};
+use crate::twins::Like;
+use crate::{data, names, next, refusal, renewal, result, starting};
 
 /// Longest id of a request that stands in a key as it is.
 const ID_BYTES_MAX: usize = 40;

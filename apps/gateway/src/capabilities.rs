@@ -1,10 +1,8 @@
 //! What a client is able to do, and on which wire it says so.
 
-use rmcp::{
-    RoleServer,
-    model::{ClientCapabilities, ElicitRequestParams, InputRequest},
-    service::RequestContext,
-};
+use rmcp::RoleServer;
+use rmcp::model::{ClientCapabilities, ElicitRequestParams, InputRequest};
+use rmcp::service::RequestContext;
 
 use crate::options::Question;
 

@@ -1,21 +1,15 @@
 //! The tools as clients see them.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use syscap::{
-    format::{
-        id::ToolId,
-        manifest::{EffectClass, Extra, Manifest, Param, ParamType, Presence},
-        summary::nearest,
-    },
-    provide::Standing,
-};
+use syscap::format::id::ToolId;
+use syscap::format::manifest::{EffectClass, Extra, Manifest, Param, ParamType, Presence};
+use syscap::format::summary::nearest;
+use syscap::provide::Standing;
 
 use crate::{manifest::Definition, method::Method, names};
 

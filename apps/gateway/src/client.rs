@@ -1,31 +1,24 @@
 //! The client: how it is told and asked.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
-use rmcp::{
-    ErrorData, RoleServer,
-    model::{
-        CancelledNotificationParam, ClientResult, ErrorCode, InputRequest,
-        LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
-        ProgressNotificationParam, PromptListChangedNotification, RequestId,
-        ResourceListChangedNotification, ResourceUpdatedNotification,
-        ResourceUpdatedNotificationParam, ServerNotification, ServerRequest,
-        ToolListChangedNotification,
-    },
-    service::{Peer, PeerRequestOptions, RequestContext, ServiceError, SubscriptionSink},
+use rmcp::model::{
+    CancelledNotificationParam, ClientResult, ErrorCode, InputRequest, LoggingMessageNotification,
+    LoggingMessageNotificationParam, ProgressNotification, ProgressNotificationParam,
+    PromptListChangedNotification, RequestId, ResourceListChangedNotification,
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+    ServerRequest, ToolListChangedNotification,
 };
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError, SubscriptionSink};
+use rmcp::{ErrorData, RoleServer};
 
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    capabilities::{Able, WireKind},
-    downstream::Outbox,
-    notice::ChangedList,
-};
+use crate::capabilities::{Able, WireKind};
+use crate::downstream::Outbox;
+use crate::notice::ChangedList;
 
 /// How long a client, and the person before it, may take for an answer.
 const ASK_MAX: Duration = Duration::from_secs(600);

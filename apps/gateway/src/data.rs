@@ -5,10 +5,8 @@
 
 use rmcp::model::JsonObject;
 use serde_json::{Number, Value};
-use syscap::format::{
-    cbor::{Canonical, Encoder, Item, Kind, Profile},
-    json,
-};
+use syscap::format::cbor::{Canonical, Encoder, Item, Kind, Profile};
+use syscap::format::json;
 
 /// The keys that mean something to the kernel where they stand alone in a map of arguments.
 const ESCAPES: [&str; 2] = ["$ref", "$lit"];

@@ -3,18 +3,13 @@
 
 use std::sync::Arc;
 
-use rmcp::{
-    model::{CallToolResponse, JsonRpcMessage, ServerJsonRpcMessage, ServerResult},
-    service::RequestContext,
-};
+use rmcp::model::{CallToolResponse, JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
+use rmcp::service::RequestContext;
 
-use crate::{
-    calls,
-    capabilities::WireKind,
-    downstream::{StraightCall, StraightGuard, TakesCalls},
-    gateway::Gateway,
-    result,
-};
+use crate::capabilities::WireKind;
+use crate::downstream::{StraightCall, StraightGuard, TakesCalls};
+use crate::gateway::Gateway;
+use crate::{calls, result};
 
 /// See the module.
 pub(crate) struct Direct(pub(crate) Arc<Gateway>);

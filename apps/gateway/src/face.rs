@@ -2,33 +2,27 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
-    model::{
-        CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestParams,
-        CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-        GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-        InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-        PromptsCapability, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-        Reference, ResourcesCapability, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-        SubscribeRequestParams, SubscriptionFilter, ToolsCapability, UnsubscribeRequestParams,
-    },
-    service::{NotificationContext, RequestContext, SubscriptionContext},
+use rmcp::model::{
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestParams,
+    CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, PromptsCapability,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, Reference,
+    ResourcesCapability, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, ToolsCapability, UnsubscribeRequestParams,
 };
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{
-    begin::begin,
-    calls,
-    capabilities::{Able, WireKind},
-    flight::{Flight, RetryInput},
-    gateway::{Gateway, NoBeginning},
-    news,
-    passing::{self, Asked},
-    refusal, renewal, watch,
-};
+use crate::begin::begin;
+use crate::capabilities::{Able, WireKind};
+use crate::flight::{Flight, RetryInput};
+use crate::gateway::{Gateway, NoBeginning};
+use crate::passing::{self, Asked};
+use crate::{calls, news, refusal, renewal, watch};
 
 /// Longest instructions to models, in characters, of all servers together.
 const INSTRUCTIONS_MAX: usize = 16_384;

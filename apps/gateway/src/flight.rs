@@ -1,18 +1,12 @@
 //! Calls that are out: which request of the client a run belongs to.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::{
-    RoleServer,
-    model::{InputResponses, LoggingLevel, ProgressToken, RequestMetaObject},
-    service::RequestContext,
-};
+use rmcp::RoleServer;
+use rmcp::model::{InputResponses, LoggingLevel, ProgressToken, RequestMetaObject};
+use rmcp::service::RequestContext;
 use syscap::{SystemEntropy, format::id::Seq, kernel::ports::Entropy};
 use tokio_util::sync::CancellationToken;
 

@@ -1,41 +1,31 @@
 //! What the parts share: servers, kernel, client, catalog.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
-use syscap::{
-    format::{
-        budget::Dimension,
-        id::{DefinitionHash, ToolId},
-        limits::GRANTS_MAX,
-        reason::Reason,
-    },
-    provide::Standing,
-    remedy::HiddenHome,
-};
-use tokio::{
-    sync::{OnceCell, Semaphore, watch},
-    time::Instant,
-};
+use syscap::format::budget::Dimension;
+use syscap::format::id::{DefinitionHash, ToolId};
+use syscap::format::limits::GRANTS_MAX;
+use syscap::format::reason::Reason;
+use syscap::provide::Standing;
+use syscap::remedy::HiddenHome;
+use tokio::sync::{OnceCell, Semaphore, watch};
+use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{
-    catalog::{Catalog, ServerTool},
-    client::McpClient,
-    flight::{Flights, ServerRuns, random},
-    kernelside::{KernelSession, Kernelside, Unreached, blocking},
-    method::Method,
-    missing::Missing,
-    options::Options,
-    requests::Requests,
-    routes::Routes,
-    server::McpServer,
-    subscriptions::Subscriptions,
-    twins::Twins,
-};
+use crate::catalog::{Catalog, ServerTool};
+use crate::client::McpClient;
+use crate::flight::{Flights, ServerRuns, random};
+use crate::kernelside::{KernelSession, Kernelside, Unreached, blocking};
+use crate::method::Method;
+use crate::missing::Missing;
+use crate::options::Options;
+use crate::requests::Requests;
+use crate::routes::Routes;
+use crate::server::McpServer;
+use crate::subscriptions::Subscriptions;
+use crate::twins::Twins;
 
 /// How long it holds that something is let through, or nothing.
 const STOP_AGE: Duration = Duration::from_millis(500);

@@ -3,33 +3,27 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use syscap::{
-    Error, Grant, Runtime,
-    approvals::{WaitingCall, answer_in_client},
-    format::{
-        budget::{Amounts, Budget, Dimension},
-        control::Role,
-        id::{ObjectId, Seq, TokenId, ToolId},
-        json::from_data,
-        label::Label,
-        limits::GRANTS_MAX,
-        manifest::Manifest,
-        reason::Reason,
-        record::{Answer, Means},
-    },
-    incoming::ReadBy,
-    plain::shell_word,
-    provide::{Offer, Provider},
-    view::{Choice, Stamp, TokenInfo, View, Whose},
-};
+use syscap::approvals::{WaitingCall, answer_in_client};
+use syscap::format::budget::{Amounts, Budget, Dimension};
+use syscap::format::control::Role;
+use syscap::format::id::{ObjectId, Seq, TokenId, ToolId};
+use syscap::format::json::from_data;
+use syscap::format::label::Label;
+use syscap::format::limits::GRANTS_MAX;
+use syscap::format::manifest::Manifest;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Answer, Means};
+use syscap::incoming::ReadBy;
+use syscap::plain::shell_word;
+use syscap::provide::{Offer, Provider};
+use syscap::view::{Choice, Stamp, TokenInfo, View, Whose};
+use syscap::{Error, Grant, Runtime};
 
-use crate::{
-    home_session::HomeSession,
-    kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached},
-    options::{Options, People},
-    say::say,
-    standing::{Lacks, ended, is_frozen, is_stopped, left_of, newer, read_by},
-};
+use crate::home_session::HomeSession;
+use crate::kernelside::{Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached};
+use crate::options::{Options, People};
+use crate::say::say;
+use crate::standing::{Lacks, ended, is_frozen, is_stopped, left_of, newer, read_by};
 
 /// Most tools that a command names.
 const TOOLS_NAMED_MAX: usize = 8;

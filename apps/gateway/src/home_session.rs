@@ -5,27 +5,21 @@
 //! call. What that one does not answer for the call's own sake (the token was revoked meanwhile,
 //! say) is no word about the first time: then the log itself is asked.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use syscap::{
-    CallContext, Error, Session, Written,
-    audit::sqlite::SqliteReader,
-    format::{
-        cbor::{Canonical, Item},
-        envelope::ToolResult,
-        id::Seq,
-        json::Escapes,
-        reason::Reason,
-        record::{Body, Record, Recovered},
-    },
-    kernel::store::{Next, StoreError},
-    view::TokenInfo,
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::cbor::{Canonical, Item};
+use syscap::format::envelope::ToolResult;
+use syscap::format::id::Seq;
+use syscap::format::json::Escapes;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, Record, Recovered};
+use syscap::kernel::store::{Next, StoreError};
+use syscap::view::TokenInfo;
+use syscap::{CallContext, Error, Session, Written};
 
 use crate::kernelside::{CallOutcome, Done, Envelope, KernelSession, NoAnswer, Unreached};
 

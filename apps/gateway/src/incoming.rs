@@ -4,11 +4,7 @@
 use std::sync::Arc;
 
 use syscap::incoming::{Drained, Incoming, ReadBy};
-use tokio::{
-    io::{Interest, unix::AsyncFd},
-    runtime::Handle,
-    time::timeout_at,
-};
+use tokio::{io::Interest, io::unix::AsyncFd, runtime::Handle, time::timeout_at};
 
 /// Has it read by a task. Where that ends before the connection does, a thread reads on.
 pub(crate) fn read_by(handle: &Handle) -> ReadBy {

@@ -2,24 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rmcp::model::LoggingMessageNotificationParam;
-use rmcp::model::{ProgressNotificationParam, SubscriptionFilter};
+use rmcp::model::{LoggingMessageNotificationParam, ProgressNotificationParam, SubscriptionFilter};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::{
-    asks,
-    capabilities::{Able, WireKind},
-    gateway::Gateway,
-    lists::ListMethod,
-    news, next,
-    notice::{ChangedList, Notice, WaitingNotice},
-    offer,
-    say::say,
-    server::McpServer,
-    tools,
-    upstream::{Connection, NoStart, NoticeStream},
-};
+use crate::capabilities::{Able, WireKind};
+use crate::gateway::Gateway;
+use crate::lists::ListMethod;
+use crate::notice::{ChangedList, Notice, WaitingNotice};
+use crate::say::say;
+use crate::server::McpServer;
+use crate::upstream::{Connection, NoStart, NoticeStream};
+use crate::{asks, news, next, offer, tools};
 
 /// How often in a row a server is started again.
 const TRIES_MAX: u32 = 5;

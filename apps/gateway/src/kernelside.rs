@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use syscap::{
-    CallContext, Error,
-    format::{
-        cbor::Canonical,
-        envelope::TxOutcome,
-        id::{ObjectId, Seq, TokenId, ToolId},
-        manifest::Manifest,
-        reason::Reason,
-        record::Answer,
-    },
-    provide::{Offer, Provider},
-    view::{Stamp, TokenInfo},
-};
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{ObjectId, Seq, TokenId, ToolId};
+use syscap::format::manifest::Manifest;
+use syscap::format::reason::Reason;
+use syscap::format::record::Answer;
+use syscap::provide::{Offer, Provider};
+use syscap::view::{Stamp, TokenInfo};
+use syscap::{CallContext, Error};
 
 use crate::say::say;
 

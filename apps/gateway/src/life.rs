@@ -3,27 +3,21 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio_pipes};
-use tokio::{
-    runtime::Builder,
-    signal::unix::{SignalKind, signal},
-    time::{sleep, timeout},
-};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    direct::Direct,
-    downstream::ClientWire,
-    error::Error,
-    face::Face,
-    gateway::{Gateway, NoBeginning},
-    home::HomeKernel,
-    incoming,
-    kernelside::{Kernelside, blocking},
-    names,
-    options::Options,
-    say::say,
-    upstream,
-};
+use crate::direct::Direct;
+use crate::downstream::ClientWire;
+use crate::error::Error;
+use crate::face::Face;
+use crate::gateway::{Gateway, NoBeginning};
+use crate::home::HomeKernel;
+use crate::kernelside::{Kernelside, blocking};
+use crate::options::Options;
+use crate::say::say;
+use crate::{incoming, names, upstream};
 
 /// Threads for calls that wait for the kernel, beside some for other work.
 const THREADS_MAX: usize = 576;

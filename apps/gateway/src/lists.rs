@@ -2,21 +2,17 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use rmcp::{
-    ErrorData,
-    model::{
-        ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
-        ListToolsRequest, PaginatedRequestParams,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    ListToolsRequest, PaginatedRequestParams,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    flight::Flight,
-    notice::ChangedList,
-    upstream::{Connection, Trouble},
-};
+use crate::flight::Flight;
+use crate::notice::ChangedList;
+use crate::upstream::{Connection, Trouble};
 
 /// Most pages of a list.
 const PAGES_MAX: usize = 64;

@@ -6,15 +6,13 @@
 
 use rmcp::model::{JsonObject, MetaObject, Prompt, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use syscap::format::{
-    budget::{Amounts, Dimension},
-    cbor::Canonical,
-    hash::definition_hash,
-    id::{DefinitionHash, ToolId},
-    label::Label,
-    limits::PARAMS_MAX,
-    manifest::{EffectClass, Extra, Manifest, Param, ParamType},
-};
+use syscap::format::budget::{Amounts, Dimension};
+use syscap::format::cbor::Canonical;
+use syscap::format::hash::definition_hash;
+use syscap::format::id::{DefinitionHash, ToolId};
+use syscap::format::label::Label;
+use syscap::format::limits::PARAMS_MAX;
+use syscap::format::manifest::{EffectClass, Extra, Manifest, Param, ParamType};
 
 use crate::{data, method::Method, names, refusal};
 

@@ -6,10 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap::{
-    format::{hash::object_id, id::ToolId},
-    plain::plain,
-};
+use syscap::{format::hash::object_id, format::id::ToolId, plain::plain};
 
 use crate::method::Method;
 

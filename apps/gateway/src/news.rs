@@ -1,29 +1,24 @@
 //! What comes on record while the gateway runs, and what is offered and not shown: nothing that was
 //! offered silently fails to appear.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use syscap::{
-    format::{id::ToolId, manifest::EffectClass},
-    plain::shell_word,
-    provide::Standing,
-};
+use syscap::format::id::ToolId;
+use syscap::format::manifest::EffectClass;
+use syscap::plain::shell_word;
+use syscap::provide::Standing;
 use tokio::time::sleep;
 
-use crate::{
-    gateway::Gateway,
-    kernelside::blocking,
-    missing::{Missing, Why},
-    notice::ChangedList,
-    offer::offer,
-    say::say,
-};
+use crate::gateway::Gateway;
+use crate::kernelside::blocking;
+use crate::missing::{Missing, Why};
+use crate::notice::ChangedList;
+use crate::offer::offer;
+use crate::say::say;
 
 /// How often it is looked whether anything has come on record.
 const LOOK: Duration = Duration::from_millis(500);

@@ -3,26 +3,20 @@
 
 use std::sync::Arc;
 
-use syscap::{
-    format::{
-        cbor::Item,
-        envelope::TxOutcome,
-        id::{Seq, TokenId, ToolId},
-        manifest::EffectClass,
-        reason::{Reason, Retry},
-    },
-    plain::shell_word,
-    remedy::Remedy,
-};
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{Seq, TokenId, ToolId};
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::{Reason, Retry};
+use syscap::plain::shell_word;
+use syscap::remedy::Remedy;
 
-use crate::{
-    gateway::Gateway,
-    kernelside::{CallOutcome, blocking},
-    options::ServerCommand,
-    refusal::Aside,
-    say::say,
-    server::McpServer,
-};
+use crate::gateway::Gateway;
+use crate::kernelside::{CallOutcome, blocking};
+use crate::options::ServerCommand;
+use crate::refusal::Aside;
+use crate::say::say;
+use crate::server::McpServer;
 
 /// What the model is told beside the kernel's own words of a call that was refused, or failed.
 /// Where what it did is not known, the intent's record is, which its idempotency key finds.

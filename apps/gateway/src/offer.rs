@@ -6,29 +6,22 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use syscap::{
-    format::{
-        id::{ObjectId, ToolId},
-        label::Label,
-        manifest::{EffectClass, Manifest},
-    },
-    provide::{Offer, Provider, Standing},
-    syscalls::stated::{self, Stated, Unlimited, carried},
-};
+use syscap::format::id::{ObjectId, ToolId};
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::provide::{Offer, Provider, Standing};
+use syscap::syscalls::stated::{self, Stated, Unlimited, carried};
 use tokio::runtime::Handle;
 
-use crate::{
-    catalog::{Catalog, ServerTool},
-    effect::class,
-    gateway::Gateway,
-    kernelside::{Accepted, Unreached, blocking},
-    manifest::{Definition, Limits},
-    method::Method,
-    names,
-    provider::Runs,
-    say::say,
-    starting,
-};
+use crate::catalog::{Catalog, ServerTool};
+use crate::effect::class;
+use crate::gateway::Gateway;
+use crate::kernelside::{Accepted, Unreached, blocking};
+use crate::manifest::{Definition, Limits};
+use crate::method::Method;
+use crate::provider::Runs;
+use crate::say::say;
+use crate::{names, starting};
 
 /// A tool of a server, by the server's place.
 type ListedTools = BTreeMap<ToolId, (usize, Definition)>;

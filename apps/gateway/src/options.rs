@@ -2,10 +2,8 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use syscap::format::{
-    budget::{Budget, Dimension},
-    id::{AgentId, TokenId, ToolId},
-};
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::id::{AgentId, TokenId, ToolId};
 
 use crate::effect::{ClassRule, Hints};
 

@@ -5,31 +5,23 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use rmcp::{
-    ErrorData,
-    model::{
-        CompleteRequestParams, GetPromptRequestParams, JsonObject, Prompt,
-        ReadResourceRequestParams, Reference, RequestId, Resource, ResourceTemplate,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    CompleteRequestParams, GetPromptRequestParams, JsonObject, Prompt, ReadResourceRequestParams,
+    Reference, RequestId, Resource, ResourceTemplate,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use syscap::{
-    format::{id::ToolId, reason::Reason},
-    provide::Standing,
-};
+use syscap::{format::id::ToolId, format::reason::Reason, provide::Standing};
 use tokio::task::JoinSet;
 
-use crate::{
-    calls,
-    flight::{Flight, RetryInput, random},
-    gateway::Gateway,
-    kernelside::NoAnswer,
-    lists::ListMethod,
-    method::Method,
-    names, next, refusal, result,
-    upstream::Trouble,
-};
+use crate::flight::{Flight, RetryInput, random};
+use crate::gateway::Gateway;
+use crate::kernelside::NoAnswer;
+use crate::lists::ListMethod;
+use crate::method::Method;
+use crate::upstream::Trouble;
+use crate::{calls, names, next, refusal, result};
 
 /// A request of the client's.
 #[derive(Clone)]

@@ -2,41 +2,31 @@
 
 use std::sync::Arc;
 
-use rmcp::{
-    ErrorData,
-    model::{
-        CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, GetPromptRequest,
-        GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses, JsonObject,
-        ReadResourceRequest, ReadResourceRequestParams, SubscribeRequest, SubscribeRequestParams,
-        SubscriptionFilter,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, GetPromptRequest,
+    GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+    ReadResourceRequest, ReadResourceRequestParams, SubscribeRequest, SubscribeRequestParams,
+    SubscriptionFilter,
 };
 use serde_json::{Value, json};
-use syscap::{
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        envelope::TxOutcome,
-        id::{DefinitionHash, Seq},
-        manifest::EffectClass,
-        reason::{Reason, Refused},
-    },
-    provide::{Done, HostCall, HostRan, Provider},
-};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{DefinitionHash, Seq};
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::{Reason, Refused};
+use syscap::provide::{Done, HostCall, HostRan, Provider};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    asks,
-    capabilities::WireKind,
-    data,
-    flight::{Flight, RetryInput},
-    gateway::Gateway,
-    lists::{self, ListMethod},
-    method::Method,
-    result,
-    upstream::{Connection, Trouble},
-};
+use crate::capabilities::WireKind;
+use crate::flight::{Flight, RetryInput};
+use crate::gateway::Gateway;
+use crate::lists::{self, ListMethod};
+use crate::method::Method;
+use crate::upstream::{Connection, Trouble};
+use crate::{asks, data, result};
 
 /// How often a server may ask for more before one call goes on.
 const ROUNDS_MAX: usize = 10;

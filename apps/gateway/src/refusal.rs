@@ -6,22 +6,16 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use rmcp::{
-    ErrorData,
-    model::{CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject},
-};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject};
 use serde_json::{Value, json};
-use syscap::format::{
-    cbor::Item,
-    envelope::TxOutcome,
-    id::{Seq, ToolId},
-    manifest::EffectClass,
-    reason::{Reason, Retry},
-};
-use syscap::{
-    plain::plain,
-    remedy::{HiddenHome, allowed_word},
-};
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{Seq, ToolId};
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::{Reason, Retry};
+use syscap::plain::plain;
+use syscap::remedy::{HiddenHome, allowed_word};
 
 use crate::{catalog::Catalog, data, names};
 

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use syscap::{
-    format::{budget::Dimension, cbor::Item, id::ToolId, reason::Reason},
-    view::TokenInfo,
-};
+use syscap::format::budget::Dimension;
+use syscap::format::cbor::Item;
+use syscap::format::id::ToolId;
+use syscap::format::reason::Reason;
+use syscap::view::TokenInfo;
 
-use crate::{
-    gateway::{Gateway, Open},
-    kernelside::{CallOutcome, Lack, blocking},
-    notice::ChangedList,
-    say::say,
-};
+use crate::gateway::{Gateway, Open};
+use crate::kernelside::{CallOutcome, Lack, blocking};
+use crate::notice::ChangedList;
+use crate::say::say;
 
 /// What a call lacked that another token may have. `None` where it was not refused for that.
 pub(crate) fn lack(outcome: &CallOutcome, token: &TokenInfo) -> Option<Lack> {

@@ -3,10 +3,8 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use serde::{
-    Deserializer,
-    de::{DeserializeSeed, MapAccess, SeqAccess, Visitor},
-};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 /// How many keys of a JSON text repeat another one of the same map. Of what is no JSON as many are
 /// counted as stand before its fault.

@@ -1,9 +1,7 @@
 //! Requests that are being answered: one of each id at a time.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::RequestId;
 use tokio_util::sync::CancellationToken;

@@ -3,16 +3,12 @@
 //! What a server answers is kept whole as one map; what a client gets is made anew, for its
 //! wire, from what the kernel released.
 
-use rmcp::{
-    ErrorData,
-    model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject},
-};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::{Value, json};
-use syscap::format::{
-    cbor::{Canonical, Item},
-    json::from_data,
-    reason::{Reason, Refused},
-};
+use syscap::format::cbor::{Canonical, Item};
+use syscap::format::json::from_data;
+use syscap::format::reason::{Reason, Refused};
 
 use crate::{data, refusal};
 

@@ -1,9 +1,7 @@
 //! Which server listed which resource.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// Most URIs of which it is kept who listed them.
 const ROUTES_MAX: usize = 16_384;

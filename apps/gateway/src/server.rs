@@ -1,23 +1,19 @@
 //! One server over all its lives: its connection now, what was taken of it, when to list again.
 
-use std::sync::{
-    Arc, Mutex, PoisonError, RwLock,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    capabilities::WireKind,
-    manifest::Definition,
-    method::Method,
-    notice::ChangedList,
-    options::{Passed, ServerCommand},
-    quota::Quota,
-    say::{plain, say},
-    upstream::{Connection, NoStart},
-};
+use crate::capabilities::WireKind;
+use crate::manifest::Definition;
+use crate::method::Method;
+use crate::notice::ChangedList;
+use crate::options::{Passed, ServerCommand};
+use crate::quota::Quota;
+use crate::say::{plain, say};
+use crate::upstream::{Connection, NoStart};
 
 /// See the module.
 pub(crate) struct McpServer {

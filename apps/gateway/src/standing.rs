@@ -1,14 +1,10 @@
 //! How the tokens of an agent stand: what ended one, what stopped it, what takes its place.
 
-use syscap::{
-    format::{
-        budget::{Budget, Dimension},
-        id::{AgentId, ToolId},
-        label::{Confidentiality, Integrity, Label},
-        time::UnixMillis,
-    },
-    view::{TokenInfo, View},
-};
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::id::{AgentId, ToolId};
+use syscap::format::label::{Confidentiality, Integrity, Label};
+use syscap::format::time::UnixMillis;
+use syscap::view::{TokenInfo, View};
 
 /// Why nothing more is let through by a token.
 pub(crate) fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {

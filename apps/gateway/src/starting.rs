@@ -4,20 +4,15 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rmcp::model::Tool;
-use syscap::{
-    format::{id::ToolId, manifest::Manifest},
-    provide::Standing,
-};
+use syscap::{format::id::ToolId, format::manifest::Manifest, provide::Standing};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    catalog::{Catalog, StartingTool},
-    data,
-    gateway::Gateway,
-    kernelside::{Unreached, blocking},
-    manifest::Definition,
-};
+use crate::catalog::{Catalog, StartingTool};
+use crate::data;
+use crate::gateway::Gateway;
+use crate::kernelside::{Unreached, blocking};
+use crate::manifest::Definition;
 
 /// How long the first servers that run wait for the rest, and a call for its server.
 pub(crate) const LATE: Duration = Duration::from_secs(5);

@@ -1,9 +1,7 @@
 //! Resources that the client has subscribed to, and how each is watched.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::capabilities::WireKind;
 

@@ -4,26 +4,21 @@
 use std::collections::BTreeMap;
 
 use rmcp::model::{ClientCapabilities, ToolAnnotations};
-use syscap::format::{
-    id::ToolId,
-    manifest::{EffectClass, Manifest},
-};
+use syscap::format::id::ToolId;
+use syscap::format::manifest::{EffectClass, Manifest};
 use tokio::runtime::Builder;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{
-    capabilities::{Able, WireKind},
-    effect::{self, Because, ClassRule, Hints},
-    error::Error,
-    lists::ListMethod,
-    manifest::{Definition, Limits},
-    names,
-    notice::ChangedList,
-    options::Options,
-    server::McpServer,
-    tools,
-    upstream::Connection,
-};
+use crate::capabilities::{Able, WireKind};
+use crate::effect::{self, Because, ClassRule, Hints};
+use crate::error::Error;
+use crate::lists::ListMethod;
+use crate::manifest::{Definition, Limits};
+use crate::notice::ChangedList;
+use crate::options::Options;
+use crate::server::McpServer;
+use crate::upstream::Connection;
+use crate::{names, tools};
 
 /// A tool as a server offers it, and what it is proposed to count as.
 #[derive(Clone, Debug)]

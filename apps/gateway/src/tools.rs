@@ -1,25 +1,21 @@
 //! `tools/list` and `prompts/list`: a server's tools and prompts, read and kept within its quota;
 //! good until it says that they are others now.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::PoisonError,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+use std::time::Duration;
 
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    listing::ToolListing,
-    lists::{self, ListMethod, Whole},
-    manifest::Definition,
-    names,
-    quota::TooMuch,
-    say::say,
-    server::McpServer,
-    upstream::{Connection, Trouble},
-};
+use crate::listing::ToolListing;
+use crate::lists::{self, ListMethod, Whole};
+use crate::manifest::Definition;
+use crate::names;
+use crate::quota::TooMuch;
+use crate::say::say;
+use crate::server::McpServer;
+use crate::upstream::{Connection, Trouble};
 
 /// How long a server may take to list its tools.
 const LIST_MAX: Duration = Duration::from_secs(30);

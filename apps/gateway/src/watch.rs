@@ -2,23 +2,19 @@
 
 use std::sync::Arc;
 
-use rmcp::{
-    ErrorData,
-    model::{
-        ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams, UnsubscribeRequest,
-        UnsubscribeRequestParams,
-    },
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams, UnsubscribeRequest,
+    UnsubscribeRequestParams,
 };
 
-use crate::{
-    capabilities::WireKind,
-    flight::Flight,
-    gateway::Gateway,
-    options::Question,
-    passing::{self, Asked},
-    server::McpServer,
-    subscriptions::{Joining, WatchedAt},
-};
+use crate::capabilities::WireKind;
+use crate::flight::Flight;
+use crate::gateway::Gateway;
+use crate::options::Question;
+use crate::passing::{self, Asked};
+use crate::server::McpServer;
+use crate::subscriptions::{Joining, WatchedAt};
 
 /// Watches a resource, at the server that has it.
 pub(crate) async fn subscribe(

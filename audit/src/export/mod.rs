@@ -8,18 +8,14 @@
 //! A file of an object does not say its kind: a name is a hash by the kind's own function, so at
 //! most one kind fits, and whoever reads it tries them. The vault is never exported.
 
-use std::{
-    fs::{DirBuilder, File, OpenOptions},
-    io::{BufWriter, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
-};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
 
-use syscap_format::{
-    export::{OBJECTS_FOLDER, RECORDS_FILE},
-    id::{ObjectId, Seq},
-    record::Head,
-};
+use syscap_format::export::{OBJECTS_FOLDER, RECORDS_FILE};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::record::Head;
 use syscap_kernel::store::{Next, StoreError};
 
 use crate::reader::LogReader;

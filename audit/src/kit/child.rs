@@ -1,11 +1,9 @@
 //! A process that commits until it is killed.
 
-use std::{
-    ffi::OsStr,
-    io::{self, BufRead as _, BufReader, Write as _},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-};
+use std::ffi::OsStr;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use super::{Kit, found::Found, script::Script};
 

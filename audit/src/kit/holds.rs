@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    id::{ObjectId, Seq},
-    vault::VaultWrite,
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::vault::VaultWrite;
 use syscap_kernel::store::{Batch, Next, Store, StoreError};
 
 use super::{found::Found, script::Kept};

@@ -2,20 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap_format::{
-    id::{ObjectId, Seq},
-    limits::RECORD_BYTES_MAX,
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::limits::RECORD_BYTES_MAX;
 use syscap_kernel::store::{Batch, Next, Store, StoreError};
 
-use super::{
-    Kit, child,
-    found::{Found, Rule},
-    holds::{holds, holds_objects, holds_records, holds_vault, lacks, lacks_row},
-    place::Folder,
-    script::{Kept, Script, Step},
-    tool::FILL_MAX,
-};
+use super::found::{Found, Rule};
+use super::holds::{holds, holds_objects, holds_records, holds_vault, lacks, lacks_row};
+use super::place::Folder;
+use super::script::{Kept, Script, Step};
+use super::tool::FILL_MAX;
+use super::{Kit, child};
 use crate::memory::MemoryStore;
 
 /// How many batches most rules begin with.

@@ -2,34 +2,28 @@
 //! byte, whatever store they go to. Only a kernel makes batches, so the kit has one.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_format::{
-    budget::{Budget, Dimension},
-    cbor::MapBuilder,
-    control::{
-        CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Role, Roles, Signed, ToolsChange,
-    },
-    envelope::{Form, Status},
-    id::{AgentId, Salt, Seq, ToolId},
-    object::Object,
-    provenance::Source,
-    record::{Durability, HomeLimits},
-    sign::{PublicKey, Signature, preimage},
-    time::UnixMillis,
-    token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-    vault::{CallSalts, VaultWrite},
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::cbor::MapBuilder;
+use syscap_format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Role, Roles, Signed, ToolsChange,
 };
-use syscap_kernel::{
-    kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket},
-    policy::object_of,
-    registry::{Registry, ToolsDelta},
-    store::{Batch, Link, Store},
-    time::Reading,
-};
+use syscap_format::envelope::{Form, Status};
+use syscap_format::id::{AgentId, Salt, Seq, ToolId};
+use syscap_format::object::Object;
+use syscap_format::provenance::Source;
+use syscap_format::record::{Durability, HomeLimits};
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+use syscap_format::vault::{CallSalts, VaultWrite};
+use syscap_kernel::kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket};
+use syscap_kernel::policy::object_of;
+use syscap_kernel::registry::{Registry, ToolsDelta};
+use syscap_kernel::store::{Batch, Link, Store};
+use syscap_kernel::time::Reading;
 
-use super::{
-    found::Found,
-    tool::{AllowAll, FILL, Fill},
-};
+use super::found::Found;
+use super::tool::{AllowAll, FILL, Fill};
 
 const START_MS: u64 = 1_800_000_000_000;
 const AGENT: &str = "kit";

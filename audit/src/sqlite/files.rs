@@ -1,14 +1,10 @@
 //! The files of a home beside the database, above all the ballast.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use rustix::{
-    fs::{FallocateFlags, fallocate},
-    io::Errno,
-};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use syscap_kernel::store::StoreError;
 
 use crate::disk::{from_errno, from_io, private};

@@ -20,23 +20,17 @@ mod rows;
 mod schema;
 mod settings;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, config::DbConfig};
-use syscap_format::{
-    id::{ObjectId, Seq},
-    object::Object,
-    record::{Durability, Head},
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::object::Object;
+use syscap_format::record::{Durability, Head};
 use syscap_kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
 
-use crate::{
-    disk::{self, from_io},
-    lock::FileLock,
-};
+use crate::disk::{self, from_io};
+use crate::lock::FileLock;
 use error::from_sqlite;
 use files::{Ballast, Release};
 use settings::Pages;

@@ -3,19 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use syscap_format::{
-    id::{ObjectId, Seq},
-    object::Object,
-    record::Head,
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::object::Object;
+use syscap_format::record::Head;
 use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 use super::{files::WRITER_FILE, rows, schema};
-use crate::{
-    disk,
-    lock::{FileLock, HomeLock, LockState},
-    reader::LogReader,
-};
+use crate::disk;
+use crate::lock::{FileLock, HomeLock, LockState};
+use crate::reader::LogReader;
 
 /// How many records are read in one transaction: one that stays open keeps the holder's WAL
 /// from being reused.

@@ -1,18 +1,14 @@
 //! A store in memory that keeps every rule but the one that its fault breaks.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    id::{ObjectId, Seq},
-    object::Object,
-    record::Head,
-    vault::VaultWrite,
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::object::Object;
+use syscap_format::record::Head;
+use syscap_format::vault::VaultWrite;
 use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 
 /// What is wrong with a store.

@@ -9,11 +9,9 @@ use cedar_policy::{Authorizer, Decision, Entities, PolicySet};
 use random::{Random, declared, document, scenario};
 use syscap_compare::cedar::{Outside, Policies, parse, text};
 use syscap_format::decision::Verdict;
-use syscap_policy::{
-    LoadFault, Policy,
-    document::{Ask, Condition, Document, Effect},
-    scenario::Scenario,
-};
+use syscap_policy::document::{Ask, Condition, Document, Effect};
+use syscap_policy::scenario::Scenario;
+use syscap_policy::{LoadFault, Policy};
 
 const DOCUMENTS: usize = 1_000;
 const SCENARIOS: usize = 100;

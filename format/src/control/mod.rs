@@ -15,16 +15,14 @@ pub use roles::{
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
-    cbor::{DecodeError, Encoder},
-    field::{Field, code, decode, encode, shape},
-    id::{AgentId, HomeId, PolicyHash, Seq, TextHash, TokenId, ToolId, ToolsHash},
-    label::Confidentiality,
-    limits::{LIST_MAX, LISTED_MAX, NOTIFY_MS_MAX, ROLE_KEYS_MAX, TEXT_BYTES_MAX},
-    record::{ApprovalBody, CancelBody, Head, Kind, PruneBody, Recovered, RedactBody},
-    sign::{PublicKey, Signature, SignatureError},
-    time::UnixMillis,
-};
+use crate::cbor::{DecodeError, Encoder};
+use crate::field::{Field, code, decode, encode, shape};
+use crate::id::{AgentId, HomeId, PolicyHash, Seq, TextHash, TokenId, ToolId, ToolsHash};
+use crate::label::Confidentiality;
+use crate::limits::{LIST_MAX, LISTED_MAX, NOTIFY_MS_MAX, ROLE_KEYS_MAX, TEXT_BYTES_MAX};
+use crate::record::{ApprovalBody, CancelBody, Head, Kind, PruneBody, Recovered, RedactBody};
+use crate::sign::{PublicKey, Signature, SignatureError};
+use crate::time::UnixMillis;
 
 /// What a control event's signature covers, before the message.
 pub const CONTROL_CONTEXT: &[u8] = b"syscap/control/v2\0";

@@ -2,15 +2,13 @@
 
 use alloc::vec::Vec;
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::{Field, code, shape},
-    hash::Domain,
-    id::{HomeId, RecoveryHash},
-    limits::ROLE_KEYS_MAX,
-    record::Kind,
-    sign::PublicKey,
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::field::{Field, code, shape};
+use crate::hash::Domain;
+use crate::id::{HomeId, RecoveryHash};
+use crate::limits::ROLE_KEYS_MAX;
+use crate::record::Kind;
+use crate::sign::PublicKey;
 
 /// What a proof of possession covers, before the message.
 pub const POSSESSION_CONTEXT: &[u8] = b"syscap/possession/v1\0";

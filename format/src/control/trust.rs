@@ -3,11 +3,9 @@
 use alloc::vec::Vec;
 
 use super::Roles;
-use crate::{
-    cbor::{DecodeError, Decoder, Fault, Profile},
-    field::{Field, encode, shape},
-    id::HomeId,
-};
+use crate::cbor::{DecodeError, Decoder, Fault, Profile};
+use crate::field::{Field, encode, shape};
+use crate::id::HomeId;
 
 /// Version of the file's form.
 const VERSION: u64 = 2;

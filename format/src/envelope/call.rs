@@ -3,15 +3,13 @@
 use alloc::{borrow::Cow, boxed::Box, format, string::String};
 use core::ops::Range;
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile},
-    field::flags,
-    id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId},
-    json::{self, JsonFault},
-    limits::ENVELOPE_BYTES_MAX,
-    provenance::Provenance,
-    reason::{Reason, Refused},
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile};
+use crate::field::flags;
+use crate::id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId};
+use crate::json::{self, JsonFault};
+use crate::limits::ENVELOPE_BYTES_MAX;
+use crate::provenance::Provenance;
+use crate::reason::{Reason, Refused};
 
 /// How a call's bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,16 +3,14 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::result::{Receipt, Status, ToolResult, TxOutcome};
-use crate::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item},
-    id::{AgentId, ConstraintId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
-    manifest::Enforcement,
-    obligation::Obligation,
-    provenance::{Provenance, Source},
-    reason::Reason,
-    time::UnixMillis,
-};
+use crate::budget::{Amounts, Dimension};
+use crate::cbor::{Canonical, Item};
+use crate::id::{AgentId, ConstraintId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId};
+use crate::manifest::Enforcement;
+use crate::obligation::Obligation;
+use crate::provenance::{Provenance, Source};
+use crate::reason::Reason;
+use crate::time::UnixMillis;
 
 impl ToolResult {
     /// The answer of an envelope, as [`ToolResult::to_canonical`] writes it; `None` of any other
@@ -131,12 +129,10 @@ mod tests {
     use alloc::string::ToString as _;
 
     use super::*;
-    use crate::{
-        cbor::MapBuilder,
-        decision::{Decision, Verdict},
-        reason::{ErrorKind, Refused},
-        record::CallFields,
-    };
+    use crate::cbor::MapBuilder;
+    use crate::decision::{Decision, Verdict};
+    use crate::reason::{ErrorKind, Refused};
+    use crate::record::CallFields;
 
     fn results() -> Vec<ToolResult> {
         let leaf = |byte| Leaf::from_bytes([byte; 32]);

@@ -3,18 +3,16 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use crate::{
-    budget::Amounts,
-    cbor::{Canonical, Item, MapBuilder},
-    field::code,
-    id::{AgentId, ConstraintId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId},
-    json,
-    manifest::Enforcement,
-    obligation::Obligation,
-    provenance::Provenance,
-    reason::{Reason, Retry},
-    record::CallFields,
-};
+use crate::budget::Amounts;
+use crate::cbor::{Canonical, Item, MapBuilder};
+use crate::field::code;
+use crate::id::{AgentId, ConstraintId, HomeId, Leaf, ResultHash, Seq, SnapshotId, ToolId};
+use crate::json;
+use crate::manifest::Enforcement;
+use crate::obligation::Obligation;
+use crate::provenance::Provenance;
+use crate::reason::{Reason, Retry};
+use crate::record::CallFields;
 
 code! {
     /// Whether a call brought a result.

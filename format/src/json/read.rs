@@ -7,12 +7,10 @@
 use alloc::vec::Vec;
 use core::{cmp::Ordering, ops::Range};
 
+use super::base64;
+use super::fault::{Escapes, JsonError, JsonFault};
 use super::lex::{Lexer, Number, brackets, fault, skip_space};
-use super::{
-    base64,
-    fault::{Escapes, JsonError, JsonFault},
-    reference::is_reference,
-};
+use super::reference::is_reference;
 use crate::cbor::{Canonical, Decoder, Encoder, Kind, MapBuilder, Profile};
 
 /// How many arrays and maps may enclose one another in the CBOR.

@@ -1,9 +1,7 @@
 //! From canonical CBOR to JSON, for people and models to read.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-};
+use alloc::format;
+use alloc::string::{String, ToString};
 
 use super::{base64, reference::is_reference};
 use crate::cbor::{DecodeError, Decoder, Fault, Item, Kind, Profile};

@@ -8,16 +8,14 @@ pub use tools::{ToolEntry, ToolsObject};
 
 use alloc::vec::Vec;
 
-use crate::{
-    cbor::{Canonical, Profile},
-    field::{code, decode},
-    hash::{Domain, object_id},
-    id::{ObjectId, TokenId},
-    limits::OBJECT_BYTES_MAX,
-    manifest::Manifest,
-    snapshot::Snapshot,
-    token::{Token, TokenBody},
-};
+use crate::cbor::{Canonical, Profile};
+use crate::field::{code, decode};
+use crate::hash::{Domain, object_id};
+use crate::id::{ObjectId, TokenId};
+use crate::limits::OBJECT_BYTES_MAX;
+use crate::manifest::Manifest;
+use crate::snapshot::Snapshot;
+use crate::token::{Token, TokenBody};
 
 code! {
     /// The kind of a control document; it decides which hash names it.

@@ -2,12 +2,10 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
-    cbor::DecodeError,
-    field::{decode, encode, shape},
-    hash::Domain,
-    id::PolicyHash,
-};
+use crate::cbor::DecodeError;
+use crate::field::{decode, encode, shape};
+use crate::hash::Domain;
+use crate::id::PolicyHash;
 
 shape! {
     /// Which engine decides.

@@ -2,12 +2,10 @@
 
 use alloc::vec::Vec;
 
-use crate::{
-    cbor::DecodeError,
-    field::{decode, encode, shape},
-    hash::Domain,
-    id::{ObjectId, ToolId, ToolsHash},
-};
+use crate::cbor::DecodeError;
+use crate::field::{decode, encode, shape};
+use crate::hash::Domain;
+use crate::id::{ObjectId, ToolId, ToolsHash};
 
 shape! {
     /// A tool and its manifest.

@@ -2,22 +2,20 @@
 
 use alloc::vec::Vec;
 
-use crate::{
-    budget::Amounts,
-    control::Control,
-    decision::{Decision, Shadow, Verdict},
-    envelope::{Filled, Status, TxOutcome},
-    field::{code, flags, shape},
-    id::{
-        AgentId, ArgsHash, CallHash, IdempotencyKey, ObjectId, PolicyHash, RefusalsDigest,
-        ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
-    },
-    label::Label,
-    manifest::{EffectClass, Enforcement},
-    obligation::Obligation,
-    provenance::Provenance,
-    reason::Reason,
+use crate::budget::Amounts;
+use crate::control::Control;
+use crate::decision::{Decision, Shadow, Verdict};
+use crate::envelope::{Filled, Status, TxOutcome};
+use crate::field::{code, flags, shape};
+use crate::id::{
+    AgentId, ArgsHash, CallHash, IdempotencyKey, ObjectId, PolicyHash, RefusalsDigest, ResultHash,
+    SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
 };
+use crate::label::Label;
+use crate::manifest::{EffectClass, Enforcement};
+use crate::obligation::Obligation;
+use crate::provenance::Provenance;
+use crate::reason::Reason;
 
 shape! {
     /// What every record of a call holds: the eight fields that the requirement names, null

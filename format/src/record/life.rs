@@ -2,16 +2,14 @@
 
 use alloc::boxed::Box;
 
-use crate::{
-    budget::Amounts,
-    control::{Control, ControlBody as _, Freeze, FreezeChange, Role, Roles},
-    field::{code, flags, shape},
-    id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId},
-    limits::{SKEW_MS_MAX, TOKEN_LIFE_MS_MAX},
-    record::Kind,
-    sign::PublicKey,
-    time::UnixMillis,
-};
+use crate::budget::Amounts;
+use crate::control::{Control, ControlBody as _, Freeze, FreezeChange, Role, Roles};
+use crate::field::{code, flags, shape};
+use crate::id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId};
+use crate::limits::{SKEW_MS_MAX, TOKEN_LIFE_MS_MAX};
+use crate::record::Kind;
+use crate::sign::PublicKey;
+use crate::time::UnixMillis;
 
 flags! {
     /// What was odd about the clocks when a record was made: a set of bits.

@@ -28,13 +28,11 @@ pub use state::{Input, StateChange};
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault, Item, Profile},
-    field::{Field, FieldSpec, Shape, code},
-    hash::leaf,
-    id::{Leaf, Seq},
-    time::UnixMillis,
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Item, Profile};
+use crate::field::{Field, FieldSpec, Shape, code};
+use crate::hash::leaf;
+use crate::id::{Leaf, Seq};
+use crate::time::UnixMillis;
 
 code! {
     /// The kind of a record. A home that holds a reserved one is not opened.

@@ -4,16 +4,14 @@
 use alloc::vec::Vec;
 
 use super::{ArgumentLabel, CallFields, Precondition};
-use crate::{
-    control::Control,
-    field::{code, shape},
-    id::{ConstraintId, Leaf, Seq, StateHash, TextHash},
-    label::Label,
-    manifest::EffectClass,
-    sign::PublicKey,
-    time::UnixMillis,
-    token::Grants,
-};
+use crate::control::Control;
+use crate::field::{code, shape};
+use crate::id::{ConstraintId, Leaf, Seq, StateHash, TextHash};
+use crate::label::Label;
+use crate::manifest::EffectClass;
+use crate::sign::PublicKey;
+use crate::time::UnixMillis;
+use crate::token::Grants;
 
 shape! {
     /// A result's label was lowered for its session, by a rule of the policy.

@@ -3,12 +3,10 @@
 use super::CallFields;
 use alloc::vec::Vec;
 
-use crate::{
-    field::shape,
-    id::{AgentId, FactKey, Seq, SnapshotId, TextHash},
-    label::Label,
-    provenance::Source,
-};
+use crate::field::shape;
+use crate::id::{AgentId, FactKey, Seq, SnapshotId, TextHash};
+use crate::label::Label;
+use crate::provenance::Source;
 
 shape! {
     /// An agent's state changed: another snapshot is its head. Of the call's fields

@@ -1,12 +1,11 @@
 //! Blocks of IP addresses.
 
 use alloc::vec::Vec;
-use core::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{ScopeError, parts, parts::Parts};
+use super::ScopeError;
+use super::parts::{self, Parts};
 use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
 
 /// All addresses that share a prefix. No bit after the prefix is set.

@@ -39,10 +39,8 @@ mod read;
 mod resource;
 mod shown;
 
-use alloc::{
-    format,
-    string::{String, ToString},
-};
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 pub use cidr::{Cidr, Cidrs};
@@ -56,11 +54,9 @@ pub use paths::{Paths, Rule};
 pub use port::{PortRange, Ports};
 pub use resource::{Resource, ScopeType};
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::Field,
-    summary::summary,
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::field::Field;
+use crate::summary::summary;
 use parts::Parts;
 
 /// What a grant covers in one dimension. It permits at least one resource.

@@ -3,15 +3,11 @@
 use alloc::{borrow::ToOwned as _, format, string::String, sync::Arc};
 use core::{cmp::Ordering, fmt};
 
-use super::{
-    ScopeError,
-    shown::{Shown, Whole},
-};
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::Field,
-    id::AgentId,
-};
+use super::ScopeError;
+use super::shown::{Shown, Whole};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::field::Field;
+use crate::id::AgentId;
 
 /// What may be done at a path: a set of three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

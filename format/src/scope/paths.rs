@@ -3,12 +3,11 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
-use super::{Rights, Root, RootName, RootedPath, ScopeError, parts, parts::Parts, shown};
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault, Kind},
-    id::AgentId,
-    summary::summary,
-};
+use super::parts::{self, Parts};
+use super::{Rights, Root, RootName, RootedPath, ScopeError, shown};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Kind};
+use crate::id::AgentId;
+use crate::summary::summary;
 
 /// Rights to a path and to all below it for which no longer rule stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

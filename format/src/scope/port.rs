@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{ScopeError, parts, parts::Parts};
+use super::ScopeError;
+use super::parts::{self, Parts};
 use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
 
 /// The ports from a first to a last, both included; never port 0.

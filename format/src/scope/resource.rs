@@ -1,9 +1,7 @@
 //! What a call touches, and the types of it.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-};
+use alloc::format;
+use alloc::string::{String, ToString};
 use core::{fmt, net::IpAddr};
 
 use super::{Host, Name, Rights, RootedPath, shown::Whole};

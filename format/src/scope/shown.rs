@@ -1,10 +1,8 @@
 //! Text for error messages: escaped, and never long.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 
 use super::{Ints, Resource};
@@ -72,10 +70,8 @@ pub(super) fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, parts: &[T]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        id::AgentId,
-        scope::{Cidr, Host, Name, PortRange, Rights, Root, RootedPath, Rule, Scope},
-    };
+    use crate::id::AgentId;
+    use crate::scope::{Cidr, Host, Name, PortRange, Rights, Root, RootedPath, Rule, Scope};
 
     fn rule(root: Root, below: &[&str], rights: Rights) -> Rule {
         Rule { path: RootedPath::new(root, below).unwrap(), rights }

@@ -1,10 +1,8 @@
 //! Derivation: a child may only take away.
 
 use super::{TokenBody, TokenFlags};
-use crate::{
-    id::TokenId,
-    reason::{Reason, Refused},
-};
+use crate::id::TokenId;
+use crate::reason::{Reason, Refused};
 
 /// Whether `child` is a rightful derivation of the parent of that id: signed by its holder, for the
 /// same home, for the same agent or one below, later to begin, sooner to end, and with no grant,

@@ -3,20 +3,20 @@
 use alloc::vec::Vec;
 
 use super::Grants;
-use crate::{
-    budget::Budget,
-    cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, MapBuilder, Profile},
-    control::Algorithm,
-    field::{Field, decode, encode, flags, shape},
-    hash::Domain,
-    id::{AgentId, HomeId, PolicyHash, TokenId},
-    label::{Confidentiality, Integrity, Label},
-    limits::{TOKEN_BYTES_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
-    reason::{Reason, Refused},
-    record::Head,
-    sign::{PublicKey, Signature},
-    time::UnixMillis,
+use crate::budget::Budget;
+use crate::cbor::{
+    Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, MapBuilder, Profile,
 };
+use crate::control::Algorithm;
+use crate::field::{Field, decode, encode, flags, shape};
+use crate::hash::Domain;
+use crate::id::{AgentId, HomeId, PolicyHash, TokenId};
+use crate::label::{Confidentiality, Integrity, Label};
+use crate::limits::{TOKEN_BYTES_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX};
+use crate::reason::{Reason, Refused};
+use crate::record::Head;
+use crate::sign::{PublicKey, Signature};
+use crate::time::UnixMillis;
 
 /// What a token's signature covers, before the body.
 pub const TOKEN_CONTEXT: &[u8] = b"syscap/token/v2\0";

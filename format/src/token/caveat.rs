@@ -3,10 +3,8 @@
 use alloc::vec::Vec;
 
 use super::TokenBody;
-use crate::{
-    cbor::{Canonical, Encoder, Item},
-    time::UnixMillis,
-};
+use crate::cbor::{Canonical, Encoder, Item};
+use crate::time::UnixMillis;
 
 /// The number of the caveat `renew_by`.
 const RENEW_BY: u64 = 1;

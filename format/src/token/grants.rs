@@ -2,14 +2,12 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use crate::{
-    cbor::{DecodeError, Decoder, Encoder, Fault},
-    field::Field,
-    id::ToolId,
-    limits::{DIMENSIONS_MAX, GRANTS_MAX},
-    scope::{Resource, Scope},
-    summary::nearest,
-};
+use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::field::Field;
+use crate::id::ToolId;
+use crate::limits::{DIMENSIONS_MAX, GRANTS_MAX};
+use crate::scope::{Resource, Scope};
+use crate::summary::nearest;
 
 /// The scopes that a token gives one tool, by dimension. A dimension that is absent permits
 /// nothing.

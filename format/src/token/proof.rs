@@ -6,12 +6,10 @@
 
 use alloc::vec::Vec;
 
-use crate::{
-    cbor::Encoder,
-    field::shape,
-    id::{HomeId, Seq, TokenId},
-    sign::{PublicKey, Signature},
-};
+use crate::cbor::Encoder;
+use crate::field::shape;
+use crate::id::{HomeId, Seq, TokenId};
+use crate::sign::{PublicKey, Signature};
 
 shape! {
     /// A holder's word that it opens a session with its token.

@@ -7,7 +7,8 @@
     reason = "tests; not every test uses everything"
 )]
 
-use std::{collections::BTreeMap, collections::HashMap, sync::LazyLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use syscap_format::cbor::{Canonical, Decoder, Encoder, Item, Kind, MapBuilder, Profile};

@@ -3,24 +3,18 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::{Call, Planned};
-use crate::{
-    context::Context,
-    inspect::{Condition, Inspect},
-    requests::{Requests, SameCall},
-    state::{
-        asks::{Ask, Standing},
-        sets::{Place, Set},
-    },
-    tool::Demand,
-};
-use syscap_format::{
-    decision::Decision,
-    id::Seq,
-    manifest::EffectClass,
-    reason::{Reason, Refused},
-    record::Precondition,
-    vault::VaultEntry,
-};
+use crate::context::Context;
+use crate::inspect::{Condition, Inspect};
+use crate::requests::{Requests, SameCall};
+use crate::state::asks::{Ask, Standing};
+use crate::state::sets::{Place, Set};
+use crate::tool::Demand;
+use syscap_format::decision::Decision;
+use syscap_format::id::Seq;
+use syscap_format::manifest::EffectClass;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::Precondition;
+use syscap_format::vault::VaultEntry;
 
 /// What a call that waits for a person would touch, and do.
 pub(crate) struct Asking {

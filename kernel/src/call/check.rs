@@ -3,29 +3,23 @@
 use alloc::vec::Vec;
 
 use super::{Call, Checked, Decoded, Found, Needs, Stepped, Stopped};
-use crate::{
-    args::{self, References},
-    context::Context,
-    diagnostics::{keyed, named, over_budget, unknown_record, with_tools},
-    fetch::{Part, Stored},
-    registry::{Registered, Registry},
-    state::{
-        keys::{KeySlot, KeyState, Moment},
-        sessions::Released,
-    },
-};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::Canonical,
-    envelope::{Defaults, Form, Status, ToolCall},
-    hash::{call_hash, sent_hash},
-    id::{SentHash, Seq},
-    provenance::Provenance,
-    reason::{Reason, Refused},
-    record::CallFields,
-    token::TokenFlags,
-    vault::CallSalts,
-};
+use crate::args::{self, References};
+use crate::context::Context;
+use crate::diagnostics::{keyed, named, over_budget, unknown_record, with_tools};
+use crate::fetch::{Part, Stored};
+use crate::registry::{Registered, Registry};
+use crate::state::keys::{KeySlot, KeyState, Moment};
+use crate::state::sessions::Released;
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::Canonical;
+use syscap_format::envelope::{Defaults, Form, Status, ToolCall};
+use syscap_format::hash::{call_hash, sent_hash};
+use syscap_format::id::{SentHash, Seq};
+use syscap_format::provenance::Provenance;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::CallFields;
+use syscap_format::token::TokenFlags;
+use syscap_format::vault::CallSalts;
 
 impl<'c, 'k> Call<'c, Decoded<'k>> {
     /// Reads the envelope; what it leaves out comes from the session and the state. It stays in its

@@ -3,19 +3,15 @@
 use alloc::boxed::Box;
 
 use super::{Call, Resolved, Stopped};
-use crate::{
-    args,
-    context::Context,
-    resolve::{AsSent, Found, Lookup, Resolving},
-    tool::{Live, Request},
-};
-use syscap_format::{
-    cbor::Item,
-    hash::args_hash,
-    limits::LOOKUPS_MAX,
-    reason::{Reason, Refused},
-    vault::CallSalts,
-};
+use crate::args;
+use crate::context::Context;
+use crate::resolve::{AsSent, Found, Lookup, Resolving};
+use crate::tool::{Live, Request};
+use syscap_format::cbor::Item;
+use syscap_format::hash::args_hash;
+use syscap_format::limits::LOOKUPS_MAX;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::vault::CallSalts;
 
 /// What was looked up for a call, and what came of it.
 pub(crate) type Seen = (Lookup, Result<Found, Refused>);

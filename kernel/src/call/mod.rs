@@ -15,26 +15,23 @@ pub(crate) mod question;
 use alloc::{boxed::Box, vec::Vec};
 
 use self::asking::{Asking, Yes};
-use crate::{
-    args::References,
-    decide::Kept,
-    fetch::Part,
-    registry::{Mode, Registered},
-    resolve::AsSent,
-    state::{keys::KeyUse, tokens::TokenIndex},
-    tool::{AnyPlan, Demand},
-};
-use syscap_format::{
-    budget::Amounts,
-    cbor::{Canonical, Item},
-    envelope::{Filled, ToolCall},
-    id::{AgentId, CallDigest, IdempotencyKey, SentHash, Seq, ToolId},
-    label::Label,
-    manifest::EffectClass,
-    reason::{ErrorKind, Reason, Refused},
-    record::{CallFields, RefusalKind},
-    token::Grant,
-};
+use crate::args::References;
+use crate::decide::Kept;
+use crate::fetch::Part;
+use crate::registry::{Mode, Registered};
+use crate::resolve::AsSent;
+use crate::state::keys::KeyUse;
+use crate::state::tokens::TokenIndex;
+use crate::tool::{AnyPlan, Demand};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::envelope::{Filled, ToolCall};
+use syscap_format::id::{AgentId, CallDigest, IdempotencyKey, SentHash, Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::EffectClass;
+use syscap_format::reason::{ErrorKind, Reason, Refused};
+use syscap_format::record::{CallFields, RefusalKind};
+use syscap_format::token::Grant;
 
 mod step {
     /// Marks the steps; sealed.

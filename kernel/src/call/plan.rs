@@ -2,35 +2,28 @@
 
 use alloc::{borrow::Cow, boxed::Box};
 
-use super::{
-    Approved, Call, Checked, Found, Planned, Reserved, Resolved, Stepped, Stopped,
-    asking::{Answered, Asking, Said, denied, waits},
-    question::question,
-};
-use crate::{
-    args,
-    context::Context,
-    decide::{Engines, keep, refusal},
-    diagnostics::{named, of_account, token_has_room},
-    fetch::Part,
-    pieces,
-    policy::Question,
-    state::sets::shown,
-    tool::{Demand, Demands, Live, Request},
-};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item},
-    decision::{Decision, Verdict},
-    hash::{args_hash, call_digest, sent_hash},
-    manifest::Manifest,
-    obligation::Obligation,
-    reason::{Reason, Refused},
-    record::RefusalKind,
-    scope::ScopeDimension,
-    token::Grant,
-    vault::{CallSalts, VaultWrite},
-};
+use super::asking::{Answered, Asking, Said, denied, waits};
+use super::question::question;
+use super::{Approved, Call, Checked, Found, Planned, Reserved, Resolved, Stepped, Stopped};
+use crate::context::Context;
+use crate::decide::{Engines, keep, refusal};
+use crate::diagnostics::{named, of_account, token_has_room};
+use crate::fetch::Part;
+use crate::policy::Question;
+use crate::state::sets::shown;
+use crate::tool::{Demand, Demands, Live, Request};
+use crate::{args, pieces};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::hash::{args_hash, call_digest, sent_hash};
+use syscap_format::manifest::Manifest;
+use syscap_format::obligation::Obligation;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::RefusalKind;
+use syscap_format::scope::ScopeDimension;
+use syscap_format::token::Grant;
+use syscap_format::vault::{CallSalts, VaultWrite};
 
 impl<'c, 'k> Call<'c, Checked<'k>> {
     /// Puts fetched results in the place of references, checks the arguments against the

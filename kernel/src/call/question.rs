@@ -1,12 +1,10 @@
 //! The question to an engine.
 
 use super::Found;
-use crate::{
-    context::Context,
-    history::{Doer, Told},
-    policy::Question,
-    tool::{AnyPlan, Demand},
-};
+use crate::context::Context;
+use crate::history::{Doer, Told};
+use crate::policy::Question;
+use crate::tool::{AnyPlan, Demand};
 use syscap_format::{budget::Amounts, cbor::Item};
 
 /// The question about a call. All in it is the kernel's own.

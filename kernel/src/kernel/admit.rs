@@ -2,43 +2,35 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::{
-    answer::Reply,
-    events::{Effect, Submit},
-    flight::{Awaited, Brought, Gathered, InFlight, Parked, Waiting},
-    machine::Kernel,
-};
-use crate::{
-    call::{
-        Call, Checked, Needs, Reserved, Stopped,
-        asking::{Asking, WantsTexts},
-    },
-    context::Context,
-    decide::Engines,
-    diagnostics::keyed,
-    fetch::{Fetched, Fetching, Found, Stored, Wanted},
-    halt::Halt,
-    inspect::Inspecting,
-    registry::Mode,
-    resolve::{Lookup, Resolving},
-    state::keys::KeyUse,
-    store::Room,
-    ticket::Ticket,
-    tool::Live,
-};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item},
-    envelope::{Status, TxOutcome},
-    hash::{call_hash, result_hash},
-    id::Seq,
-    label::Label,
-    obligation::Obligation,
-    provenance::Source,
-    reason::{Reason, Refused},
-    record::{BodyView, CallFields, Intent, Repeat, RunMode},
-    vault::VaultWrite,
-};
+use super::answer::Reply;
+use super::events::{Effect, Submit};
+use super::flight::{Awaited, Brought, Gathered, InFlight, Parked, Waiting};
+use super::machine::Kernel;
+use crate::call::asking::{Asking, WantsTexts};
+use crate::call::{Call, Checked, Needs, Reserved, Stopped};
+use crate::context::Context;
+use crate::decide::Engines;
+use crate::diagnostics::keyed;
+use crate::fetch::{Fetched, Fetching, Found, Stored, Wanted};
+use crate::halt::Halt;
+use crate::inspect::Inspecting;
+use crate::registry::Mode;
+use crate::resolve::{Lookup, Resolving};
+use crate::state::keys::KeyUse;
+use crate::store::Room;
+use crate::ticket::Ticket;
+use crate::tool::Live;
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::hash::{call_hash, result_hash};
+use syscap_format::id::Seq;
+use syscap_format::label::Label;
+use syscap_format::obligation::Obligation;
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{BodyView, CallFields, Intent, Repeat, RunMode};
+use syscap_format::vault::VaultWrite;
 
 /// Why a call is not admitted, or not yet.
 enum Pause {

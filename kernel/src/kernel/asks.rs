@@ -3,34 +3,26 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::{answer::Reply, events::Submit, machine::Kernel, people::People};
-use crate::{
-    call::{
-        Stopped,
-        asking::{Asking, waits},
-    },
-    halt::Halt,
-    inspect::{CONDITIONS_MAX, Condition},
-    requests::SameCall,
-    state::{
-        asks::{Standing, Unanswerable},
-        sets::RESOURCES,
-    },
-};
-use syscap_format::{
-    cbor::Canonical,
-    control::Control,
-    envelope::{Status, TxOutcome},
-    field::count,
-    hash::result_hash,
-    id::{AgentId, Leaf, ObjectId, Salt, Seq, ToolId},
-    limits::ASK_LIFE_MS,
-    reason::{ErrorKind, Reason, Refused},
-    record::{Answer, Ask, BodyView, CallFields, Means},
-    sign::PublicKey,
-    time::UnixMillis,
-    token::Grants,
-    vault::{VaultEntry, VaultText, VaultWrite},
-};
+use crate::call::Stopped;
+use crate::call::asking::{Asking, waits};
+use crate::halt::Halt;
+use crate::inspect::{CONDITIONS_MAX, Condition};
+use crate::requests::SameCall;
+use crate::state::asks::{Standing, Unanswerable};
+use crate::state::sets::RESOURCES;
+use syscap_format::cbor::Canonical;
+use syscap_format::control::Control;
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::field::count;
+use syscap_format::hash::result_hash;
+use syscap_format::id::{AgentId, Leaf, ObjectId, Salt, Seq, ToolId};
+use syscap_format::limits::ASK_LIFE_MS;
+use syscap_format::reason::{ErrorKind, Reason, Refused};
+use syscap_format::record::{Answer, Ask, BodyView, CallFields, Means};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::Grants;
+use syscap_format::vault::{VaultEntry, VaultText, VaultWrite};
 
 /// The key under which the reason of an answer is committed to.
 const REASON: u64 = 7;

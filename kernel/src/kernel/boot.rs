@@ -1,43 +1,38 @@
 //! A kernel's beginning and end: genesis, replay, boot, shutdown.
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, VecDeque},
-    vec::Vec,
-};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
-use super::{
-    aggregate::Counted, events::Ack, machine::Kernel, pending::Pending, people::People, state,
+use super::aggregate::Counted;
+use super::events::Ack;
+use super::machine::Kernel;
+use super::pending::Pending;
+use super::people::People;
+use super::state;
+use crate::halt::{Foreign, Halt};
+use crate::policy::{PolicyEngine, object_of};
+use crate::probe::{Finding, Probed};
+use crate::registry::Registry;
+use crate::requests::Requests;
+use crate::state::apply::Objects;
+use crate::state::believe::Past;
+use crate::state::fold::{OpenIntent, State};
+use crate::store::{Link, Next, Room, Store, leaf_at};
+use crate::ticket::Ticket;
+use crate::time::{KernelClock, Reading};
+use syscap_format::budget::Dimension;
+use syscap_format::control::{Role, Roles, Trust};
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, Leaf, ObjectId, RecoveryHash, Seq};
+use syscap_format::limits::{DETAIL_BYTES_MAX, RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX};
+use syscap_format::object::Object;
+use syscap_format::reason::Reason;
+use syscap_format::record::{
+    Body, BodyView, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record,
+    RecordError, Recovered, Recovery, Shutdown,
 };
-use crate::{
-    halt::{Foreign, Halt},
-    policy::{PolicyEngine, object_of},
-    probe::{Finding, Probed},
-    registry::Registry,
-    requests::Requests,
-    state::{
-        apply::Objects,
-        believe::Past,
-        fold::{OpenIntent, State},
-    },
-    store::{Link, Next, Room, Store, leaf_at},
-    ticket::Ticket,
-    time::{KernelClock, Reading},
-};
-use syscap_format::{
-    budget::Dimension,
-    control::{Role, Roles, Trust},
-    hash::leaf,
-    id::{HomeId, Leaf, ObjectId, RecoveryHash, Seq},
-    limits::{DETAIL_BYTES_MAX, RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX},
-    object::Object,
-    reason::Reason,
-    record::{
-        Body, BodyView, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record,
-        RecordError, Recovered, Recovery, Shutdown,
-    },
-    sign::{self, PublicKey},
-};
+use syscap_format::sign::{self, PublicKey};
 
 /// What a home is made with.
 #[derive(Clone, Debug)]

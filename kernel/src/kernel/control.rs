@@ -3,30 +3,28 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::{events::Ack, flight::Waiting, machine::Kernel};
-use crate::{
-    halt::{Forgery, Halt},
-    policy::{PolicyEngine, object_of},
-    store::Ancestor,
-    ticket::Ticket,
+use crate::halt::{Forgery, Halt};
+use crate::policy::{PolicyEngine, object_of};
+use crate::store::Ancestor;
+use crate::ticket::Ticket;
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{
+    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeTarget, KeyChange, Notify,
+    PolicyChange, Resolution, Revocation, RevocationList, Role,
 };
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{
-        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeTarget, KeyChange, Notify,
-        PolicyChange, Resolution, Revocation, RevocationList, Role,
-    },
-    id::{AgentId, PolicyHash, Seq, SnapshotId, TextHash, TokenId},
-    limits::{CONTROL_BODY_BYTES_MAX, OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX},
-    object::Object,
-    reason::{Reason, Refused},
-    record::{
-        BodyView, Cancel, CancelBody, Charge, Head, Input, Issue, Kind, Opened, Recovery,
-        SessionChange, SessionPhase, SignedEvent,
-    },
-    snapshot::Snapshot,
-    token::{Opening, Token, TokenBody, attenuates},
-    vault::{VaultText, VaultWrite},
+use syscap_format::id::{AgentId, PolicyHash, Seq, SnapshotId, TextHash, TokenId};
+use syscap_format::limits::{
+    CONTROL_BODY_BYTES_MAX, OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX,
 };
+use syscap_format::object::Object;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{
+    BodyView, Cancel, CancelBody, Charge, Head, Input, Issue, Kind, Opened, Recovery,
+    SessionChange, SessionPhase, SignedEvent,
+};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::token::{Opening, Token, TokenBody, attenuates};
+use syscap_format::vault::{VaultText, VaultWrite};
 
 /// The key under which what a user said is committed to.
 const TEXT: u64 = 12;

@@ -2,30 +2,26 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{
-    fetch::{Fetched, Fetching},
-    inspect::{Inspected, Inspecting},
-    policy::PolicyEngine,
-    probe::Probed,
-    registry::ToolsDelta,
-    resolve::{Found, Resolving},
-    store::{Ancestor, Room, Stored},
-    ticket::Ticket,
-    tool::{Job, Ran},
-};
-use syscap_format::{
-    budget::Amounts,
-    cbor::Canonical,
-    control::Control,
-    envelope::{Form, ToolResult},
-    id::{AgentId, Seq, SnapshotId, TokenId},
-    label::Label,
-    provenance::Source,
-    reason::Refused,
-    record::{Durability, Input, Kind, Opened},
-    token::{Opening, Proof},
-    vault::{CallSalts, VaultText},
-};
+use crate::fetch::{Fetched, Fetching};
+use crate::inspect::{Inspected, Inspecting};
+use crate::policy::PolicyEngine;
+use crate::probe::Probed;
+use crate::registry::ToolsDelta;
+use crate::resolve::{Found, Resolving};
+use crate::store::{Ancestor, Room, Stored};
+use crate::ticket::Ticket;
+use crate::tool::{Job, Ran};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::Canonical;
+use syscap_format::control::Control;
+use syscap_format::envelope::{Form, ToolResult};
+use syscap_format::id::{AgentId, Seq, SnapshotId, TokenId};
+use syscap_format::label::Label;
+use syscap_format::provenance::Source;
+use syscap_format::reason::Refused;
+use syscap_format::record::{Durability, Input, Kind, Opened};
+use syscap_format::token::{Opening, Proof};
+use syscap_format::vault::{CallSalts, VaultText};
 
 /// A call as it comes in.
 #[derive(Debug)]

@@ -3,25 +3,21 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::events::{Ack, Submit};
-use crate::{
-    call::follow::Seen,
-    fetch::{Fetched, Wanted},
-    inspect::{Condition, Inspected},
-    resolve::{Found, Lookup},
-    state::tokens::TokenIndex,
-    ticket::Ticket,
-    tool::{AnyPlan, Live},
-};
-use syscap_format::{
-    envelope::ToolResult,
-    id::{AgentId, ArgsHash, CallDigest, Leaf, Seq, ToolId},
-    label::Label,
-    manifest::EffectClass,
-    reason::Refused,
-    record::CallFields,
-    time::UnixMillis,
-    vault::{CallSalts, VaultEntry},
-};
+use crate::call::follow::Seen;
+use crate::fetch::{Fetched, Wanted};
+use crate::inspect::{Condition, Inspected};
+use crate::resolve::{Found, Lookup};
+use crate::state::tokens::TokenIndex;
+use crate::ticket::Ticket;
+use crate::tool::{AnyPlan, Live};
+use syscap_format::envelope::ToolResult;
+use syscap_format::id::{AgentId, ArgsHash, CallDigest, Leaf, Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::EffectClass;
+use syscap_format::reason::Refused;
+use syscap_format::record::CallFields;
+use syscap_format::time::UnixMillis;
+use syscap_format::vault::{CallSalts, VaultEntry};
 
 /// A call that waits for the host.
 pub(super) struct Parked {

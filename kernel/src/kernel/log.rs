@@ -3,18 +3,14 @@
 use alloc::vec::Vec;
 
 use super::{events::Effect, machine::Kernel};
-use crate::{
-    halt::Halt,
-    store::{Link, Stored},
-    time::Skew,
-};
-use syscap_format::{
-    hash::leaf,
-    id::{Leaf, Seq},
-    limits::RECORD_BYTES_MAX,
-    object::Object,
-    record::{BodyView, ClockFlags, Record, RecordView},
-};
+use crate::halt::Halt;
+use crate::store::{Link, Stored};
+use crate::time::Skew;
+use syscap_format::hash::leaf;
+use syscap_format::id::{Leaf, Seq};
+use syscap_format::limits::RECORD_BYTES_MAX;
+use syscap_format::object::Object;
+use syscap_format::record::{BodyView, ClockFlags, Record, RecordView};
 
 impl Kernel {
     /// Makes a record, folds it in and hands it to the next batch.

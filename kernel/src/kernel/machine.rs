@@ -1,41 +1,35 @@
 //! The kernel itself: what it owns, which event goes where, and what can be asked of it.
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, VecDeque},
-    vec::Vec,
-};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
-use super::{
-    aggregate::Counted,
-    events::{Effect, Event, SessionView},
-    flight::{Brought, InFlight, Parked, Waiting},
-    pending::Pending,
-    people::People,
+use super::aggregate::Counted;
+use super::events::{Effect, Event, SessionView};
+use super::flight::{Brought, InFlight, Parked, Waiting};
+use super::pending::Pending;
+use super::people::People;
+use crate::halt::Halt;
+use crate::policy::PolicyEngine;
+use crate::registry::{Registry, ToolsDelta};
+use crate::requests::Requests;
+use crate::state::credits::AccountView;
+use crate::state::fold::State;
+use crate::state::tokens::TokenView;
+use crate::store::{Batch, Room};
+use crate::ticket::Ticket;
+use crate::time::{KernelClock, Reading};
+use syscap_format::control::{Freeze, FreezeChange, FreezeTarget, Notify, RevocationList, Roles};
+use syscap_format::facts::Facts;
+use syscap_format::hash::Domain;
+use syscap_format::id::{
+    AgentId, CallDigest, HomeId, PolicyHash, RecoveryHash, Seq, StateHash, TokenId, ToolsHash,
 };
-use crate::{
-    halt::Halt,
-    policy::PolicyEngine,
-    registry::{Registry, ToolsDelta},
-    requests::Requests,
-    state::{credits::AccountView, fold::State, tokens::TokenView},
-    store::{Batch, Room},
-    ticket::Ticket,
-    time::{KernelClock, Reading},
-};
-use syscap_format::{
-    control::{Freeze, FreezeChange, FreezeTarget, Notify, RevocationList, Roles},
-    facts::Facts,
-    hash::Domain,
-    id::{
-        AgentId, CallDigest, HomeId, PolicyHash, RecoveryHash, Seq, StateHash, TokenId, ToolsHash,
-    },
-    manifest::Manifest,
-    record::{CallFields, Head, HomeLimits},
-    sign::PublicKey,
-    snapshot::Snapshot,
-    time::UnixMillis,
-};
+use syscap_format::manifest::Manifest;
+use syscap_format::record::{CallFields, Head, HomeLimits};
+use syscap_format::sign::PublicKey;
+use syscap_format::snapshot::Snapshot;
+use syscap_format::time::UnixMillis;
 
 /// The reference monitor.
 pub struct Kernel {

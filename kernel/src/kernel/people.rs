@@ -2,10 +2,8 @@
 
 use super::machine::Kernel;
 use crate::state::asks::Standing;
-use syscap_format::{
-    id::{AgentId, Seq},
-    time::UnixMillis,
-};
+use syscap_format::id::{AgentId, Seq};
+use syscap_format::time::UnixMillis;
 
 /// Whether a call may wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

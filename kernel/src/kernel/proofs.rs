@@ -2,12 +2,10 @@
 
 use super::{events::Submit, machine::Kernel};
 use crate::state::fold::State;
-use syscap_format::{
-    id::TokenId,
-    reason::{Reason, Refused},
-    sign::PublicKey,
-    token::{Opening, Proof},
-};
+use syscap_format::id::TokenId;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::sign::PublicKey;
+use syscap_format::token::{Opening, Proof};
 
 impl Kernel {
     /// A holder who is elsewhere has signed that it opens the session, over a challenge that no

@@ -2,25 +2,21 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::{
-    aggregate::Counted,
-    answer::Reply,
-    events::{Effect, Submit},
-    flight::Waiting,
-    machine::Kernel,
-};
+use super::aggregate::Counted;
+use super::answer::Reply;
+use super::events::{Effect, Submit};
+use super::flight::Waiting;
+use super::machine::Kernel;
 use crate::{call::Stopped, halt::Halt, state::sessions::Aggregate, ticket::Ticket};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::Canonical,
-    envelope::{Status, TxOutcome},
-    hash::result_hash,
-    id::{Leaf, Seq},
-    limits::{AGGREGATE_MS_MAX, REFUSALS_IN_A_ROW_MAX},
-    reason::{ErrorKind, Reason, Refused},
-    record::{AggregatePhase, BodyView, CallFields, Refusal, RefusalKind, Refusals},
-    vault::{CallSalts, VaultWrite},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::Canonical;
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::hash::result_hash;
+use syscap_format::id::{Leaf, Seq};
+use syscap_format::limits::{AGGREGATE_MS_MAX, REFUSALS_IN_A_ROW_MAX};
+use syscap_format::reason::{ErrorKind, Reason, Refused};
+use syscap_format::record::{AggregatePhase, BodyView, CallFields, Refusal, RefusalKind, Refusals};
+use syscap_format::vault::{CallSalts, VaultWrite};
 
 /// How a refusal stands in the log.
 struct Written {

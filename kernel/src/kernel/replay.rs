@@ -7,33 +7,28 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use super::{
-    boot::{FromStore, decode, read_chunk},
-    machine::Kernel,
-};
-use crate::{
-    args,
-    call::{Found, question::question},
-    context::Context,
-    decide::sound,
-    halt::Halt,
-    policy::PolicyEngine,
-    registry::{Registered, Registry},
-    state::fold::State,
-    store::{Store, vault_entry},
-    tool::{Demands, Request},
-};
-use syscap_format::{
-    budget::Amounts,
-    cbor::{Canonical, Item},
-    decision::Decision,
-    facts::Facts,
-    hash::leaf,
-    id::{AgentId, Seq, ToolId},
-    record::{AggregatePhase, Body, CallFields, Kind, Record, StateChange},
-    time::UnixMillis,
-    vault::Commitment,
-};
+use super::boot::{FromStore, decode, read_chunk};
+use super::machine::Kernel;
+use crate::args;
+use crate::call::Found;
+use crate::call::question::question;
+use crate::context::Context;
+use crate::decide::sound;
+use crate::halt::Halt;
+use crate::policy::PolicyEngine;
+use crate::registry::{Registered, Registry};
+use crate::state::fold::State;
+use crate::store::{Store, vault_entry};
+use crate::tool::{Demands, Request};
+use syscap_format::budget::Amounts;
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::decision::Decision;
+use syscap_format::facts::Facts;
+use syscap_format::hash::leaf;
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::record::{AggregatePhase, Body, CallFields, Kind, Record, StateChange};
+use syscap_format::time::UnixMillis;
+use syscap_format::vault::Commitment;
 
 /// A call of the log, and what another policy says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,29 +2,23 @@
 
 use alloc::{boxed::Box, collections::btree_map::Entry};
 
-use super::{
-    answer::Reply,
-    events::{Effect, Lost, Measured},
-    flight::{InFlight, Waiting},
-    machine::Kernel,
-};
-use crate::{
-    halt::Halt,
-    state::fold::State,
-    tool::{AnyPlan, Job, PermitCore, Ran},
-};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::Canonical,
-    envelope::{Status, TxOutcome},
-    hash::result_hash,
-    id::{ResultHash, Seq},
-    label::Label,
-    manifest::Enforcement,
-    reason::{ErrorKind, Reason, Refused},
-    record::{BodyView, Late, Outcome, OutcomeFlags},
-    vault::VaultWrite,
-};
+use super::answer::Reply;
+use super::events::{Effect, Lost, Measured};
+use super::flight::{InFlight, Waiting};
+use super::machine::Kernel;
+use crate::halt::Halt;
+use crate::state::fold::State;
+use crate::tool::{AnyPlan, Job, PermitCore, Ran};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::Canonical;
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::hash::result_hash;
+use syscap_format::id::{ResultHash, Seq};
+use syscap_format::label::Label;
+use syscap_format::manifest::Enforcement;
+use syscap_format::reason::{ErrorKind, Reason, Refused};
+use syscap_format::record::{BodyView, Late, Outcome, OutcomeFlags};
+use syscap_format::vault::VaultWrite;
 
 /// How a run ended.
 struct End {

@@ -1,36 +1,31 @@
 //! The agents' states: proposals of changes, and the values that lie in the vault.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
-    vec::Vec,
-};
+use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
-use super::{
-    events::{Ack, Proposal},
-    machine::Kernel,
+use super::events::{Ack, Proposal};
+use super::machine::Kernel;
+use crate::context::Context;
+use crate::diagnostics::token_has_room;
+use crate::halt::Halt;
+use crate::state::fold::State;
+use crate::store::{Store, vault_entry};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, Kind, Profile};
+use syscap_format::facts::{Facts, Namespace};
+use syscap_format::hash::{changes_hash, fact_id};
+use syscap_format::id::{AgentId, FactId, FactKey, Seq};
+use syscap_format::limits::{
+    CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX as INPUTS_MAX,
 };
-use crate::{
-    context::Context,
-    diagnostics::token_has_room,
-    halt::Halt,
-    state::fold::State,
-    store::{Store, vault_entry},
-};
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, Kind, Profile},
-    facts::{Facts, Namespace},
-    hash::{changes_hash, fact_id},
-    id::{AgentId, FactId, FactKey, Seq},
-    limits::{CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX as INPUTS_MAX},
-    object::Object,
-    provenance::{Provenance, Source},
-    reason::{Reason, Refused},
-    record::{BodyView, CallFields, StateChange},
-    snapshot::Snapshot,
-    token::TokenFlags,
-    vault::{Commitment, VaultEntry, VaultWrite},
-};
+use syscap_format::object::Object;
+use syscap_format::provenance::{Provenance, Source};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{BodyView, CallFields, StateChange};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::token::TokenFlags;
+use syscap_format::vault::{Commitment, VaultEntry, VaultWrite};
 
 /// A proposal that has been checked.
 struct Change {

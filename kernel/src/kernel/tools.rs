@@ -3,20 +3,16 @@
 use alloc::vec::Vec;
 
 use super::{events::Ack, machine::Kernel};
-use crate::{
-    halt::Halt,
-    registry::{Registry, ToolsDelta},
-    store::Ancestor,
-    ticket::Ticket,
-};
-use syscap_format::{
-    control::{Control, ControlBody, ToolsChange},
-    id::{ToolId, ToolsHash},
-    limits::OBJECT_BYTES_MAX,
-    object::{Object, ToolsObject},
-    reason::{Reason, Refused},
-    record::{BodyView, Kind, SignedEvent},
-};
+use crate::halt::Halt;
+use crate::registry::{Registry, ToolsDelta};
+use crate::store::Ancestor;
+use crate::ticket::Ticket;
+use syscap_format::control::{Control, ControlBody, ToolsChange};
+use syscap_format::id::{ToolId, ToolsHash};
+use syscap_format::limits::OBJECT_BYTES_MAX;
+use syscap_format::object::{Object, ToolsObject};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{BodyView, Kind, SignedEvent};
 
 impl Kernel {
     /// The tools that the kernel has, changed as the host says, are put on record and in force

@@ -2,38 +2,34 @@
 
 use alloc::sync::Arc;
 
-use super::{
-    agents::AgentState,
-    asks::Asks,
-    credits::Credits,
-    fold::{Frozen, OpenIntent, State},
-    keys::{KeySlot, KeyState, Keys, Moment},
-    rates::{Doer, Rates},
-    sessions::{Aggregate, Released, Session, Streak},
-    sets::Sets,
-    signers::{Replaced, Signer},
-    tokens::Tokens,
-};
+use super::agents::AgentState;
+use super::asks::Asks;
+use super::credits::Credits;
+use super::fold::{Frozen, OpenIntent, State};
+use super::keys::{KeySlot, KeyState, Keys, Moment};
+use super::rates::{Doer, Rates};
+use super::sessions::{Aggregate, Released, Session, Streak};
+use super::sets::Sets;
+use super::signers::{Replaced, Signer};
+use super::tokens::Tokens;
 use crate::halt::Halt;
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{
-        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-        KeyChange, Notify, PolicyChange, Role, ToolsChange,
-    },
-    envelope::Status,
-    id::{AgentId, HomeId, Leaf, ObjectId, Seq, ToolId},
-    object::Object,
-    reason::Reason,
-    record::{
-        AggregatePhase, Body, BodyView, CallFields, ClockFlags, Ended, Genesis, Head, Input,
-        Intent, Issue, Outcome, OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals,
-        SessionChange, SessionPhase, StateChange,
-    },
-    snapshot::Snapshot,
-    time::UnixMillis,
-    token::{Token, TokenBody},
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{
+    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
+    KeyChange, Notify, PolicyChange, Role, ToolsChange,
 };
+use syscap_format::envelope::Status;
+use syscap_format::id::{AgentId, HomeId, Leaf, ObjectId, Seq, ToolId};
+use syscap_format::object::Object;
+use syscap_format::reason::Reason;
+use syscap_format::record::{
+    AggregatePhase, Body, BodyView, CallFields, ClockFlags, Ended, Genesis, Head, Input, Intent,
+    Issue, Outcome, OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals, SessionChange,
+    SessionPhase, StateChange,
+};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Token, TokenBody};
 
 /// Where `apply` finds the control documents that a record names.
 pub(crate) trait Objects {

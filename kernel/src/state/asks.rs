@@ -2,22 +2,20 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use super::{
-    fold::State,
-    sets::{Bounds, Place, Set, Terms, committed, is_formed},
-    tokens::TokenIndex,
-};
+use super::fold::State;
+use super::sets::{Bounds, Place, Set, Terms, committed, is_formed};
+use super::tokens::TokenIndex;
 use crate::tool::Demand;
-use syscap_format::{
-    control::{Control, ControlBody, Role},
-    decision::Decision,
-    field::count,
-    id::{AgentId, ArgsHash, Leaf, ObjectId, PolicyHash, Salt, Seq, TextHash, ToolId},
-    image::AskImage,
-    record::{self, Answer, ApprovalBody, Means, Precondition},
-    sign::PublicKey,
-    time::UnixMillis,
+use syscap_format::control::{Control, ControlBody, Role};
+use syscap_format::decision::Decision;
+use syscap_format::field::count;
+use syscap_format::id::{
+    AgentId, ArgsHash, Leaf, ObjectId, PolicyHash, Salt, Seq, TextHash, ToolId,
 };
+use syscap_format::image::AskImage;
+use syscap_format::record::{self, Answer, ApprovalBody, Means, Precondition};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
 
 /// Most calls that wait for a person in a home, and of one agent: whoever is asked too often does
 /// not read any more.

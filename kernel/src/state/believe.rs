@@ -5,18 +5,16 @@
 
 use super::{apply::Objects, fold::State};
 use crate::halt::{Forgery, Halt};
-use syscap_format::{
-    budget::Amounts,
-    control::{
-        Control, ControlBody, KeyChange, Resolution, Revocation, RevocationList, Role, RoleSet,
-        recovery_hash,
-    },
-    id::{Leaf, ObjectId, Seq},
-    reason::Reason,
-    record::{Body, CancelBody, Head, Issue, Kind, Record},
-    time::UnixMillis,
-    token::{Token, TokenBody, attenuates},
+use syscap_format::budget::Amounts;
+use syscap_format::control::{
+    Control, ControlBody, KeyChange, Resolution, Revocation, RevocationList, Role, RoleSet,
+    recovery_hash,
 };
+use syscap_format::id::{Leaf, ObjectId, Seq};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, CancelBody, Head, Issue, Kind, Record};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Token, TokenBody, attenuates};
 
 /// Where the fold finds what lies before a record.
 pub(crate) trait Past: Objects {

@@ -4,12 +4,10 @@
 
 use alloc::collections::BTreeMap;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::CreditChange,
-    id::{AgentId, Seq},
-    image::AccountImage,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::CreditChange;
+use syscap_format::id::{AgentId, Seq};
+use syscap_format::image::AccountImage;
 
 const CREDITS: Dimension = Dimension::CreditsMicro;
 

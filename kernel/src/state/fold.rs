@@ -2,26 +2,22 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    agents::AgentState,
-    asks::Asks,
-    credits::Credits,
-    keys::{KeySlot, Keys},
-    rates::{Doer, Rates},
-    sessions::{Session, Streak},
-    sets::Sets,
-    signers::{Replaced, Signer},
-    tokens::{TokenIndex, Tokens},
-};
-use syscap_format::{
-    budget::Amounts,
-    control::{Notify, Roles},
-    id::{AgentId, HomeId, PolicyHash, RecoveryHash, Seq, ToolId, ToolsHash},
-    manifest::EffectClass,
-    record::{Durability, Ended, Head, HomeLimits},
-    sign::PublicKey,
-    time::UnixMillis,
-};
+use super::agents::AgentState;
+use super::asks::Asks;
+use super::credits::Credits;
+use super::keys::{KeySlot, Keys};
+use super::rates::{Doer, Rates};
+use super::sessions::{Session, Streak};
+use super::sets::Sets;
+use super::signers::{Replaced, Signer};
+use super::tokens::{TokenIndex, Tokens};
+use syscap_format::budget::Amounts;
+use syscap_format::control::{Notify, Roles};
+use syscap_format::id::{AgentId, HomeId, PolicyHash, RecoveryHash, Seq, ToolId, ToolsHash};
+use syscap_format::manifest::EffectClass;
+use syscap_format::record::{Durability, Ended, Head, HomeLimits};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
 
 /// An intent without an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,20 +2,16 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::{
-    id::Seq,
-    image::{
-        AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
-        RowImage, RunningImage, SessionImage, SignerImage, StateImage,
-    },
+use syscap_format::id::Seq;
+use syscap_format::image::{
+    AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
+    RowImage, RunningImage, SessionImage, SignerImage, StateImage,
 };
 
-use super::{
-    fold::{OpenIntent, State},
-    keys::{KeySlot, KeyState, KeyUse},
-    sessions::{Session, Streak},
-    tokens::TokenIndex,
-};
+use super::fold::{OpenIntent, State};
+use super::keys::{KeySlot, KeyState, KeyUse};
+use super::sessions::{Session, Streak};
+use super::tokens::TokenIndex;
 
 /// Version of the image's form.
 const VERSION: u64 = 1;

@@ -3,14 +3,12 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::tokens::TokenIndex;
-use syscap_format::{
-    envelope::Status,
-    id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId},
-    label::Label,
-    obligation::Obligation,
-    record::Recovered,
-    time::UnixMillis,
-};
+use syscap_format::envelope::Status;
+use syscap_format::id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::obligation::Obligation;
+use syscap_format::record::Recovered;
+use syscap_format::time::UnixMillis;
 
 /// A key in its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

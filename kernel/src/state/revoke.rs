@@ -4,14 +4,12 @@
 //! words here.
 
 use super::{fold::State, tokens::TokenIndex};
-use syscap_format::{
-    control::{ControlBody as _, Revocation, RevocationList, Revoked, Role},
-    id::{Seq, TokenId},
-    reason::{Reason, Refused},
-    sign::PublicKey,
-    time::UnixMillis,
-    token::Token,
-};
+use syscap_format::control::{ControlBody as _, Revocation, RevocationList, Revoked, Role};
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::Token;
 
 /// What a revocation ends, found.
 pub(crate) enum Ended {

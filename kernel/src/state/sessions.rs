@@ -3,11 +3,9 @@
 use alloc::collections::VecDeque;
 
 use super::tokens::TokenIndex;
-use syscap_format::{
-    id::{AgentId, ResultHash, Seq, SnapshotId, TokenId},
-    label::Label,
-    limits::{AGGREGATE_FIRST, AGGREGATE_MAX, RELEASED_MAX},
-};
+use syscap_format::id::{AgentId, ResultHash, Seq, SnapshotId, TokenId};
+use syscap_format::label::Label;
+use syscap_format::limits::{AGGREGATE_FIRST, AGGREGATE_MAX, RELEASED_MAX};
 
 /// An open session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,22 +3,22 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::tokens::TokenIndex;
-use syscap_format::{
-    decision::Decision,
-    field::count,
-    id::{AgentId, ConstraintId, Leaf, ObjectId, PolicyHash, Salt, Seq, TextHash, ToolId},
-    image::{SetImage, TermsImage},
-    label::Label,
-    limits::{SET_LIFE_MS, SET_USES_MAX, SETS_MAX},
-    manifest::EffectClass,
-    obligation::ObligationKind,
-    record::{self, Answer, ApprovalBody, Means},
-    scope::{Resource, Scope},
-    sign::PublicKey,
-    time::UnixMillis,
-    token::{Grant, Grants},
-    vault::VaultText,
+use syscap_format::decision::Decision;
+use syscap_format::field::count;
+use syscap_format::id::{
+    AgentId, ConstraintId, Leaf, ObjectId, PolicyHash, Salt, Seq, TextHash, ToolId,
 };
+use syscap_format::image::{SetImage, TermsImage};
+use syscap_format::label::Label;
+use syscap_format::limits::{SET_LIFE_MS, SET_USES_MAX, SETS_MAX};
+use syscap_format::manifest::EffectClass;
+use syscap_format::obligation::ObligationKind;
+use syscap_format::record::{self, Answer, ApprovalBody, Means};
+use syscap_format::scope::{Resource, Scope};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants};
+use syscap_format::vault::VaultText;
 
 /// The key under which a resource's text is committed to.
 pub(crate) const RESOURCES: u64 = 34;

@@ -1,23 +1,18 @@
 //! The kernel's side: probes, charges, keys.
 
-use kernel_support::{
-    FromStore,
-    fault::{FaultPoint, FaultStore},
-    sim::{self, Ending, Sim, records, refused_with, seated, tools::Spend},
-};
+use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::tools::Spend;
+use kernel_support::sim::{self, Ending, Sim, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::Resolution,
-    id::{Seq, TokenId},
-    reason::Reason,
-    record::{Body, Durability, HomeLimits, Kind, Recovered, Recovery},
-};
-use syscap_kernel::{
-    kernel::{Anchor, Event, Kernel, Ticket},
-    registry::Registry,
-    store::{Store, StoreError},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::Resolution;
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, Durability, HomeLimits, Kind, Recovered, Recovery};
+use syscap_kernel::kernel::{Anchor, Event, Kernel, Ticket};
+use syscap_kernel::registry::Registry;
+use syscap_kernel::store::{Store, StoreError};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
 /// A call of ten units with a key.

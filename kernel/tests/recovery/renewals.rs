@@ -1,16 +1,15 @@
 //! A token that takes the place of another answers its idempotency keys.
 
-use syscap_format::{
-    control::Revocation,
-    id::{AgentId, Seq, TokenId, ToolId},
-    reason::Reason,
-    record::{Body, Kind},
-    token::{Grant, Grants, TokenBody, TokenFlags},
-};
+use syscap_format::control::Revocation;
+use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, Kind};
+use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
 use syscap_kernel::kernel::Event;
 
 use crate::recovery::probes::{run, sound, spent};
-use kernel_support::sim::{Ending, Sim, records, refused_with, seated, tokens::budget};
+use kernel_support::sim::tokens::budget;
+use kernel_support::sim::{Ending, Sim, records, refused_with, seated};
 
 const ONCE: &str = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
 

@@ -2,24 +2,17 @@
 
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    id::{ObjectId, Seq},
-    json,
-    object::Object,
-    provenance::Source,
-    vault::VaultEntry,
-};
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{Anchor, Kernel},
-    store::{Store, StoreError},
-};
+use syscap_format::id::{ObjectId, Seq};
+use syscap_format::json;
+use syscap_format::object::Object;
+use syscap_format::provenance::Source;
+use syscap_format::vault::VaultEntry;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{Anchor, Kernel};
+use syscap_kernel::store::{Store, StoreError};
 
-use super::{
-    aim, change, known, replays,
-    sim::{self, Sim, records, seated},
-    verifies,
-};
+use super::sim::{self, Sim, records, seated};
+use super::{aim, change, known, replays, verifies};
 
 /// A store in which some things are no longer what they were.
 struct Changed<'a> {

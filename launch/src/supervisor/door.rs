@@ -17,8 +17,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
 use super::filter;
-use crate::sys;
-use crate::wire::Note;
+use crate::{sys, wire::Note};
 
 /// The way of handles from the program to the helper, and of its leave to begin back.
 pub(crate) fn way() -> rustix::io::Result<(OwnedFd, OwnedFd)> {

@@ -11,10 +11,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::group::Group;
-use super::init::tell;
-use super::mounts::is_folder;
-use super::{At, Failed, Step, door, filter};
+use super::{At, Failed, Step, door, filter, group::Group, init::tell, mounts::is_folder};
 use crate::plan::{Access, DEVICES, Limits, Network, Plan, SYSTEM};
 use crate::report::Achieved;
 use crate::sys;

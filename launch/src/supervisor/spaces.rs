@@ -1,13 +1,10 @@
 //! Namespaces.
-use std::fs;
-use std::io;
+use std::{fs, io};
 
 use rustix::process::{getgid, getuid};
 use rustix::thread::UnshareFlags;
 
-use crate::plan::Network;
-use crate::report::Achieved;
-use crate::sys;
+use crate::{plan::Network, report::Achieved, sys};
 
 /// Leaves the host's namespaces for new ones, as far as that is to be had, and says which.
 ///

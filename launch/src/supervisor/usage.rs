@@ -1,8 +1,7 @@
 //! What a tree of processes uses, as `/proc` tells it: where no control group counts.
 //!
 //! What a process used that ended unwaited for (its parent ignores `SIGCHLD`) is told to nobody.
-use std::collections::BTreeMap;
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use rustix::process::Pid;
 

@@ -17,9 +17,9 @@ use rustix::process::{
 
 use super::door::{self, Door, Introduced};
 use super::group::Group;
-use super::trace::{Trace, Turn};
+use super::trace::{self, Trace, Turn};
 use super::usage::Meter;
-use super::{At, FLOOD, Failed, HELLO, SIGNAL, Step, filter, init, spaces, trace};
+use super::{At, FLOOD, Failed, HELLO, SIGNAL, Step, filter, init, spaces};
 use crate::plan::{Limits, Plan};
 use crate::report::{Bound, Ended};
 use crate::sys::{self, Fork};

@@ -2,10 +2,8 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_format::{
-    manifest::ParamType,
-    scope::{Cidr, Host},
-};
+use syscap_format::manifest::ParamType;
+use syscap_format::scope::{Cidr, Host};
 
 use super::attribute::Attribute;
 

@@ -3,20 +3,16 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_format::{
-    cbor::Kind,
-    id::{AgentId, ToolId},
-    json,
-    manifest::EffectClass,
-    scope::Cidr,
-};
+use syscap_format::cbor::Kind;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::json;
+use syscap_format::manifest::EffectClass;
+use syscap_format::scope::Cidr;
 
-use super::{
-    attribute::{Attribute, Type},
-    condition::{Ask, Constant},
-    error::{LoadError, LoadFault},
-    place::Node,
-};
+use super::attribute::{Attribute, Type};
+use super::condition::{Ask, Constant};
+use super::error::{LoadError, LoadFault};
+use super::place::Node;
 use crate::{limits::TEXT_CONSTANT_BYTES_MAX, value::host_of};
 
 /// The constant that is written there.

@@ -2,12 +2,10 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
-use syscap_format::{
-    decision::Verdict,
-    id::{ConstraintId, ToolId},
-    manifest::EffectClass,
-    obligation::Obligation,
-};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{ConstraintId, ToolId};
+use syscap_format::manifest::EffectClass;
+use syscap_format::obligation::Obligation;
 
 use super::condition::Condition;
 

@@ -6,10 +6,8 @@ use alloc::{format, vec::Vec};
 use syscap_format::{field::count, limits::ROLE_KEYS_MAX, record::Means, sign::PublicKey};
 use syscap_kernel::policy::Level;
 
-use super::{
-    error::{LoadError, LoadFault},
-    place::Node,
-};
+use super::error::{LoadError, LoadFault};
+use super::place::Node;
 
 /// Means of which a person is known to have used them: a client's window is none of them.
 const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];

@@ -2,17 +2,13 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use syscap_format::{
-    budget::Dimension,
-    cbor::{Canonical, MapBuilder},
-    obligation::{Obligation, ObligationKind},
-};
+use syscap_format::budget::Dimension;
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::obligation::{Obligation, ObligationKind};
 
-use super::{
-    constraint::{Effect, OnFail},
-    error::{LoadError, LoadFault},
-    place::Node,
-};
+use super::constraint::{Effect, OnFail};
+use super::error::{LoadError, LoadFault};
+use super::place::Node;
 use crate::limits::{OBLIGATIONS_MAX, TOPIC_BYTES_MAX};
 
 /// The obligations of one constraint, united.

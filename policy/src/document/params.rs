@@ -2,31 +2,23 @@
 
 use core::cell::Cell;
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    format,
-    string::String,
-    vec::Vec,
-};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
-use syscap_format::{
-    cbor::Kind,
-    id::{AgentId, ConstraintId, ToolId},
-};
+use syscap_format::cbor::Kind;
+use syscap_format::id::{AgentId, ConstraintId, ToolId};
 
 use syscap_kernel::policy::Level;
 
-use super::{
-    attribute::Attribute,
-    condition::{Ask, Condition, Constant, Test},
-    constant,
-    constraint::{Constraint, Effect, OnFail, Subject},
-    error::{LoadError, LoadFault},
-    level,
-    place::Node,
-    suggestion,
-};
+use super::attribute::Attribute;
+use super::condition::{Ask, Condition, Constant, Test};
+use super::constraint::{Constraint, Effect, OnFail, Subject};
+use super::error::{LoadError, LoadFault};
+use super::place::Node;
+use super::{constant, level, suggestion};
 use crate::limits::{CONSTANTS_ALL_MAX, CONSTANTS_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, RISK_MAX};
 
 /// What ids of constraints begin with that parameters stand for.

@@ -4,27 +4,21 @@ use core::cell::Cell;
 
 use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 
-use syscap_format::{
-    cbor::{Canonical, Fault, Item, Kind, Profile},
-    decision::Verdict,
-    id::{ConstraintId, ToolId},
-    json::{self, JsonFault},
-};
+use syscap_format::cbor::{Canonical, Fault, Item, Kind, Profile};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{ConstraintId, ToolId};
+use syscap_format::json::{self, JsonFault};
 
 use syscap_kernel::policy::Level;
 
-use super::{
-    attribute::Type,
-    condition::{Ask, Condition, Constant},
-    constant,
-    constraint::{Constraint, Document, Effect, OnFail, Subject},
-    error::{LoadError, LoadFault},
-    obligations,
-    params::{Params, RESERVED},
-    place::{Node, Place, find_foreign},
-    when::Reader,
-    write,
-};
+use super::attribute::Type;
+use super::condition::{Ask, Condition, Constant};
+use super::constraint::{Constraint, Document, Effect, OnFail, Subject};
+use super::error::{LoadError, LoadFault};
+use super::params::{Params, RESERVED};
+use super::place::{Node, Place, find_foreign};
+use super::when::Reader;
+use super::{constant, obligations, write};
 use crate::limits::{
     CONSTRAINTS_MAX, DOCUMENT_BYTES_MAX, EXAMPLES_MAX, OBLIGATIONS_ALL_MAX, REASON_BYTES_MAX,
     TEXT_BYTES_MAX,

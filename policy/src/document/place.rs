@@ -3,15 +3,11 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write as _;
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    json,
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::json;
 
-use super::{
-    error::{LoadError, LoadFault},
-    suggestion,
-};
+use super::error::{LoadError, LoadFault};
+use super::suggestion;
 
 /// Where an item stands: rendered only where something is wrong with it.
 #[derive(Clone, Copy)]

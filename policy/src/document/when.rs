@@ -2,20 +2,15 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    manifest::ParamType,
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::manifest::ParamType;
 
-use super::{
-    attribute::{Attribute, AttributeError},
-    condition::{Ask, Condition, Constant, Test},
-    constant,
-    error::{LoadError, LoadFault},
-    params::Params,
-    place::Node,
-    suggestion,
-};
+use super::attribute::{Attribute, AttributeError};
+use super::condition::{Ask, Condition, Constant, Test};
+use super::error::{LoadError, LoadFault};
+use super::params::Params;
+use super::place::Node;
+use super::{constant, suggestion};
 use crate::limits::{CONSTANTS_MAX, NODES_MAX};
 
 /// The operators, as they are listed to people.

@@ -2,10 +2,8 @@
 
 use alloc::string::String;
 
-use syscap_format::{
-    cbor::{Canonical, Encoder, Item, Kind, MapBuilder, Profile},
-    json,
-};
+use syscap_format::cbor::{Canonical, Encoder, Item, Kind, MapBuilder, Profile};
+use syscap_format::json;
 
 use super::{constraint::Constraint, obligations};
 

@@ -1,13 +1,11 @@
 //! What a caller may be told: what authors wrote for it, and what an allow asks of an argument.
 //! Never what a deny looks for.
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use core::cell::RefCell;
 
@@ -15,13 +13,11 @@ use syscap_format::decision::Decision;
 use syscap_kernel::policy::Advice;
 
 use super::words;
-use crate::{
-    document::{Attribute, Condition, Constraint, Document, Effect, OnFail, Test},
-    limits::ADVISED_MAX,
-    semantics,
-    truth::Truth,
-    value::{Value, Values},
-};
+use crate::document::{Attribute, Condition, Constraint, Document, Effect, OnFail, Test};
+use crate::limits::ADVISED_MAX;
+use crate::semantics;
+use crate::truth::Truth;
+use crate::value::{Value, Values};
 
 /// Most alternatives that are named.
 const ALTERNATIVES_MAX: usize = 3;

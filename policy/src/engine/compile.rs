@@ -1,26 +1,20 @@
 //! Turns conditions into flat code: constants become numbers, so that most tests compare two.
 
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use syscap_format::scope::Host;
 
-use super::{
-    code::{Asked, Constants, Op, Rule, Set, Slot, Test},
-    gates::{self, Gates},
-    number::{NONE, number},
-    outers::Outers,
-    run::First,
-};
-use crate::{
-    document::{self, Ask, Attribute, Condition, Constant, Constraint, Effect},
-    semantics::of_grant,
-    value::host_of,
-};
+use super::code::{Asked, Constants, Op, Rule, Set, Slot, Test};
+use super::gates::{self, Gates};
+use super::number::{NONE, number};
+use super::outers::Outers;
+use super::run::First;
+use crate::document::{self, Ask, Attribute, Condition, Constant, Constraint, Effect};
+use crate::semantics::of_grant;
+use crate::value::host_of;
 
 /// The constraints of one subject. Each stands in one group only.
 pub(super) struct Group {

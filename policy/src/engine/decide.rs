@@ -5,20 +5,16 @@ use core::ops::Range;
 
 use syscap_format::{id::ToolId, manifest::EffectClass};
 
-use super::{
-    code::{Asked, Op, Rule, Test},
-    compile::Group,
-    gates::Gates,
-    number::place,
-    run::Run,
-    source::Source,
-    tools::Tools,
-    view::{Key, Tag, View},
-};
-use crate::{
-    document::{Constraint, Document, Effect, Subject},
-    truth::Truth,
-};
+use super::code::{Asked, Op, Rule, Test};
+use super::compile::Group;
+use super::gates::Gates;
+use super::number::place;
+use super::run::Run;
+use super::source::Source;
+use super::tools::Tools;
+use super::view::{Key, Tag, View};
+use crate::document::{Constraint, Document, Effect, Subject};
+use crate::truth::Truth;
 
 /// A document, ready to be asked: its constraints by subject.
 pub(super) struct Compiled {

@@ -6,12 +6,10 @@ use core::fmt;
 use syscap_format::{decision::Decision, id::ConstraintId};
 
 use super::words;
-use crate::{
-    document::{Condition, Constraint, Document, Effect, OnFail},
-    semantics,
-    truth::Truth,
-    value::Values,
-};
+use crate::document::{Condition, Constraint, Document, Effect, OnFail};
+use crate::semantics;
+use crate::truth::Truth;
+use crate::value::Values;
 
 /// A decision, and what each constraint that applies had to do with it. It is for operators: it
 /// shows constants of denies, and values of the call.

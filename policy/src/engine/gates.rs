@@ -3,11 +3,9 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
-use super::{
-    code::{Asked, Rule, Slot, Test},
-    number::{NONE, number, place},
-    view::Key,
-};
+use super::code::{Asked, Rule, Slot, Test};
+use super::number::{NONE, number, place};
+use super::view::Key;
 
 /// Rules whose gates ask one slot alike, each about one constant.
 pub(super) struct Gates {

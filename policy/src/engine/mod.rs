@@ -21,25 +21,21 @@ use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
 use syscap_kernel::policy::{Advice, Level, PolicyEngine, Question, object_of};
 
-use syscap_format::{
-    decision::Decision,
-    id::{PolicyHash, ToolId},
-    object::{EngineIdentity, PolicyObject},
-    obligation::Obligation,
-};
+use syscap_format::decision::Decision;
+use syscap_format::id::{PolicyHash, ToolId};
+use syscap_format::object::{EngineIdentity, PolicyObject};
+use syscap_format::obligation::Obligation;
 
 pub use explain::{Explained, Explanation, Tree};
 
-use crate::{
-    document::{self, Document, Example, LoadError, LoadFault, Parsed},
-    limits::EXAMPLES_WORK_MAX,
-    risk::WithRisk,
-    scenario::Scenario,
-    seen::Seen,
-    semantics::matches,
-    value::Values,
-    within_token::WithinToken,
-};
+use crate::document::{self, Document, Example, LoadError, LoadFault, Parsed};
+use crate::limits::EXAMPLES_WORK_MAX;
+use crate::risk::WithRisk;
+use crate::scenario::Scenario;
+use crate::seen::Seen;
+use crate::semantics::matches;
+use crate::value::Values;
+use crate::within_token::WithinToken;
 use decide::Compiled;
 
 /// A policy: a document that was checked and compiled.

@@ -116,7 +116,9 @@ const fn fold(byte: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use alloc::{collections::BTreeSet, format, vec, vec::Vec};
+    use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
+    use alloc::{format, vec};
 
     use super::{FEW, Outers, place};
 

@@ -2,11 +2,9 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::{
-    decision::{Decision, Verdict, matches_digest},
-    limits::MATCHES_MAX,
-    obligation::Obligation,
-};
+use syscap_format::decision::{Decision, Verdict, matches_digest};
+use syscap_format::limits::MATCHES_MAX;
+use syscap_format::obligation::Obligation;
 
 use crate::{document::Document, limits::CONSTRAINTS_MAX};
 

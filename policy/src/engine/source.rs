@@ -2,12 +2,10 @@
 
 use syscap_format::manifest::EffectClass;
 
-use crate::{
-    document::Attribute,
-    risk::WithRisk,
-    seen::{Read, Seen},
-    value::Values,
-};
+use crate::document::Attribute;
+use crate::risk::WithRisk;
+use crate::seen::{Read, Seen};
+use crate::value::Values;
 
 /// What the engine reads of a call.
 pub(super) trait Source {

@@ -1,6 +1,8 @@
 //! From a tool's name to its constraints in a few steps, however many tools there are.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use syscap_format::id::ToolId;
 

@@ -5,16 +5,12 @@ use core::{cmp::Ordering, ops::Range, slice::from_ref};
 
 use syscap_format::scope::RootedPath;
 
-use super::{
-    code::{Asked, Constants, Set, Slot},
-    number::{NONE, number, place},
-};
-use crate::{
-    seen::Read,
-    semantics,
-    truth::Truth,
-    value::{Value, path_text},
-};
+use super::code::{Asked, Constants, Set, Slot};
+use super::number::{NONE, number, place};
+use crate::seen::Read;
+use crate::semantics;
+use crate::truth::Truth;
+use crate::value::{Value, path_text};
 
 /// Number of what is none of the constants, and lies within none.
 const OTHER: u32 = NONE - 1;

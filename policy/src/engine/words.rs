@@ -1,16 +1,12 @@
 //! Conditions and values in words, for people and models. All of it is escaped and short.
 
-use alloc::{
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 
-use crate::{
-    document::{Ask, Constant},
-    value::{Other, Value},
-};
+use crate::document::{Ask, Constant};
+use crate::value::{Other, Value};
 
 /// Longest text of one constant or value, in characters.
 const CHARS_MAX: usize = 80;

@@ -20,17 +20,13 @@ mod read;
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_format::{
-    id::{AgentId, ToolId},
-    json::{self, JsonError},
-    manifest::EffectClass,
-    scope::{Host, RootedPath},
-};
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::json::{self, JsonError};
+use syscap_format::manifest::EffectClass;
+use syscap_format::scope::{Host, RootedPath};
 
-use crate::{
-    document::Attribute,
-    value::{Other, Value, Values},
-};
+use crate::document::Attribute;
+use crate::value::{Other, Value, Values};
 
 /// A value that owns what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,17 +2,13 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    id::AgentId,
-    scope::{Host, Root, RootedPath},
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::id::AgentId;
+use syscap_format::scope::{Host, Root, RootedPath};
 
 use super::{Given, Scenario, ScenarioError, ScenarioFault};
-use crate::{
-    document::{Attribute, Type},
-    value::Other,
-};
+use crate::document::{Attribute, Type};
+use crate::value::Other;
 
 /// Whose workspace a path of a scenario is in: nothing asks.
 const OWNER: &str = "some-agent";

@@ -1,17 +1,12 @@
-use alloc::format;
-use alloc::{boxed::Box, collections::BTreeMap, vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, vec};
 
-use syscap_format::{
-    id::ToolId,
-    manifest::EffectClass,
-    scope::{Root, RootedPath},
-};
+use syscap_format::id::ToolId;
+use syscap_format::manifest::EffectClass;
+use syscap_format::scope::{Root, RootedPath};
 
 use super::*;
-use crate::{
-    document::{OnFail, Test},
-    scenario::{Given, Scenario},
-};
+use crate::document::{OnFail, Test};
+use crate::scenario::{Given, Scenario};
 
 fn text(text: &str) -> Constant {
     Constant::Text(Box::from(text))

@@ -1,20 +1,16 @@
 //! Documents and calls by chance, the same for the same seed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use syscap_format::{
-    budget::Dimension,
-    id::{AgentId, ToolId},
-    manifest::EffectClass,
-    scope::{Host, Name, Resource},
-    time::UnixMillis,
-    token::TokenFlags,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::EffectClass;
+use syscap_format::scope::{Host, Name, Resource};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::TokenFlags;
 use syscap_kernel::history::Past;
-use syscap_policy::{
-    Other,
-    document::Attribute,
-    scenario::{Given, Scenario},
-};
+use syscap_policy::Other;
+use syscap_policy::document::Attribute;
+use syscap_policy::scenario::{Given, Scenario};
 
 use kernel_support::asking::{Asked, rooted};
 

@@ -5,16 +5,14 @@ use std::{fs, path::Path};
 use syscap_format::cbor::Canonical;
 
 use super::*;
-use crate::attach::{
-    frame::take,
-    hello::{Greeting, Lane},
-    limits::{
-        AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, CONNECTIONS_MAX, FRAME_BYTES_MAX,
-        FRAME_TIME, HELLO_TIME, SETTLED_MAX, UNPLACED_MAX,
-    },
-    message::AgentAsk,
-    wire::Broken,
+use crate::attach::frame::take;
+use crate::attach::hello::{Greeting, Lane};
+use crate::attach::limits::{
+    AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, CONNECTIONS_MAX, FRAME_BYTES_MAX, FRAME_TIME,
+    HELLO_TIME, SETTLED_MAX, UNPLACED_MAX,
 };
+use crate::attach::message::AgentAsk;
+use crate::attach::wire::Broken;
 
 /// The section of the document that this is held against.
 fn section() -> String {

@@ -1,29 +1,23 @@
 //! The target's seeds and findings.
 
-use syscap_format::{
-    budget::Amounts,
-    control::{Freeze, FreezeChange, FreezeTarget},
-    id::{AgentId, HomeId, Leaf, ObjectId, Seq, TokenId, ToolId},
-    label::Label,
-    manifest::{EffectClass, Manifest},
-    reason::Reason,
-    record::{Head, Kind},
-    time::UnixMillis,
-};
+use syscap_format::budget::Amounts;
+use syscap_format::control::{Freeze, FreezeChange, FreezeTarget};
+use syscap_format::id::{AgentId, HomeId, Leaf, ObjectId, Seq, TokenId, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Head, Kind};
+use syscap_format::time::UnixMillis;
 
 use super::{corpus, frame};
-use crate::{
-    attach::{
-        frozen::{Command, HolderStatus, Phase, Response},
-        hello::{Greeting, Hello, Lane},
-        reply::Reply,
-        tests::frames,
-        versions::Versions,
-    },
-    counters::Counts,
-    provide::Standing,
-    view::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View},
-};
+use crate::attach::frozen::{Command, HolderStatus, Phase, Response};
+use crate::attach::hello::{Greeting, Hello, Lane};
+use crate::attach::reply::Reply;
+use crate::attach::tests::frames;
+use crate::attach::versions::Versions;
+use crate::counters::Counts;
+use crate::provide::Standing;
+use crate::view::{Running, SessionInfo, TokenInfo, ToolDetail, ToolInfo, View};
 
 /// The frames that never change.
 fn frozen() -> Vec<Vec<u8>> {

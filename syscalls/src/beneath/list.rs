@@ -4,11 +4,7 @@ use std::collections::BinaryHeap;
 
 use rustix::fs::Dir;
 
-use super::base::Base;
-use super::error::FsError;
-use super::gate::Kind;
-use super::location::Location;
-use super::temp_name::is_temp;
+use super::{base::Base, error::FsError, gate::Kind, location::Location, temp_name::is_temp};
 
 /// How many names of one directory are looked at. A larger one is an error, since an answer
 /// from a part of it would depend on the order on disk.

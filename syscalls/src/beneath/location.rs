@@ -1,7 +1,6 @@
 //! Where something is beneath the base: a list of names that can't climb.
 
-use super::error::FsError;
-use super::temp_name::is_temp;
+use super::{error::FsError, temp_name::is_temp};
 
 /// The longest name Linux allows, in bytes.
 const NAME_MAX_BYTES: usize = 255;

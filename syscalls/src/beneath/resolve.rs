@@ -1,17 +1,10 @@
 //! Following links to where a path really leads.
 
-use std::collections::VecDeque;
-use std::ffi::CString;
-use std::os::fd::OwnedFd;
+use std::{collections::VecDeque, ffi::CString, os::fd::OwnedFd};
 
-use rustix::fs::readlinkat;
-use rustix::io::Errno;
+use rustix::{fs::readlinkat, io::Errno};
 
-use super::base::Base;
-use super::error::FsError;
-use super::gate::Kind;
-use super::location::Location;
-use super::walk::Named;
+use super::{base::Base, error::FsError, gate::Kind, location::Location, walk::Named};
 
 /// How many links one path may take: as many as the operating system follows, so that whatever
 /// another program can open by a path can be found by it.

@@ -3,8 +3,7 @@
 //! A program reads and writes without asking for each file. So what it is told is the label of all
 //! that lies there, and what it leaves changed is given the label of all that it may have read.
 
-use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::{collections::HashMap, os::fd::OwnedFd};
 
 use rustix::fs::{Dir, Mode, fchmod, fstat};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,7 +1,6 @@
 //! The turn to change what stands under a name.
 
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::{os::fd::OwnedFd, time::Duration};
 
 use super::base::Base;
 use super::error::FsError;

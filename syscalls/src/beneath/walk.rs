@@ -13,8 +13,7 @@ use rustix::fs::{AtFlags, Mode, ResolveFlags, StatxFlags, statx};
 use rustix::io::Errno;
 use syscap_format::manifest::Enforcement;
 
-use super::error::FsError;
-use super::gate::Node;
+use super::{error::FsError, gate::Node};
 
 /// How often a walk that was disturbed is tried before the answer is "busy". Without `..` and
 /// links a disturbed walk is rare, so a caller that runs out faces a storm.

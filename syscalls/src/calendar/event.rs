@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{
-    lines::{Line, lines, unescaped},
-    moment::{Length, Moment},
-    rule::Rule,
-    skip::{Skip, Steps},
-    zones::Zones,
-};
+use super::lines::{Line, lines, unescaped};
+use super::moment::{Length, Moment};
+use super::rule::Rule;
+use super::skip::{Skip, Steps};
+use super::zones::Zones;
 
 /// How deep components nest: events lie in calendars, alarms in events.
 const DEPTH_MAX: usize = 8;

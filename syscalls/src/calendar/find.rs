@@ -2,28 +2,22 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Canonical, Item},
-    envelope::TxOutcome,
-    id::ToolId,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::Refused,
-    scope::Rights,
-};
-use syscap_kernel::{
-    resolve::Resolve,
-    tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
-};
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::ToolId;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::Refused;
+use syscap_format::scope::Rights;
+use syscap_kernel::resolve::Resolve;
+use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
-use super::{
-    event::{Event, Said, Series},
-    found::Found,
-    lines::unfolded,
-    series::{Times, Window},
-    skip::{Skip, Steps},
-    zones::Zones,
-};
+use super::event::{Event, Said, Series};
+use super::found::Found;
+use super::lines::unfolded;
+use super::series::{Times, Window};
+use super::skip::{Skip, Steps};
+use super::zones::Zones;
 use crate::beneath::{FsError, Kind, Location, Opener};
 use crate::fs::{Ending, PATH_DIMENSION, Place, refusal, resolver};
 

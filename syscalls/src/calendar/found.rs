@@ -3,18 +3,14 @@
 use std::{collections::BinaryHeap, rc::Rc};
 
 use jiff::{Timestamp, tz::TimeZone};
-use syscap_format::{
-    cbor::{Canonical, MapBuilder},
-    label::Label,
-};
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::label::Label;
 
-use super::{
-    event::Event,
-    lines::unescaped,
-    moment::Clock,
-    series::{Times, Window},
-    skip::Skip,
-};
+use super::event::Event;
+use super::lines::unescaped;
+use super::moment::Clock;
+use super::series::{Times, Window};
+use super::skip::Skip;
 
 /// What is shown of a summary or place, and of a description, in bytes.
 const TEXT_BYTES_MAX: usize = 512;

@@ -1,10 +1,8 @@
 //! Dates, times, zones and durations: RFC 5545, 3.3.4 to 3.3.6.
 
-use jiff::{
-    SignedDuration, Timestamp,
-    civil::{Date, DateTime, Time},
-    tz::TimeZone,
-};
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{lines::Line, skip::Skip, zones::Zones};
 

@@ -1,14 +1,10 @@
 //! Which time a call asks about.
 
-use jiff::{
-    Timestamp,
-    civil::{Date, DateTime},
-    tz::TimeZone,
-};
-use syscap_format::{
-    cbor::{Item, Kind},
-    reason::{Reason, Refused},
-};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::reason::{Reason, Refused};
 use syscap_kernel::tool::Request;
 
 use super::{moment::days, series::Window, zones::Zones};

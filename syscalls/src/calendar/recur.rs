@@ -2,11 +2,9 @@
 
 use jiff::civil::{Date, DateTime, Time};
 
-use super::{
-    moment::days,
-    rule::{Every, Rule},
-    skip::{Skip, Steps},
-};
+use super::moment::days;
+use super::rule::{Every, Rule};
+use super::skip::{Skip, Steps};
 
 /// A rule, from where it starts, seen through a window: local times of one clock, all of them.
 pub(super) struct Walk<'a> {

@@ -2,20 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{
-    SignedDuration, Timestamp,
-    civil::{Date, DateTime, Time},
-    tz::TimeZone,
-};
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    event::{Event, Series},
-    moment::{Clock, Moment, days},
-    recur::Walk,
-    rule::Rule,
-    skip::{Skip, Steps},
-    zones::Zones,
-};
+use super::event::{Event, Series};
+use super::moment::{Clock, Moment, days};
+use super::recur::Walk;
+use super::rule::Rule;
+use super::skip::{Skip, Steps};
+use super::zones::Zones;
 
 /// No zone is further from UTC, in days, and no local time further from its instant.
 const SLACK_DAYS: i64 = 2;

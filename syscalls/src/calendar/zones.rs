@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{
-    civil::DateTime,
-    tz::{TimeZone, TimeZoneDatabase},
-};
+use jiff::civil::DateTime;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::{
-    lines::{Line, lines},
-    moment::{Clock, Moment},
-    rule::{Every, Rule},
-    skip::Skip,
-};
+use super::lines::{Line, lines};
+use super::moment::{Clock, Moment};
+use super::rule::{Every, Rule};
+use super::skip::Skip;
 
 /// Longest name of a zone.
 const NAME_BYTES_MAX: usize = 64;

@@ -1,23 +1,18 @@
 //! `email.draft`.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, Kind, MapBuilder},
-    envelope::TxOutcome,
-    id::{AgentId, Leaf, Seq, ToolId},
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::{Name, Resource},
-    token::Grant,
-};
-use syscap_kernel::{
-    ports::Clock,
-    probe::{Broken, Finding},
-    tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::{AgentId, Leaf, Seq, ToolId};
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Name, Resource};
+use syscap_format::token::Grant;
+use syscap_kernel::ports::Clock;
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::{RECIPIENT_DIMENSION, RECIPIENT_HOST_DIMENSION, address::Address, message::Meant};
 use crate::beneath::{

@@ -1,7 +1,6 @@
 //! A message of RFC 5322: built by one library, read back by another.
 
-use mail_builder::MessageBuilder;
-use mail_builder::headers::{address::Address as Mailbox, date::Date};
+use mail_builder::{MessageBuilder, headers::address::Address as Mailbox, headers::date::Date};
 use mailparse::{MailAddr, MailHeaderMap, ParsedMail, addrparse_header, parse_mail};
 
 use super::address::Address;

@@ -1,10 +1,8 @@
 //! Whom another program's tool sends something to.
 
-use syscap_format::{
-    reason::{Reason, Refused},
-    scope::{Name, Resource},
-    token::Grant,
-};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Name, Resource};
+use syscap_format::token::Grant;
 use syscap_kernel::tool::Demand;
 
 use super::{RECIPIENT_DIMENSION, address::Address, draft::demand};

@@ -2,24 +2,17 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Item, MapBuilder},
-    envelope::TxOutcome,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::Rights,
-};
-use syscap_kernel::{
-    inspect::Inspect,
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::cbor::{Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Rights;
+use syscap_kernel::inspect::Inspect;
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    condition::{Look, held},
-    manifest,
-    path::{Ending, Place},
-    refusal, tx_of,
-};
+use super::condition::{Look, held};
+use super::path::{Ending, Place};
+use super::{manifest, refusal, tx_of};
 use crate::beneath::{Effect, Existing, Opener, Parents, Removal};
 use crate::turns::wait_of;
 

@@ -2,28 +2,21 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::Rights,
-};
-use syscap_kernel::{
-    inspect::{Condition, Inspect},
-    probe::{Broken, Finding},
-    resolve::Resolve,
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Rights;
+use syscap_kernel::inspect::{Condition, Inspect};
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::resolve::Resolve;
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    condition::{Look, held, sha256},
-    diff, manifest,
-    path::{self, Ending, Place},
-    refusal, tx_of,
-    write::{left_behind, meter_of, temp_name},
-};
+use super::condition::{Look, held, sha256};
+use super::path::{self, Ending, Place};
+use super::write::{left_behind, meter_of, temp_name};
+use super::{diff, manifest, refusal, tx_of};
 use crate::beneath::{Effect, Existing, Opener, Parents, Write};
 use crate::turns::wait_of;
 

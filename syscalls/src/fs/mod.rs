@@ -32,13 +32,11 @@ pub(crate) use write::{meter_of, temp_name};
 
 use std::sync::Arc;
 
-use syscap_format::{
-    envelope::TxOutcome,
-    id::AgentId,
-    manifest::{EffectClass, Manifest},
-    reason::{Reason, Refused},
-    scope::dimension,
-};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::AgentId;
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::dimension;
 
 use crate::beneath::{Effect, FolderMode, FsError, Location, Opener};
 

@@ -2,25 +2,18 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::Refused,
-    scope::Rights,
-};
-use syscap_kernel::{
-    resolve::Resolve,
-    tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
-};
+use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::Refused;
+use syscap_format::scope::Rights;
+use syscap_kernel::resolve::Resolve;
+use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
-use super::{
-    manifest,
-    path::{self, Ending, Place},
-    refusal,
-};
+use super::path::{self, Ending, Place};
+use super::{manifest, refusal};
 use crate::beneath::{Chunk, Opener};
 
 /// Most bytes that one call reads: what a model can take in, several times over.

@@ -2,24 +2,17 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::Refused,
-    scope::Rights,
-};
-use syscap_kernel::{
-    resolve::Resolve,
-    tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
-};
+use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::Refused;
+use syscap_format::scope::Rights;
+use syscap_kernel::resolve::Resolve;
+use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
-use super::{
-    condition::hex,
-    manifest,
-    path::{self, Ending, Place},
-    refusal,
-};
+use super::condition::hex;
+use super::path::{self, Ending, Place};
+use super::{manifest, refusal};
 use crate::beneath::{DIGEST_BYTES_MAX, Kind, Metadata, Opener};
 
 /// `fs.stat`: what stands at a path. To look is to read: it needs the same right.

@@ -14,12 +14,10 @@ pub use write::{MemoryDelete, MemoryDeletePlan, MemoryWrite, MemoryWritePlan};
 
 use std::sync::{Arc, Mutex};
 
-use syscap_format::{
-    cbor::Item,
-    id::{AgentId, ToolId},
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-};
+use syscap_format::cbor::Item;
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
 use syscap_kernel::tool::Request;
 
 use crate::beneath::{FsError, Location, Opener};

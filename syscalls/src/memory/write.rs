@@ -2,22 +2,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
-    id::AgentId,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-};
-use syscap_kernel::{
-    probe::{Broken, Finding},
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::AgentId;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    KEYS_MAX, Key, Memory, TOTAL_BYTES_MAX, VALUE_BYTES_MAX, key_param, manifest, read::kept, wrong,
-};
+use super::read::kept;
+use super::{KEYS_MAX, Key, Memory, TOTAL_BYTES_MAX, VALUE_BYTES_MAX, key_param, manifest, wrong};
 use crate::beneath::{
     Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Removal, Write,
 };

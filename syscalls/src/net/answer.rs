@@ -1,15 +1,15 @@
 //! From an answer to a result: decoded, without secrets, cut.
 
 use encoding_rs::{Encoding, UTF_8};
-use syscap_format::{
-    cbor::{Canonical, Item, MapBuilder, Profile},
-    json,
-    reason::{Reason, Refused},
-};
+use syscap_format::cbor::{Canonical, Item, MapBuilder, Profile};
+use syscap_format::json;
+use syscap_format::reason::{Reason, Refused};
 
-use super::{
-    exchange::Answer, method::Method, scrub::Scrubber, settings::ResponseFormat, target::Target,
-};
+use super::exchange::Answer;
+use super::method::Method;
+use super::scrub::Scrubber;
+use super::settings::ResponseFormat;
+use super::target::Target;
 
 /// What of an answer is read beyond what is kept: where it is cut, no part of a secret is left.
 pub(super) const SLACK_BYTES: usize = 32 << 10;

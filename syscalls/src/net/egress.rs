@@ -2,29 +2,25 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use syscap_format::{
-    cbor::{Canonical, Item},
-    id::ToolId,
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::{Reason, Refused},
-    scope::{Cidrs, Name, Resource},
-};
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::id::ToolId;
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Cidrs, Name, Resource};
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    method::Method,
-    names::{NET_EGRESS, PURPOSE_DIMENSION, ROUTE_DIMENSION, USER_AGENT},
-    parcel::Parcel,
-    parts::Network,
-    request::{REQUEST_BYTES_MAX, bad, body},
-    settings::{
-        self, Placed, Settings, SettingsError, Spot, TIMEOUT_MS_MAX, Through, entries, text,
-        unknown, wrong,
-    },
-    target::Target,
+use super::method::Method;
+use super::names::{NET_EGRESS, PURPOSE_DIMENSION, ROUTE_DIMENSION, USER_AGENT};
+use super::parcel::Parcel;
+use super::parts::Network;
+use super::request::{REQUEST_BYTES_MAX, bad, body};
+use super::settings::{
+    self, Placed, Settings, SettingsError, Spot, TIMEOUT_MS_MAX, Through, entries, text, unknown,
+    wrong,
 };
+use super::target::Target;
 
 /// Characters of the answer that are given back where a route doesn't say.
 const ANSWER_CHARS: usize = 2_000;

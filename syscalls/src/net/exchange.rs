@@ -1,25 +1,19 @@
 //! One request and its answer.
 
-use std::{
-    io::{ErrorKind, Read as _},
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::io::{ErrorKind, Read as _};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use syscap_format::reason::{Reason, Refused};
-use ureq::{
-    Agent, Error,
-    config::AutoHeaderValue,
-    http::{HeaderMap, Request, Response, header},
-    tls::{Certificate, RootCerts, TlsConfig},
-    unversioned::transport::RustlsConnector,
-};
+use ureq::config::AutoHeaderValue;
+use ureq::http::{HeaderMap, Request, Response, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::unversioned::transport::RustlsConnector;
+use ureq::{Agent, Error};
 
-use super::{
-    method::Method,
-    wire::{Dialer, Pinned, Tunnel, Wire},
-};
+use super::method::Method;
+use super::wire::{Dialer, Pinned, Tunnel, Wire};
 
 /// Longest head of an answer, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;

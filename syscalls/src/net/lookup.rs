@@ -1,15 +1,10 @@
 //! From a name to addresses, once a call.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
-    thread,
-    time::Duration,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use syscap_format::scope::Host;
 

@@ -2,20 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    cbor::Canonical,
-    id::ToolId,
-    manifest::{EffectClass, Manifest},
-};
+use syscap_format::cbor::Canonical;
+use syscap_format::id::ToolId;
+use syscap_format::manifest::{EffectClass, Manifest};
 use syscap_kernel::registry::{Registry, RegistryError};
 
-use super::{
-    egress::{self, NetEgress},
-    names::{HTTP_REQUEST, NET_EGRESS},
-    parts::Network,
-    request::{self, HttpRequest},
-    settings::{Settings, SettingsError},
-};
+use super::egress::{self, NetEgress};
+use super::names::{HTTP_REQUEST, NET_EGRESS};
+use super::parts::Network;
+use super::request::{self, HttpRequest};
+use super::settings::{Settings, SettingsError};
 
 impl Network {
     /// `http_request` where nothing is set.

@@ -1,33 +1,27 @@
 //! A request that a plan has made, on its way: addresses looked up, secrets put in, its answer.
 
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item},
-    envelope::TxOutcome,
-    manifest::Enforcement,
-    reason::{Reason, Refused},
-    scope::Cidrs,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::manifest::Enforcement;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Cidrs;
 use syscap_kernel::tool::{Permit, Ran};
 
-use super::{
-    answer::{SLACK_BYTES, Shape},
-    exchange::{HEAD_BYTES_MAX, Order},
-    method::Method,
-    parts::Network,
-    reach,
-    scrub::Scrubber,
-    secret::Secret,
-    settings::{Placed, ResponseFormat, Settings, Spot, Through},
-    target::{Place, Target},
-    wire::{Tunnel, Wire, authority},
-};
+use super::answer::{SLACK_BYTES, Shape};
+use super::exchange::{HEAD_BYTES_MAX, Order};
+use super::method::Method;
+use super::parts::Network;
+use super::reach;
+use super::scrub::Scrubber;
+use super::secret::Secret;
+use super::settings::{Placed, ResponseFormat, Settings, Spot, Through};
+use super::target::{Place, Target};
+use super::wire::{Tunnel, Wire, authority};
 
 /// What TLS sends and receives beside the request and the answer: certificates above all.
 const TLS_BYTES: u64 = 64 << 10;

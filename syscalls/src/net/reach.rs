@@ -1,20 +1,14 @@
 //! Which addresses a call may connect to.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    time::Duration,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
-use syscap_format::{
-    reason::{Reason, Refused},
-    scope::Cidrs,
-};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Cidrs;
 
-use super::{
-    address::{Special, special},
-    lookup::Lookup,
-    target::{Place, Target},
-};
+use super::address::{Special, special};
+use super::lookup::Lookup;
+use super::target::{Place, Target};
 
 /// Most addresses of a name that are tried; all are judged.
 const TRIED_MAX: usize = 16;

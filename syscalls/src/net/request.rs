@@ -2,30 +2,25 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Canonical, Item, Kind},
-    id::ToolId,
-    json,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::{Reason, Refused},
-    scope::{Cidrs, Name, Resource, Scope},
-    token::Grant,
-};
+use syscap_format::cbor::{Canonical, Item, Kind};
+use syscap_format::id::ToolId;
+use syscap_format::json;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Cidrs, Name, Resource, Scope};
+use syscap_format::token::Grant;
 use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    headers::{FIELDS_MAX, is_query, is_value, name, same},
-    method::Method,
-    names::{
-        ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION,
-        USER_AGENT,
-    },
-    parcel::Parcel,
-    parts::Network,
-    settings::{Settings, SettingsError, Spot},
-    target::{Place, Target, UrlFault},
+use super::headers::{FIELDS_MAX, is_query, is_value, name, same};
+use super::method::Method;
+use super::names::{
+    ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION, USER_AGENT,
 };
+use super::parcel::Parcel;
+use super::parts::Network;
+use super::settings::{Settings, SettingsError, Spot};
+use super::target::{Place, Target, UrlFault};
 
 /// Longest body of a request, in bytes.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 20;

@@ -5,22 +5,18 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    id::AgentId,
-    label::{Confidentiality, Integrity, Label},
-    scope::{Cidrs, Scope},
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::id::AgentId;
+use syscap_format::label::{Confidentiality, Integrity, Label};
+use syscap_format::scope::{Cidrs, Scope};
 
-use super::{
-    exchange::Trust,
-    headers::{FIELDS_MAX, is_credential, is_query, is_value, name},
-    method::Method,
-    names::HTTP_REQUEST,
-    roots,
-    secret::is_secret_name,
-    target::Target,
-};
+use super::exchange::Trust;
+use super::headers::{FIELDS_MAX, is_credential, is_query, is_value, name};
+use super::method::Method;
+use super::names::HTTP_REQUEST;
+use super::roots;
+use super::secret::is_secret_name;
+use super::target::Target;
 
 /// Milliseconds that an exchange may take where nothing else is set.
 pub const TIMEOUT_MS: u64 = 10_000;

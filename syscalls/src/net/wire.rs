@@ -2,28 +2,19 @@
 //!
 //! `ureq` speaks HTTP over them and `rustls` TLS; both see no socket but the one that is made here.
 
-use std::{
-    io::{self, ErrorKind, Read as _, Write as _},
-    net::{SocketAddr, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use ureq::{
-    Error, Timeout,
-    config::Config,
-    http::Uri,
-    unversioned::{
-        resolver::{ResolvedSocketAddrs, Resolver},
-        transport::{
-            Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, RustlsConnector,
-            Transport,
-        },
-    },
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, RustlsConnector, Transport,
 };
+use ureq::{Error, Timeout};
 
 use super::target::Target;
 

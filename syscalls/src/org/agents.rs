@@ -2,21 +2,17 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use syscap_format::{
-    budget::Dimension,
-    cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::{Reason, Refused},
-    scope::Scope,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Scope;
 use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
-use super::{
-    AGENT_DIMENSION, LOOK_CPU_US, manifest,
-    registrar::{Listed, Page, Registrar, Seen},
-};
+use super::registrar::{Listed, Page, Registrar, Seen};
+use super::{AGENT_DIMENSION, LOOK_CPU_US, manifest};
 
 /// Most agents that one call lists.
 pub const AGENTS_MAX: u64 = 100;

@@ -2,25 +2,19 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::MapBuilder,
-    envelope::TxOutcome,
-    id::Leaf,
-    limits::{GRANTS_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX},
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-};
-use syscap_kernel::{
-    probe::{Broken, Finding},
-    tool::{Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::MapBuilder;
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::Leaf;
+use syscap_format::limits::{GRANTS_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX};
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    LOOK_CPU_US, manifest,
-    part::{id_of, wanted},
-    registrar::{NotHandedOn, Part, Registrar},
-};
+use super::part::{id_of, wanted};
+use super::registrar::{NotHandedOn, Part, Registrar};
+use super::{LOOK_CPU_US, manifest};
 
 /// `org.create_agent`: makes an agent below the caller, with a part of the caller's own token.
 pub struct CreateAgent {

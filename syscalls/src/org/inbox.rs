@@ -1,9 +1,7 @@
 //! Where messages lie, what they are called, and how many there may be.
 
-use syscap_format::{
-    id::{AgentId, Leaf, Seq},
-    reason::{Reason, Refused},
-};
+use syscap_format::id::{AgentId, Leaf, Seq};
+use syscap_format::reason::{Reason, Refused};
 
 use crate::beneath::{FsError, Kind, Location, Opener};
 use crate::fs::{hex, refusal};

@@ -37,15 +37,12 @@ pub use send::{RECIPIENTS_MAX, SendMessage, SendMessagePlan};
 
 use std::sync::Arc;
 
-use syscap_format::{
-    id::{AgentId, ToolId},
-    manifest::{EffectClass, Manifest},
-    scope::dimension,
-};
+use syscap_format::id::{AgentId, ToolId};
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::scope::dimension;
 use syscap_kernel::ports::Clock;
 
-use crate::beneath::Opener;
-use crate::turns::Turns;
+use crate::{beneath::Opener, turns::Turns};
 
 /// The dimension of a grant that names whom an agent may send messages to.
 pub const OUTBOX_DIMENSION: &str = dimension::OUTBOX.name;

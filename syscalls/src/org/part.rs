@@ -1,14 +1,12 @@
 //! What is to be handed on to a new agent, by the words of the one that makes it.
 
-use syscap_format::{
-    budget::{Budget, Dimension},
-    cbor::{Item, Kind},
-    id::{AgentId, TokenId, ToolId},
-    label::Label,
-    reason::{Reason, Refused},
-    scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
-    token::{Grant, Grants, TokenBody, attenuates},
-};
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::id::{AgentId, TokenId, ToolId};
+use syscap_format::label::Label;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
+use syscap_format::token::{Grant, Grants, TokenBody, attenuates};
 use syscap_kernel::tool::Request;
 
 use super::registrar::{Part, Registrar};

@@ -2,24 +2,20 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Canonical, Item, MapBuilder},
-    envelope::TxOutcome,
-    id::AgentId,
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::{Reason, Refused},
-};
+use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::AgentId;
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::{Reason, Refused};
 use syscap_kernel::tool::{
     Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
 };
 
-use super::{
-    inbox::{MessageId, messages},
-    manifest,
-    message::{FILE_BYTES_MAX, Kept},
-};
+use super::inbox::{MessageId, messages};
+use super::manifest;
+use super::message::{FILE_BYTES_MAX, Kept};
 use crate::beneath::{FsError, Opener, Parents, Removal};
 use crate::fs::{refusal, tx_of};
 use crate::turns::wait_of;

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    budget::Budget,
-    id::{AgentId, TokenId, ToolId},
-    label::Label,
-    reason::Refused,
-    token::Grants,
-};
+use syscap_format::budget::Budget;
+use syscap_format::id::{AgentId, TokenId, ToolId};
+use syscap_format::label::Label;
+use syscap_format::reason::Refused;
+use syscap_format::token::Grants;
 
 /// Whoever holds the home: signs and registers parts of tokens, and knows its agents. It is asked
 /// in runs and probes, outside the kernel's lock; but for [`Registrar::tool`].

@@ -2,28 +2,21 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, Kind, MapBuilder},
-    envelope::TxOutcome,
-    id::AgentId,
-    manifest::{EffectClass, Extra, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::{Name, Resource},
-    time::UnixMillis,
-};
-use syscap_kernel::{
-    ports::Clock,
-    probe::{Broken, Finding},
-    tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::AgentId;
+use syscap_format::manifest::{EffectClass, Extra, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Name, Resource};
+use syscap_format::time::UnixMillis;
+use syscap_kernel::ports::Clock;
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    OUTBOX_DIMENSION, Org,
-    inbox::{MessageId, expect_room},
-    manifest,
-    message::{self, MESSAGE_BYTES_MAX, RECIPIENTS},
-};
+use super::inbox::{MessageId, expect_room};
+use super::message::{self, MESSAGE_BYTES_MAX, RECIPIENTS};
+use super::{OUTBOX_DIMENSION, Org, manifest};
 use crate::beneath::{
     Discarded, Effect, Existing, FolderMode, FsError, Location, Opener, Parents, Removal, Rename,
     Write,

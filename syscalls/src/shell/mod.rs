@@ -20,20 +20,17 @@ pub use run::ShellPlan;
 
 use std::sync::Arc;
 
-use syscap_format::{
-    budget::Dimension,
-    cbor::Canonical,
-    id::ToolId,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::Refused,
-    scope::dimension,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::cbor::Canonical;
+use syscap_format::id::ToolId;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::Refused;
+use syscap_format::scope::dimension;
 use syscap_kernel::tool::{Request, Tool};
 use syscap_launch::{Launcher, Level};
 
-use crate::beneath::Opener;
-use crate::fs::PATH_DIMENSION;
+use crate::{beneath::Opener, fs::PATH_DIMENSION};
 
 /// The dimension of a grant that names programs.
 pub const PROGRAM_DIMENSION: &str = dimension::PROGRAM.name;

@@ -1,11 +1,9 @@
 //! From arguments to what is to be started.
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::Item,
-    reason::{Reason, Refused},
-    scope::{Name, Resource, Rights},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::Item;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Name, Resource, Rights};
 use syscap_kernel::tool::{Demand, Demands, Request};
 use syscap_launch::{Level, Network};
 

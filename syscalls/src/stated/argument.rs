@@ -1,26 +1,21 @@
 //! What an argument can name, and how its text is read.
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    net::IpAddr,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    manifest::{EffectClass, ParamType},
-    reason::{Reason, Refused},
-    scope::{Host, Resource, Rights},
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::manifest::{EffectClass, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Host, Resource, Rights};
 use syscap_kernel::tool::{Demand, Request};
 
 use super::path::PathRoot;
-use crate::{
-    email::{self, RECIPIENT_DIMENSION},
-    fs::PATH_DIMENSION,
-    net::{self, ADDRESS_DIMENSION, HOST_DIMENSION, target::Target},
-};
+use crate::email::{self, RECIPIENT_DIMENSION};
+use crate::fs::PATH_DIMENSION;
+use crate::net::target::Target;
+use crate::net::{self, ADDRESS_DIMENSION, HOST_DIMENSION};
 
 /// What an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,13 +14,11 @@ mod unlimited;
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    cbor::Kind,
-    id::DefinitionHash,
-    limits::PARAMS_MAX,
-    manifest::{EffectClass, Extra, Manifest, Param, ParamType},
-    reason::Refused,
-};
+use syscap_format::cbor::Kind;
+use syscap_format::id::DefinitionHash;
+use syscap_format::limits::PARAMS_MAX;
+use syscap_format::manifest::{EffectClass, Extra, Manifest, Param, ParamType};
+use syscap_format::reason::Refused;
 use syscap_kernel::tool::{Demand, Request};
 
 use self::{argument::TypedParam, read::Kept};

@@ -2,12 +2,10 @@
 
 use std::net::IpAddr;
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    manifest::{ArgumentResource, Manifest},
-    reason::{Reason, Refused},
-    scope::{Host, Name, Resource, ScopeType},
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::manifest::{ArgumentResource, Manifest};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Host, Name, Resource, ScopeType};
 use syscap_kernel::tool::Demand;
 
 use super::argument::kept;

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    cbor::{Canonical, Item, MapBuilder},
-    manifest::{EffectClass, Manifest, ParamType},
-    scope::Rights,
-};
+use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::manifest::{EffectClass, Manifest, ParamType};
+use syscap_format::scope::Rights;
 
 use super::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError};
 

@@ -4,10 +4,8 @@
 //! 2020-12, section 7.3). Nothing is decided by it: a server can name an argument as it likes. What
 //! a description says is not looked at, because a description is prose for a model.
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    manifest::Manifest,
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::manifest::Manifest;
 
 use super::Stated;
 

@@ -1,9 +1,7 @@
 //! What must be so of the metadata beside a vector: a tree of tests, never a text.
 
-use syscap_format::{
-    cbor::{Item, Kind},
-    reason::{Reason, Refused},
-};
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::reason::{Reason, Refused};
 
 /// How deep filters nest.
 const DEPTH_MAX: usize = 8;

@@ -20,14 +20,12 @@ pub use write::{UPSERT_ITEMS_MAX, VecDelete, VecDeletePlan, VecUpsert, VecUpsert
 
 use std::sync::Arc;
 
-use syscap_format::{
-    budget::Dimension,
-    cbor::{Item, Kind},
-    id::ToolId,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::{Name, Resource, Scope, dimension},
-};
+use syscap_format::budget::Dimension;
+use syscap_format::cbor::{Item, Kind};
+use syscap_format::id::ToolId;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Name, Resource, Scope, dimension};
 use syscap_kernel::tool::{Demand, Request};
 
 use crate::beneath::{FsError, Opener};

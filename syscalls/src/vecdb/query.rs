@@ -2,25 +2,19 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    cbor::{Canonical, Encoder, Item, MapBuilder, Profile},
-    envelope::TxOutcome,
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    obligation::ObligationKind,
-    reason::{Reason, Refused},
-    scope::Name,
-};
+use syscap_format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Name;
 use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
-use super::{
-    collection::Hit,
-    collection_of, demand,
-    filter::Filter,
-    manifest,
-    store::{Held, Store},
-    unit, wrong,
-};
+use super::collection::Hit;
+use super::filter::Filter;
+use super::store::{Held, Store};
+use super::{collection_of, demand, manifest, unit, wrong};
 
 /// Most hits of one call.
 pub const QUERY_HITS_MAX: u64 = 4_096;

@@ -6,14 +6,13 @@
 //! file: a crash broke off the call that wrote it, and the next one takes its place.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use syscap_format::{
-    cbor::{Canonical, Decoder, Encoder, Item, Profile},
-    field::Field as _,
-    label::Label,
-};
+use syscap_format::cbor::{Canonical, Decoder, Encoder, Item, Profile};
+use syscap_format::field::Field as _;
+use syscap_format::label::Label;
 
 use super::collection::{Collection, Record};
 use crate::beneath::{

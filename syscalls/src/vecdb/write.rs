@@ -1,26 +1,19 @@
 //! `vecdb.upsert` and `vecdb.delete`.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Canonical, Item, Kind, MapBuilder},
-    envelope::TxOutcome,
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::Name,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Name;
 use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::{
-    VECTORS_MAX, collection_of, demand,
-    filter::Scalar,
-    is_id, manifest,
-    store::{Frame, Held, Store, list},
-    unit, wrong,
-};
+use super::filter::Scalar;
+use super::store::{Frame, Held, Store, list};
+use super::{VECTORS_MAX, collection_of, demand, is_id, manifest, unit, wrong};
 use crate::beneath::Effect;
 use crate::fs::{meter_of, tx_of};
 

@@ -1,8 +1,6 @@
 //! Files that are added to: what is behind what is known goes, and nothing else is touched.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::time::Duration;
+use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use syscap_syscalls::beneath::{

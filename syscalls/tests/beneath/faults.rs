@@ -1,8 +1,7 @@
 //! Errors of single system calls, put in place by `strace --inject`; they also show that each
 //! call is made, and in which order.
 
-use std::fs;
-use std::process::Command;
+use std::{fs, process::Command};
 
 use syscap_syscalls::beneath::{Effect, Existing, FolderMode, FsError, Parents, WriteFailure};
 

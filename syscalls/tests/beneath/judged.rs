@@ -1,12 +1,7 @@
 //! A file that was judged is opened by one walk as long as nothing has changed, and is judged anew
 //! as soon as anything has.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command, thread::sleep, time::Duration};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use syscap_syscalls::beneath::FsError;

@@ -1,7 +1,6 @@
 //! Symbolic links: none is followed but by `resolve`, and none out of the base at all.
 
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::{fs, os::unix::fs::symlink};
 
 use syscap_syscalls::beneath::{FsError, Kind, Location};
 

@@ -1,8 +1,6 @@
 //! Names that climb, hide or are too long, and the plain cases beside them.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt};
 
 use syscap_syscalls::beneath::{FsError, Kind, Location, TempName};
 

@@ -1,12 +1,8 @@
 //! Random trees full of links and random calls: the outside is never read or changed.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::time::Duration;
+use std::{fs, os::unix::fs::symlink, time::Duration};
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::{collection::vec, prelude::*, sample::select};
 use syscap_format::label::Label;
 use syscap_syscalls::beneath::{
     Append, Existing, FolderMode, FsError, Location, Parents, Removal, Rename, Write,

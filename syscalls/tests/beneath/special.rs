@@ -1,9 +1,6 @@
 //! Things that have a harmless name: hard links, mounts, FIFOs, devices, sockets.
 
-use std::fs;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
-use std::process::Command;
+use std::{fs, os::unix::net::UnixListener, path::Path, process::Command};
 
 use rustix::fs::{CWD, FileType, Mode, inotify, mknodat};
 use rustix::io::Errno;

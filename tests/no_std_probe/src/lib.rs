@@ -11,31 +11,25 @@ extern crate alloc;
 extern crate std;
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{
-    alloc::{GlobalAlloc, Layout},
-    cell::UnsafeCell,
-    panic::PanicInfo,
-    ptr,
-    sync::atomic::{AtomicUsize, Ordering},
-};
-use syscap_kernel::{
-    kernel::{Kernel, NewHome, Parts},
-    policy::{PolicyEngine, object_of},
-    registry::Registry,
-    time::Reading,
-};
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
+use core::panic::PanicInfo;
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use syscap_kernel::kernel::{Kernel, NewHome, Parts};
+use syscap_kernel::policy::{PolicyEngine, object_of};
+use syscap_kernel::registry::Registry;
+use syscap_kernel::time::Reading;
 
 use syscap_analysis::{Finding, lints};
-use syscap_format::{
-    cbor::{Item, Profile},
-    control::Roles,
-    json,
-    object::PolicyObject,
-    record::{Durability, HomeLimits},
-    sign::{self, PublicKey},
-    time::UnixMillis,
-    token::Token,
-};
+use syscap_format::cbor::{Item, Profile};
+use syscap_format::control::Roles;
+use syscap_format::json;
+use syscap_format::object::PolicyObject;
+use syscap_format::record::{Durability, HomeLimits};
+use syscap_format::sign::{PublicKey, self};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::Token;
 use syscap_policy::{Policy, WithinToken};
 
 #[panic_handler]

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    id::{Seq, TokenId},
-    label::Label,
-    sign::PublicKey,
-    time::UnixMillis,
-    token::TokenBody,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::label::Label;
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::TokenBody;
 
 /// Number of a token's account. Accounts are never dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

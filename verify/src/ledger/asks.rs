@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    control::{Control, ControlBody, Role},
-    decision::Verdict,
-    id::{Leaf, Seq},
-    limits::{ASK_LIFE_MS, SETS_MAX},
-    obligation::ObligationKind,
-    record::{Answer, ApprovalBody, Ask, CallFields, Kind, Means, Precondition},
-    sign::PublicKey,
-    time::UnixMillis,
-};
+use syscap_format::control::{Control, ControlBody, Role};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{Leaf, Seq};
+use syscap_format::limits::{ASK_LIFE_MS, SETS_MAX};
+use syscap_format::obligation::ObligationKind;
+use syscap_format::record::{Answer, ApprovalBody, Ask, CallFields, Kind, Means, Precondition};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
 
-use super::{
-    Account, Entry, Fault, Ledger, Phase, Source,
-    sets::{Bounds, Of, Set, Terms},
-};
+use super::sets::{Bounds, Of, Set, Terms};
+use super::{Account, Entry, Fault, Ledger, Phase, Source};
 
 /// The means that count where the policy lets no other do.
 const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];

@@ -2,12 +2,10 @@
 
 use std::mem::take;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{ConfigChange, ControlBody, Resolution},
-    limits::TOKEN_LIFE_MS_MAX,
-    record::{Body, Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{ConfigChange, ControlBody, Resolution};
+use syscap_format::limits::TOKEN_LIFE_MS_MAX;
+use syscap_format::record::{Body, Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown};
 
 use super::{Entry, Fault, Ledger, Phase, Row, Slot, Source};
 

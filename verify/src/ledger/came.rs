@@ -1,10 +1,8 @@
 //! Where a call came from, and what of it the kernel filled in.
 
-use syscap_format::{
-    envelope::Filled,
-    limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX},
-    record::{CallFields, Intent},
-};
+use syscap_format::envelope::Filled;
+use syscap_format::limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
+use syscap_format::record::{CallFields, Intent};
 
 use super::{Entry, Fault, Ledger};
 

@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    control::{
-        ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-        KeyChange, Notify, PolicyChange, Revocation, RevocationList, RevokeTarget, Role,
-        ToolsChange, recovery_hash,
-    },
-    id::{AgentId, ObjectId, Seq, ToolId},
-    manifest::Manifest,
-    object::{ObjectKind, ToolsObject},
-    record::{Cancel, CancelBody, Kind},
-    token::TokenBody,
+use syscap_format::control::{
+    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
+    KeyChange, Notify, PolicyChange, Revocation, RevocationList, RevokeTarget, Role, ToolsChange,
+    recovery_hash,
 };
+use syscap_format::id::{AgentId, ObjectId, Seq, ToolId};
+use syscap_format::manifest::Manifest;
+use syscap_format::object::{ObjectKind, ToolsObject};
+use syscap_format::record::{Cancel, CancelBody, Kind};
+use syscap_format::token::TokenBody;
 
 use super::{Entry, Ledger, Registered, object};
 use crate::{report::Fault, source::Source};

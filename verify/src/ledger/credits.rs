@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::CreditChange,
-    id::{AgentId, Seq},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::CreditChange;
+use syscap_format::id::{AgentId, Seq};
 
 /// One account, in millionths of a credit.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use syscap_format::{
-    id::{AgentId, FactId, FactKey, SnapshotId},
-    limits::ANCESTORS_MAX,
-    snapshot::Snapshot,
-};
+use syscap_format::id::{AgentId, FactId, FactKey, SnapshotId};
+use syscap_format::limits::ANCESTORS_MAX;
+use syscap_format::snapshot::Snapshot;
 
 /// The facts of a snapshot, by commitment.
 pub(super) type FactIds = BTreeMap<FactKey, FactId>;

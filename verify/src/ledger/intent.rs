@@ -1,22 +1,18 @@
 //! Intents: whether the call was allowed to run.
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    decision::Verdict,
-    envelope::Filled,
-    id::{AgentId, Seq, ToolId},
-    label::Label,
-    manifest::Manifest,
-    obligation::ObligationKind,
-    record::{CallFields, Intent, RunMode},
-    time::UnixMillis,
-    token::TokenFlags,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::decision::Verdict;
+use syscap_format::envelope::Filled;
+use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::Manifest;
+use syscap_format::obligation::ObligationKind;
+use syscap_format::record::{CallFields, Intent, RunMode};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::TokenFlags;
 
-use super::{
-    Account, Entry, Fault, KeyUse, Ledger, Open, Phase, Slot,
-    decision::{cut_down, keeps},
-};
+use super::decision::{cut_down, keeps};
+use super::{Account, Entry, Fault, KeyUse, Ledger, Open, Phase, Slot};
 
 impl Ledger {
     pub(super) fn intent(&mut self, entry: &mut Entry<'_>, intent: Intent) {

@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 
-use syscap_format::{
-    id::{Leaf, Seq},
-    record::Head,
-};
+use syscap_format::id::{Leaf, Seq};
+use syscap_format::record::Head;
 
 use crate::source::Source;
 
@@ -57,11 +55,9 @@ pub(super) struct Signer {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::{
-        id::{Leaf, ObjectId, Seq},
-        object::Object,
-        record::Head,
-    };
+    use syscap_format::id::{Leaf, ObjectId, Seq};
+    use syscap_format::object::Object;
+    use syscap_format::record::Head;
 
     use super::{Leaves, RECENT_MAX, Source};
     use crate::source::Chunk;

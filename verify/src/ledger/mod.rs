@@ -22,24 +22,20 @@ mod state;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use syscap_format::{
-    control::{Role, Roles},
-    id::{
-        AgentId, HomeId, IdempotencyKey, Leaf, ObjectId, PolicyHash, RecoveryHash, Seq, SnapshotId,
-        TokenId, ToolId,
-    },
-    label::Label,
-    manifest::{EffectClass, Manifest},
-    object::{Object, ObjectKind},
-    record::{Body, CallFields, Genesis, HomeLimits, Kind, Record},
-    sign::PublicKey,
-    time::UnixMillis,
+use syscap_format::control::{Role, Roles};
+use syscap_format::id::{
+    AgentId, HomeId, IdempotencyKey, Leaf, ObjectId, PolicyHash, RecoveryHash, Seq, SnapshotId,
+    TokenId, ToolId,
 };
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::object::{Object, ObjectKind};
+use syscap_format::record::{Body, CallFields, Genesis, HomeLimits, Kind, Record};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
 
-use super::{
-    report::{Fault, Findings},
-    source::Source,
-};
+use super::report::{Fault, Findings};
+use super::source::Source;
 use account::{Account, Accounts};
 use asks::Asks;
 use credits::Credits;

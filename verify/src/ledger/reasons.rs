@@ -1,12 +1,10 @@
 //! Reasons: which the kernel could have given, as the log stood.
 
-use syscap_format::{
-    envelope::TxOutcome,
-    manifest::Enforcement,
-    reason::Reason,
-    record::{CallFields, Outcome, OutcomeFlags, Refusal, RefusalKind},
-    token::TokenFlags,
-};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::manifest::Enforcement;
+use syscap_format::reason::Reason;
+use syscap_format::record::{CallFields, Outcome, OutcomeFlags, Refusal, RefusalKind};
+use syscap_format::token::TokenFlags;
 
 use super::{Account, Entry, Fault, Ledger, Open, Phase, Session};
 

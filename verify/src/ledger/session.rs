@@ -2,15 +2,13 @@
 
 use std::collections::VecDeque;
 
-use syscap_format::{
-    budget::Dimension,
-    control::Role,
-    object::ObjectKind,
-    reason::Reason,
-    record::{Charge, Input, Issue, SessionChange, SessionPhase},
-    snapshot::Snapshot,
-    token::{Token, TokenBody, attenuates},
-};
+use syscap_format::budget::Dimension;
+use syscap_format::control::Role;
+use syscap_format::object::ObjectKind;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Charge, Input, Issue, SessionChange, SessionPhase};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::token::{Token, TokenBody, attenuates};
 
 use super::{Account, Entry, Fault, Heads, Ledger, Phase, Row, Session, Source, object};
 

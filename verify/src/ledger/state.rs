@@ -2,22 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    id::{FactKey, Seq},
-    limits::{CHANGES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX, RELEASED_MAX},
-    object::ObjectKind,
-    provenance::{Provenance, Source as Writer},
-    record::{CallFields, StateChange},
-    snapshot::Snapshot,
-    token::TokenFlags,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::id::{FactKey, Seq};
+use syscap_format::limits::{CHANGES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX, RELEASED_MAX};
+use syscap_format::object::ObjectKind;
+use syscap_format::provenance::{Provenance, Source as Writer};
+use syscap_format::record::{CallFields, StateChange};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::token::TokenFlags;
 
-use super::{
-    Account, Entry, Fault, Ledger, Phase, Session, Source,
-    heads::{FactIds, Heads},
-    object,
-};
+use super::heads::{FactIds, Heads};
+use super::{Account, Entry, Fault, Ledger, Phase, Session, Source, object};
 
 impl Session {
     /// Remembers a result that was given to the session, as long as it can be referred to.

@@ -1,25 +1,20 @@
 //! Calls that wait for a person, and answers that there were not.
 
-use syscap_format::{
-    control::{ControlBody, Role},
-    decision::Verdict,
-    id::{Leaf, Seq, TextHash},
-    record::{Answer, ApprovalBody, Body, Kind, Means, Precondition, PreconditionKind, Record},
-    scope::Scope,
-    token::{Grant, Grants},
+use syscap_format::control::{ControlBody, Role};
+use syscap_format::decision::Verdict;
+use syscap_format::id::{Leaf, Seq, TextHash};
+use syscap_format::record::{
+    Answer, ApprovalBody, Body, Kind, Means, Precondition, PreconditionKind, Record,
 };
+use syscap_format::scope::Scope;
+use syscap_format::token::{Grant, Grants};
 use syscap_verify::Fault;
 
-use super::{
-    Case,
-    tools::{both, boxed, event, home, insert, intent, issue, remove},
-};
-use kernel_support::driver::{
-    key, key_change,
-    log::Log,
-    scenario::{self, small},
-    signed_at, tool,
-};
+use super::Case;
+use super::tools::{both, boxed, event, home, insert, intent, issue, remove};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{self, small};
+use kernel_support::driver::{key, key_change, signed_at, tool};
 
 /// The ask, the approval, the intent of the same call, and one of another that was approved.
 const ASK: usize = 14;

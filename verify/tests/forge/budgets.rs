@@ -1,20 +1,14 @@
 //! Calls that cost more than there was, or ran twice.
 
-use syscap_format::{
-    budget::{Amounts, Budget, Dimension},
-    id::{IdempotencyKey, SentHash, Seq},
-    record::{Body, Charge, Kind, OutcomeFlags, Record},
-};
+use syscap_format::budget::{Amounts, Budget, Dimension};
+use syscap_format::id::{IdempotencyKey, SentHash, Seq};
+use syscap_format::record::{Body, Charge, Kind, OutcomeFlags, Record};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{both, insert, intent, issue, outcome, shift},
-};
-use kernel_support::driver::{
-    log::Log,
-    scenario::{ECHO, call, small, small_with},
-};
+use super::check;
+use super::tools::{both, insert, intent, issue, outcome, shift};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, small, small_with};
 
 fn base() -> Log {
     Log::of(&small(|_, _| {}))

@@ -1,21 +1,15 @@
 //! Control events that nobody may make, or nobody made.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::{
-    control::{FreezeChange, FreezeTarget, Role},
-    record::Kind,
-};
+use syscap_format::control::{FreezeChange, FreezeTarget, Role};
+use syscap_format::record::Kind;
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{control, event, event_by, home, insert},
-};
-use kernel_support::driver::{
-    key, key_change,
-    log::Log,
-    scenario::{freeze, small},
-};
+use super::check;
+use super::tools::{control, event, event_by, home, insert};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{freeze, small};
+use kernel_support::driver::{key, key_change};
 
 /// Freezes of bob and of eve at 14 and 15.
 fn base() -> Log {

@@ -1,21 +1,15 @@
 //! Calls that an agent had no credits for.
 
-use syscap_format::{
-    budget::Dimension,
-    control::{CreditChange, Role},
-    id::AgentId,
-    record::{Kind, Record},
-};
+use syscap_format::budget::Dimension;
+use syscap_format::control::{CreditChange, Role};
+use syscap_format::id::AgentId;
+use syscap_format::record::{Kind, Record};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{both, control, event, home, outcome},
-};
-use kernel_support::driver::{
-    log::Log,
-    scenario::{ECHO, call, small},
-};
+use super::check;
+use super::tools::{both, control, event, home, outcome};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, small};
 
 const CREDITS: Dimension = Dimension::CreditsMicro;
 

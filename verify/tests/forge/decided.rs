@@ -1,30 +1,23 @@
 //! Refused calls that no policy could have been asked about.
 
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, Revocation, Role},
-    decision::{Decision, Verdict},
-    id::ObjectId,
-    reason::Reason,
-    record::{Body, CallFields, Kind, Record},
-    time::UnixMillis,
-    token::{Grant, Grants, TokenFlags},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, Revocation, Role};
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::id::ObjectId;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, CallFields, Kind, Record};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants, TokenFlags};
 use syscap_kernel::tool::{ReadTool, Tool};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{boxed, date, event, gap_from, home, insert, issue, refusal, remove},
-};
-use kernel_support::driver::{
-    Driver, HOUR_MS, START_MS, agent,
-    log::Log,
-    scenario::{ECHO, call, narrow, small, small_with},
-    tool,
-    tools::{Echo, Post},
-};
+use super::check;
+use super::tools::{boxed, date, event, gap_from, home, insert, issue, refusal, remove};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, narrow, small, small_with};
+use kernel_support::driver::tools::{Echo, Post};
+use kernel_support::driver::{Driver, HOUR_MS, START_MS, agent, tool};
 
 /// A call that was denied, one that needs more than a cut leaves it, and one that exceeds what is
 /// left of the budget.

@@ -1,26 +1,20 @@
 //! Decisions, heads, shadows and obligations that are not what they must be.
 
-use syscap_format::{
-    budget::Dimension,
-    decision::{Decision, Verdict},
-    id::SnapshotId,
-    obligation::{Obligation, ObligationKind},
-    provenance::Source,
-    reason::Reason,
-    record::{Kind, Record},
-    snapshot::Snapshot,
-};
+use syscap_format::budget::Dimension;
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::id::SnapshotId;
+use syscap_format::obligation::{Obligation, ObligationKind};
+use syscap_format::provenance::Source;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Kind, Record};
+use syscap_format::snapshot::Snapshot;
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{both, refusal},
-};
-use kernel_support::driver::{
-    agent,
-    log::Log,
-    scenario::{call, named, small},
-};
+use super::check;
+use super::tools::{both, refusal};
+use kernel_support::driver::agent;
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{call, named, small};
 
 /// The call of `disk.write`, of which the policy asked nothing.
 const PLAIN: usize = 12;

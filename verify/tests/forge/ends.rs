@@ -1,29 +1,21 @@
 //! What ended for good, and what went on all the same.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::{
-    control::{Revocation, RevocationList, Role},
-    envelope::Status,
-    id::{Seq, TokenId},
-    reason::Reason,
-    record::{Body, Cancel, CancelBody, Kind, OutcomeFlags, Record},
-    time::UnixMillis,
-    token::{TOKEN_CONTEXT, Token, TokenBody},
-};
+use syscap_format::control::{Revocation, RevocationList, Role};
+use syscap_format::envelope::Status;
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, Cancel, CancelBody, Kind, OutcomeFlags, Record};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{TOKEN_CONTEXT, Token, TokenBody};
 use syscap_kernel::kernel::{Ack, Event};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{boxed, event, home, insert, issue, outcome},
-};
-use kernel_support::driver::{
-    Run, agent, body, key,
-    log::Log,
-    public,
-    scenario::{call, small},
-    sign,
-};
+use super::check;
+use super::tools::{boxed, event, home, insert, issue, outcome};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{call, small};
+use kernel_support::driver::{Run, agent, body, key, public, sign};
 
 /// A token of bob's at 14, and its session at 15.
 fn base() -> Log {

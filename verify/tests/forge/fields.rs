@@ -5,25 +5,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
-use syscap_format::{
-    control::{CONTROL_CONTEXT, Control},
-    hash::leaf,
-    id::{Leaf, ObjectId, Seq},
-    object::{Object, ObjectKind},
-    record::{Body, Record},
-    sign::PublicKey,
-    token::{Token, TokenBody},
-};
-use syscap_kernel::{
-    kernel::{Anchor, Kernel},
-    store::{Batch, Next, Room, Store, StoreError},
-};
+use syscap_format::control::{CONTROL_CONTEXT, Control};
+use syscap_format::hash::leaf;
+use syscap_format::id::{Leaf, ObjectId, Seq};
+use syscap_format::object::{Object, ObjectKind};
+use syscap_format::record::{Body, Record};
+use syscap_format::sign::PublicKey;
+use syscap_format::token::{Token, TokenBody};
+use syscap_kernel::kernel::{Anchor, Kernel};
+use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
 use syscap_verify::Verdict;
 
 use super::item::Tree;
-use kernel_support::driver::{
-    log::Log, parts, public, scenario::every_kind, sign, tools::AllowAll, wire,
-};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::every_kind;
+use kernel_support::driver::tools::AllowAll;
+use kernel_support::driver::{parts, public, sign, wire};
 
 /// What must be found in a record where a field of it was changed: `KIND.KEY` and what lies below,
 /// then the faults, or `open` where a change can be accepted. The specification leaves open a

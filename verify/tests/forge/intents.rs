@@ -1,27 +1,22 @@
 //! Calls that were not to run.
 
-use syscap_format::{
-    control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role},
-    id::{ObjectId, PolicyHash},
-    manifest::EffectClass,
-    record::{Body, Kind, OutcomeFlags, Record, RunMode, Shutdown},
-    time::UnixMillis,
+use syscap_format::control::{
+    ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role,
 };
+use syscap_format::id::{ObjectId, PolicyHash};
+use syscap_format::manifest::EffectClass;
+use syscap_format::record::{Body, Kind, OutcomeFlags, Record, RunMode, Shutdown};
+use syscap_format::time::UnixMillis;
 use syscap_kernel::policy::object_of;
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{
-        both, boxed, date, event, gap_from, home, insert, intent, issue, outcome, remove, shift,
-    },
+use super::check;
+use super::tools::{
+    both, boxed, date, event, gap_from, home, insert, intent, issue, outcome, remove, shift,
 };
-use kernel_support::driver::{
-    Driver, HOUR_MS, START_MS, agent,
-    log::Log,
-    scenario::{ECHO, narrow, small, small_with},
-    tool,
-};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, narrow, small, small_with};
+use kernel_support::driver::{Driver, HOUR_MS, START_MS, agent, tool};
 use syscap_audit::memory::MemoryStore;
 
 fn base() -> Log {

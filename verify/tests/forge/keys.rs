@@ -2,29 +2,23 @@
 
 use ed25519_dalek::SigningKey;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    control::{
-        CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
-        Role, RoleSet, Signed, ToolsChange, recovery_hash,
-    },
-    hash::leaf,
-    id::{HomeId, Seq},
-    record::{Body, Head, Kind, OutcomeFlags, Record},
+use syscap_format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
+    Role, RoleSet, Signed, ToolsChange, recovery_hash,
 };
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, Seq};
+use syscap_format::record::{Body, Head, Kind, OutcomeFlags, Record};
 use syscap_kernel::kernel::{Event, Kernel};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{boxed, control, event, event_by, home, insert, outcome, shift},
-};
+use super::check;
+use super::tools::{boxed, control, event, event_by, home, insert, outcome, shift};
+use kernel_support::driver::log::{Keys, Log};
+use kernel_support::driver::scenario::{ECHO, freeze, small};
+use kernel_support::driver::tools::AllowAll;
 use kernel_support::driver::{
-    Driver, agent, key, key_change,
-    log::{Keys, Log},
-    new_home, parts, public,
-    scenario::{ECHO, freeze, small},
-    sign, signed_at, start,
-    tools::AllowAll,
+    Driver, agent, key, key_change, new_home, parts, public, sign, signed_at, start,
 };
 
 fn seeded(seed: u8) -> SigningKey {

@@ -1,21 +1,15 @@
 //! Labels: what a result carries stays with the session that got it.
 
-use syscap_format::{
-    id::Seq,
-    label::Label,
-    record::{Body, Input, Record},
-};
+use syscap_format::id::Seq;
+use syscap_format::label::Label;
+use syscap_format::record::{Body, Input, Record};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{intent, outcome},
-};
-use kernel_support::driver::{
-    agent,
-    log::Log,
-    scenario::{ECHO, call, keyed, said, small},
-};
+use super::check;
+use super::tools::{intent, outcome};
+use kernel_support::driver::agent;
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, keyed, said, small};
 
 /// Results of `trim` are a stranger's word.
 #[test]

@@ -1,25 +1,21 @@
 //! Boots, recoveries, shutdowns, time.
 
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{Resolution, Role},
-    id::Seq,
-    record::{Body, ClockFlags, Ended, Kind, Record, Recovered},
-    time::UnixMillis,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{Resolution, Role};
+use syscap_format::id::Seq;
+use syscap_format::record::{Body, ClockFlags, Ended, Kind, Record, Recovered};
+use syscap_format::time::UnixMillis;
 use syscap_kernel::kernel::Event;
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{boot, date, gap_from, insert, like, recovery, remove, session, shift, shutdown},
+use super::check;
+use super::tools::{
+    boot, date, gap_from, insert, like, recovery, remove, session, shift, shutdown,
 };
-use kernel_support::driver::{
-    Driver, HOUR_MS, Run, START_MS,
-    log::Log,
-    scenario::{ECHO, call, keyed, narrow, small},
-};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, keyed, narrow, small};
+use kernel_support::driver::{Driver, HOUR_MS, Run, START_MS};
 
 fn base() -> Log {
     Log::of(&small(|_, _| {}))

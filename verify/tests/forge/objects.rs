@@ -3,7 +3,7 @@
 use syscap_format::object::{Object, ObjectKind};
 use syscap_verify::Fault;
 
-use kernel_support::driver::{log::Log, scenario::everything};
+use kernel_support::{driver::log::Log, driver::scenario::everything};
 
 /// Every object of a log with all kinds of records is named by one.
 #[test]

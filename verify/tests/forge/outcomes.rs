@@ -1,26 +1,20 @@
 //! Outcomes that are not what came of their calls.
 
-use syscap_format::{
-    budget::Dimension,
-    control::Revocation,
-    envelope::{Status, TxOutcome},
-    id::Seq,
-    manifest::Enforcement,
-    reason::Reason,
-    record::{Body, Kind, OutcomeFlags, Record},
-};
+use syscap_format::budget::Dimension;
+use syscap_format::control::Revocation;
+use syscap_format::envelope::{Status, TxOutcome};
+use syscap_format::id::Seq;
+use syscap_format::manifest::Enforcement;
+use syscap_format::reason::Reason;
+use syscap_format::record::{Body, Kind, OutcomeFlags, Record};
 use syscap_kernel::kernel::Lost;
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{as_outcome, boxed, event, home, insert, issue, late, like, outcome, remove},
-};
-use kernel_support::driver::{
-    Run,
-    log::Log,
-    scenario::{ECHO, call, everything, keyed, small},
-};
+use super::check;
+use super::tools::{as_outcome, boxed, event, home, insert, issue, late, like, outcome, remove};
+use kernel_support::driver::Run;
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, everything, keyed, small};
 
 /// The outcome of `post`: 99 of 100 bytes used.
 const POST: usize = 11;

@@ -6,31 +6,25 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{FreezeChange, FreezeTarget, Revocation, Role},
-    decision::{Decision, Verdict},
-    envelope::TxOutcome,
-    id::{Seq, ToolId},
-    limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX},
-    manifest::Enforcement,
-    provenance::Source,
-    reason::Reason,
-    record::{CallFields, Kind, OutcomeFlags, Record},
-    token::{Grants, TokenBody, TokenFlags},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{FreezeChange, FreezeTarget, Revocation, Role};
+use syscap_format::decision::{Decision, Verdict};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::{Seq, ToolId};
+use syscap_format::limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
+use syscap_format::manifest::Enforcement;
+use syscap_format::provenance::Source;
+use syscap_format::reason::Reason;
+use syscap_format::record::{CallFields, Kind, OutcomeFlags, Record};
+use syscap_format::token::{Grants, TokenBody, TokenFlags};
 use syscap_kernel::kernel::{Event, Lost};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{both, outcome, refusal},
-};
-use kernel_support::driver::{
-    Run, agent, all_parts,
-    log::Log,
-    scenario::{ECHO, call, freeze, keyed, small},
-};
+use super::check;
+use super::tools::{both, outcome, refusal};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, freeze, keyed, small};
+use kernel_support::driver::{Run, agent, all_parts};
 
 type Reasons = BTreeSet<Reason>;
 

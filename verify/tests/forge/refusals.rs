@@ -1,23 +1,17 @@
 //! Refusals, aggregates and repeats that don't add up.
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    id::Seq,
-    reason::Reason,
-    record::{CallFields, Kind, Record},
-    token::TokenBody,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::id::Seq;
+use syscap_format::reason::Reason;
+use syscap_format::record::{CallFields, Kind, Record};
+use syscap_format::token::TokenBody;
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{refusal, refusals, remove, repeat, shift},
-};
-use kernel_support::driver::{
-    agent,
-    log::Log,
-    scenario::{ECHO, call, keyed, small, small_with},
-};
+use super::check;
+use super::tools::{refusal, refusals, remove, repeat, shift};
+use kernel_support::driver::agent;
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, keyed, small, small_with};
 
 const PLACE: usize = 14;
 

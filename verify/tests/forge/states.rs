@@ -2,29 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::MapBuilder,
-    control::{Freeze, FreezeChange, FreezeTarget, Revocation},
-    id::{FactId, FactKey, ObjectId, Seq, SnapshotId},
-    object::{Object, ObjectKind},
-    provenance::{Provenance, Source},
-    record::{Body, Charge, Kind, Record, StateChange},
-    snapshot::Snapshot,
-    time::UnixMillis,
-    token::{TokenBody, TokenFlags},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::MapBuilder;
+use syscap_format::control::{Freeze, FreezeChange, FreezeTarget, Revocation};
+use syscap_format::id::{FactId, FactKey, ObjectId, Seq, SnapshotId};
+use syscap_format::object::{Object, ObjectKind};
+use syscap_format::provenance::{Provenance, Source};
+use syscap_format::record::{Body, Charge, Kind, Record, StateChange};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{TokenBody, TokenFlags};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{boxed, event, home, insert, issue, remove, session, state},
-};
-use kernel_support::driver::{
-    HOUR_MS, START_MS, agent,
-    log::Log,
-    scenario::{ECHO, call, small, small_with},
-};
+use super::check;
+use super::tools::{boxed, event, home, insert, issue, remove, session, state};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, call, small, small_with};
+use kernel_support::driver::{HOUR_MS, START_MS, agent};
 
 /// The first change, and one of a tool, of what came of the call before.
 const FIRST: usize = 14;

@@ -1,30 +1,22 @@
 //! Tokens that nobody may issue, or that give more than those above them.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::{
-    budget::Dimension,
-    control::{Revocation, Role},
-    hash::leaf,
-    id::{HomeId, ObjectId, Seq, TokenId},
-    object::{Object, ObjectKind},
-    record::{Body, Head, Kind, OutcomeFlags, Record},
-    snapshot::Snapshot,
-    time::UnixMillis,
-    token::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-};
+use syscap_format::budget::Dimension;
+use syscap_format::control::{Revocation, Role};
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, ObjectId, Seq, TokenId};
+use syscap_format::object::{Object, ObjectKind};
+use syscap_format::record::{Body, Head, Kind, OutcomeFlags, Record};
+use syscap_format::snapshot::Snapshot;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
 use syscap_verify::Fault;
 
-use super::{
-    check,
-    tools::{boxed, event, home, insert, issue, outcome, session},
-};
-use kernel_support::driver::{
-    HOUR_MS, START_MS, agent, body, key, key_change,
-    log::Log,
-    public,
-    scenario::{ECHO, keyed, small, small_with},
-    sign,
-};
+use super::check;
+use super::tools::{boxed, event, home, insert, issue, outcome, session};
+use kernel_support::driver::log::Log;
+use kernel_support::driver::scenario::{ECHO, keyed, small, small_with};
+use kernel_support::driver::{HOUR_MS, START_MS, agent, body, key, key_change, public, sign};
 
 fn base() -> Log {
     Log::of(&small(|_, _| {}))

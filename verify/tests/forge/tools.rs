@@ -1,13 +1,11 @@
 //! Ways to change records.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::{
-    control::{Control, ControlBody, Role},
-    hash::leaf,
-    id::{HomeId, Seq},
-    record::{Body, CallFields, ClockFlags, Outcome, Record, SignedEvent},
-    time::UnixMillis,
-};
+use syscap_format::control::{Control, ControlBody, Role};
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, Seq};
+use syscap_format::record::{Body, CallFields, ClockFlags, Outcome, Record, SignedEvent};
+use syscap_format::time::UnixMillis;
 
 use kernel_support::driver::{key, signed};
 

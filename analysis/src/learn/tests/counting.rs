@@ -1,7 +1,7 @@
 //! Counting who is alone says the same as leaving each task out and learning again.
 
 use super::*;
-use crate::learn::{classes::fit, evidence::Call};
+use crate::{learn::classes::fit, learn::evidence::Call};
 
 /// A generator that needs no crate: the tests must be the same everywhere.
 struct Random(u64);

@@ -11,18 +11,19 @@ mod authority;
 mod counting;
 mod evidence;
 
-use alloc::{format, string::String, sync::Arc, vec, vec::Vec};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use alloc::{format, vec};
 
-use syscap_format::{
-    budget::{Amounts, Budget, Dimension},
-    cbor::Canonical,
-    decision::Verdict,
-    id::{AgentId, Seq, TokenId, ToolId},
-    json,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    scope::{Resource, Rights, Root, RootedPath},
-    token::{Grant, Grants},
-};
+use syscap_format::budget::{Amounts, Budget, Dimension};
+use syscap_format::cbor::Canonical;
+use syscap_format::decision::Verdict;
+use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
+use syscap_format::json;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::scope::{Resource, Rights, Root, RootedPath};
+use syscap_format::token::{Grant, Grants};
 use syscap_kernel::tool::Demand;
 
 use super::*;

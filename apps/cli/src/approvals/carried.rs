@@ -1,36 +1,27 @@
 //! Answers that are signed on another machine, and brought back as a file.
 
-use std::{
-    fs::File,
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use syscap::{
-    Beside,
-    approvals::{CarriedAnswer, CarriedAsk, Unsound},
-    format::{
-        cbor::{Canonical, Item},
-        control::{Control, ControlBody as _, Role},
-        id::{HomeId, Leaf, Salt, Seq},
-        json,
-        limits::TEXT_BYTES_MAX,
-        record::{Answer, ApprovalBody, Head, Kind},
-        sign::PublicKey,
-        vault::VaultText,
-    },
-    keys::{KeyFile, KeyUse},
-};
+use syscap::Beside;
+use syscap::approvals::{CarriedAnswer, CarriedAsk, Unsound};
+use syscap::format::cbor::{Canonical, Item};
+use syscap::format::control::{Control, ControlBody as _, Role};
+use syscap::format::id::{HomeId, Leaf, Salt, Seq};
+use syscap::format::json;
+use syscap::format::limits::TEXT_BYTES_MAX;
+use syscap::format::record::{Answer, ApprovalBody, Head, Kind};
+use syscap::format::sign::PublicKey;
+use syscap::format::vault::VaultText;
+use syscap::keys::{KeyFile, KeyUse};
 
 use super::shown::{recorded, text};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    keys,
-    output::{Object, Out, array, hex},
-    parse, runtime,
-    signing::salted,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, array, hex};
+use crate::signing::salted;
+use crate::{keys, parse, runtime};
 
 /// What a file of a call that waits says it is.
 const ASK: &str = "syscap/ask/v1";

@@ -2,24 +2,18 @@
 
 use std::path::Path;
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        control::ControlBody as _,
-        hash::leaf,
-        id::{Leaf, Seq},
-        record::{Answer, ApprovalBody, Body, Means, Record},
-        time::UnixMillis,
-    },
-    kernel::store::{Next, StoreError},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::ControlBody as _;
+use syscap::format::hash::leaf;
+use syscap::format::id::{Leaf, Seq};
+use syscap::format::record::{Answer, ApprovalBody, Body, Means, Record};
+use syscap::format::time::UnixMillis;
+use syscap::kernel::store::{Next, StoreError};
 
 use super::shown;
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array, word_of},
-    runtime,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out, array, word_of};
+use crate::runtime;
 
 /// An answer on record.
 struct Answered {

@@ -2,23 +2,17 @@
 
 use std::{path::Path, time::Duration};
 
-use syscap::{
-    approvals::{Proposal, SetTerms, WaitingCall},
-    format::{
-        id::Seq,
-        limits::SET_LIFE_MS,
-        scope::{Resource, Rule, Scope},
-        time::UnixMillis,
-        token::Grants,
-    },
-};
+use syscap::approvals::{Proposal, SetTerms, WaitingCall};
+use syscap::format::id::Seq;
+use syscap::format::limits::SET_LIFE_MS;
+use syscap::format::scope::{Resource, Rule, Scope};
+use syscap::format::time::UnixMillis;
+use syscap::format::token::Grants;
 
 use super::shown::left;
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out, array, plain, quote},
-    runtime,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, array, plain, quote};
+use crate::runtime;
 
 /// What is signed: so many calls, until then, over that much.
 pub(super) fn terms(

@@ -1,16 +1,15 @@
 //! A call that waits, as it is shown, and an answer to it.
 
-use syscap::{
-    approvals::{Changed, Compared, WaitingCall},
-    format::{id::Seq, json::from_data, record::Answer, time::UnixMillis},
-    kernel::inspect::Condition,
-};
+use syscap::approvals::{Changed, Compared, WaitingCall};
+use syscap::format::id::Seq;
+use syscap::format::json::from_data;
+use syscap::format::record::Answer;
+use syscap::format::time::UnixMillis;
+use syscap::kernel::inspect::Condition;
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    hook::client::Client,
-    output::{Object, Out, array, plain, plain_first_json, quote},
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::hook::client::Client;
+use crate::output::{Object, Out, array, plain, plain_first_json, quote};
 
 /// A call in one line.
 pub(super) fn listed(call: &WaitingCall, now: UnixMillis) -> String {

@@ -5,32 +5,24 @@ mod view;
 
 use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
-use syscap::{
-    Beside, Error, FileKeys, Home, Signer as _,
-    approvals::WaitingCall,
-    audit::sqlite::SqliteReader,
-    format::{
-        control::Role,
-        id::Seq,
-        record::{Answer, ApprovalBody, Body, Means, Record},
-        time::UnixMillis,
-    },
-    kernel::store::{Next, StoreError},
-};
+use syscap::approvals::WaitingCall;
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::Role;
+use syscap::format::id::Seq;
+use syscap::format::record::{Answer, ApprovalBody, Body, Means, Record};
+use syscap::format::time::UnixMillis;
+use syscap::kernel::store::{Next, StoreError};
+use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 
-use self::{
-    keys::Decoder,
-    view::{Answered, Pressed, View},
-};
+use self::keys::Decoder;
+use self::view::{Answered, Pressed, View};
 use super::shown::{json, listed};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Out},
-    runtime,
-    signing::{salted, submit},
-    terminal::{self, Screen, Terminal},
-    token::now,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Out};
+use crate::runtime;
+use crate::signing::{salted, submit};
+use crate::terminal::{self, Screen, Terminal};
+use crate::token::now;
 
 /// How often it is looked for more where no terminal waits for keys.
 const LOOK: Duration = Duration::from_millis(250);

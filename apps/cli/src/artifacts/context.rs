@@ -3,17 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    artifact::{BLOCK_BYTES_MIN, Block, Cut, LAST_MAX, Which},
-    format::id::{AgentId, Seq},
-};
+use syscap::artifact::{BLOCK_BYTES_MIN, Block, Cut, LAST_MAX, Which};
+use syscap::format::id::{AgentId, Seq};
 
 use super::found::{concluded, read};
-use crate::{
-    exit::Ended,
-    output::{Form, Object, Out},
-    parse,
-};
+use crate::exit::Ended;
+use crate::output::{Form, Object, Out};
+use crate::parse;
 
 /// Whose results, and how much of them.
 #[derive(Args, Debug)]

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use syscap::{
-    artifact::{Artifact, Kept, Latest, Which, latest},
-    audit::sqlite::SqliteReader,
-    format::{envelope::TxOutcome, reason::Reason},
-    kernel::store::StoreError,
-};
+use syscap::artifact::{Artifact, Kept, Latest, Which, latest};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::reason::Reason;
+use syscap::kernel::store::StoreError;
 
 use crate::exit::{Ended, Exit, Failure};
 

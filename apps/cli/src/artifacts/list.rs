@@ -3,20 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    artifact::{Artifact, Cut, Kept, LAST_MAX, Which},
-    format::id::AgentId,
-};
+use syscap::artifact::{Artifact, Cut, Kept, LAST_MAX, Which};
+use syscap::format::id::AgentId;
 
-use super::{
-    found::{concluded, read, status},
-    json::json,
-};
-use crate::{
-    exit::Ended,
-    output::{Out, plain},
-    parse,
-};
+use super::found::{concluded, read, status};
+use super::json::json;
+use crate::exit::Ended;
+use crate::output::{Out, plain};
+use crate::parse;
 
 /// How much of a result's first line a row shows, in characters.
 const SHOWN: usize = 48;

@@ -3,25 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    artifact::{Kept, Whole, whole},
-    audit::sqlite::SqliteReader,
-    format::{
-        cbor::{Item, Kind},
-        id::Seq,
-        json::from_data,
-    },
-    kernel::store::StoreError,
-};
+use syscap::artifact::{Kept, Whole, whole};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::cbor::{Item, Kind};
+use syscap::format::id::Seq;
+use syscap::format::json::from_data;
+use syscap::kernel::store::StoreError;
 
-use super::{
-    found::{altered, status},
-    json::json,
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array, plain},
-};
+use super::found::{altered, status};
+use super::json::json;
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out, array, plain};
 
 /// Which result, and which part of it.
 #[derive(Args, Debug)]

@@ -3,19 +3,15 @@
 //! `HOME/runs/NUMBER` is text, a value a line: the format, the agent, the workspace, whether all of
 //! it was looked at, then a line for each file. Paths are escaped, so that each is one word.
 
-use std::{
-    ffi::OsStr,
-    fs::{self, File},
-    io::{self, Read as _},
-    os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
-};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use syscap::{
-    audit::disk,
-    format::id::{AgentId, Seq},
-};
+use syscap::audit::disk;
+use syscap::format::id::{AgentId, Seq};
 
 use super::survey::{Change, Noted, Survey};
 use crate::exit::Failure;

@@ -1,16 +1,12 @@
 //! The files of a folder that other programs execute or obey, as they are at one moment.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{self, Read as _},
-    os::fd::{AsFd, OwnedFd},
-};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::{
-    fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat},
-    io::Errno,
-};
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat};
+use rustix::io::Errno;
 use syscap::{format::hash::object_id, syscalls::auto_executed::row_of_name};
 
 /// Most files that are noted.

@@ -1,10 +1,8 @@
 //! What the agents try.
 
-use std::{
-    fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use syscap::{Args, Runtime, Session, args, format::reason::Reason};
 

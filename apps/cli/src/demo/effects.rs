@@ -1,16 +1,12 @@
 //! What is really on the disk afterwards.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use syscap::Runtime;
 
-use super::{
-    attempts::{PLAN, workspace},
-    stage::Stage,
-};
+use super::attempts::{PLAN, workspace};
+use super::stage::Stage;
 use crate::{exit::Failure, scratch::Scratch};
 
 /// What the file outside holds.

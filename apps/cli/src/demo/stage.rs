@@ -2,21 +2,15 @@
 
 use std::time::Duration;
 
-use syscap::{
-    Grant, Runtime, Session,
-    format::{
-        budget::{Budget, Dimension},
-        cbor::Item,
-        envelope::ToolResult,
-        id::Seq,
-        reason::Reason,
-    },
-};
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::cbor::Item;
+use syscap::format::envelope::ToolResult;
+use syscap::format::id::Seq;
+use syscap::format::reason::Reason;
+use syscap::{Grant, Runtime, Session};
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out, word_of},
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, word_of};
 
 /// How long the token lives that is to expire.
 pub(super) const SHORT_LIFE: Duration = Duration::from_millis(200);

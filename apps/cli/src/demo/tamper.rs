@@ -1,17 +1,14 @@
 //! The log is verified, then one byte of a copy is changed.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use syscap::{
-    Home,
-    audit::{export::export, sqlite::SqliteReader},
-    format::export::{OBJECTS_FOLDER, RECORDS_FILE},
-    kernel::store::StoreError,
-    verify::{Options, TrustSource, Verdict},
-};
+use syscap::Home;
+use syscap::audit::export::export;
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::export::{OBJECTS_FOLDER, RECORDS_FILE};
+use syscap::kernel::store::StoreError;
+use syscap::verify::{Options, TrustSource, Verdict};
 
 use super::stage::Stage;
 use crate::{exit::Failure, scratch::Scratch, verify};

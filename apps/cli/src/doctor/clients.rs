@@ -3,11 +3,9 @@
 use syscap::{format::manifest::Manifest, kernel::kernel::Kernel, syscalls::net::Network};
 
 use super::findings::{Findings, Level};
-use crate::{
-    exit::Failure,
-    hook::version,
-    output::{Object, array, plain},
-};
+use crate::exit::Failure;
+use crate::hook::version;
+use crate::output::{Object, array, plain};
 
 /// A client's time-out for a call of an MCP tool where nothing is set, and how it is set.
 struct Patience {

@@ -1,10 +1,8 @@
 //! How well a program can be confined here: found by starting one.
 
-use std::{
-    ffi::OsString,
-    fs::{File, OpenOptions},
-    os::unix::fs::OpenOptionsExt as _,
-};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use rustix::fs::OFlags;
 use syscap::launch::{Achieved, LaunchError, Launcher, Level, Network, Plan, Said};

@@ -1,9 +1,7 @@
 //! The findings, and the verdict that a person reads first.
 
-use crate::{
-    exit::Failure,
-    output::{Form, Object, Out},
-};
+use crate::exit::Failure;
+use crate::output::{Form, Object, Out};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,18 +1,12 @@
 //! Who holds a home, and whether it can be reached.
 
-use std::{
-    fs, io,
-    os::unix::fs::{FileTypeExt as _, MetadataExt as _},
-    path::Path,
-};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
+use std::{fs, io};
 
-use syscap::{
-    Error, Runtime,
-    audit::{
-        lock::{HomeLock, LockState},
-        sqlite::SqliteReader,
-    },
-};
+use syscap::audit::lock::{HomeLock, LockState};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::{Error, Runtime};
 
 use super::findings::Findings;
 use crate::{exit::Failure, runtime};

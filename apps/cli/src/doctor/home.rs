@@ -1,40 +1,32 @@
 //! A home: who can reach it, and what its log says of its state.
 
-use std::{
-    fs, io,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use syscap::{
-    Home, SystemClock,
-    audit::sqlite::{DATABASE_FILE, SqliteReader},
-    format::{
-        control::Role,
-        id::{Seq, ToolId},
-        limits::TOKEN_LIFE_MS_MAX,
-        manifest::EffectClass,
-        record::{Body, Durability, Record},
-    },
-    kernel::{
-        kernel::Kernel,
-        ports::Clock as _,
-        store::{Next, StoreError},
-    },
-    syscalls::stated::{Stated, Unlimited},
-    verify::{End, Options, Verdict},
-};
+use syscap::audit::sqlite::{DATABASE_FILE, SqliteReader};
+use syscap::format::control::Role;
+use syscap::format::id::{Seq, ToolId};
+use syscap::format::limits::TOKEN_LIFE_MS_MAX;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::{Body, Durability, Record};
+use syscap::kernel::kernel::Kernel;
+use syscap::kernel::ports::Clock as _;
+use syscap::kernel::store::{Next, StoreError};
+use syscap::syscalls::stated::{Stated, Unlimited};
+use syscap::verify::{End, Options, Verdict};
+use syscap::{Home, SystemClock};
 
-use super::{
-    clients,
-    container::Kind,
-    findings::{Findings, Level},
-    holder, keys, machine, storage, work,
-};
-use crate::{
-    config::is_program, exit::Failure, hook::client::Client, mcp::not_limited, output::plain,
-    policy::Loaded, runtime, verify,
-};
+use super::container::Kind;
+use super::findings::{Findings, Level};
+use super::{clients, holder, keys, machine, storage, work};
+use crate::config::is_program;
+use crate::exit::Failure;
+use crate::hook::client::Client;
+use crate::mcp::not_limited;
+use crate::output::plain;
+use crate::policy::Loaded;
+use crate::{runtime, verify};
 
 pub(super) fn look(
     findings: &mut Findings<'_>,

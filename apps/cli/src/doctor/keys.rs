@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use syscap::{
-    Home,
-    format::control::{Role, recovery_hash},
-    kernel::kernel::Kernel,
-    keys::{KeyFile, KeyUse, Rotation},
-};
+use syscap::Home;
+use syscap::format::control::{Role, recovery_hash};
+use syscap::kernel::kernel::Kernel;
+use syscap::keys::{KeyFile, KeyUse, Rotation};
 
 use super::findings::{Findings, Level};
 use crate::{exit::Failure, keys::list::here};

@@ -3,25 +3,19 @@
 use std::{fs, path::Path};
 
 use rustix::process::{Resource, getrlimit};
-use syscap::{
-    Home, SystemClock, SystemEntropy,
-    audit::sqlite::{
-        BALLAST_BYTES, BALLAST_FILE, ROOM_BYTES_MIN, ROOM_BYTES_SPARE, library_version,
-    },
-    format::manifest::Enforcement,
-    kernel::ports::{Clock as _, Entropy as _},
-    syscalls::beneath::{self, Openers},
+use syscap::audit::sqlite::{
+    BALLAST_BYTES, BALLAST_FILE, ROOM_BYTES_MIN, ROOM_BYTES_SPARE, library_version,
 };
+use syscap::format::manifest::Enforcement;
+use syscap::kernel::ports::{Clock as _, Entropy as _};
+use syscap::syscalls::beneath::{self, Openers};
+use syscap::{Home, SystemClock, SystemEntropy};
 
-use super::{
-    confined,
-    container::Kind,
-    findings::{Findings, Level},
-};
-use crate::{
-    exit::Failure,
-    output::{Object, plain, word_of},
-};
+use super::confined;
+use super::container::Kind;
+use super::findings::{Findings, Level};
+use crate::exit::Failure;
+use crate::output::{Object, plain, word_of};
 
 /// Descriptors that a home needs: database, WAL, index, lock, base, and a few for each call.
 const DESCRIPTORS_MIN: u64 = 64;

@@ -1,10 +1,8 @@
 //! Which mount a folder lies on: `/proc/self/mountinfo` read, and file systems told apart.
 
-use std::{
-    ffi::OsString,
-    os::unix::ffi::OsStringExt as _,
-    path::{Path, PathBuf},
-};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 
 /// One mount, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,11 +2,9 @@
 
 use std::{fs, path::Path};
 
-use super::{
-    container::Kind,
-    findings::{Findings, Level},
-    mounts::{self, Mount, Storage},
-};
+use super::container::Kind;
+use super::findings::{Findings, Level};
+use super::mounts::{self, Mount, Storage};
 use crate::{exit::Failure, output::plain};
 
 /// What SQLite says of a write-ahead log, in short.

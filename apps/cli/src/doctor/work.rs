@@ -2,11 +2,10 @@
 
 use std::{fmt, fs, path::Path, process};
 
-use syscap::{
-    Error, Runtime,
-    format::{budget::Budget, record::Durability},
-    prelude::{Grant, args},
-};
+use syscap::format::budget::Budget;
+use syscap::format::record::Durability;
+use syscap::prelude::{Grant, args};
+use syscap::{Error, Runtime};
 
 use super::findings::Findings;
 use crate::exit::Failure;

@@ -1,23 +1,17 @@
 //! A use that the policy wants a person to approve: waited for, handed to the client's own prompt,
 //! or denied at once.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use syscap::{
-    Options, Runtime,
-    approvals::{AskWatch, Waited, answer_in_client},
-    audit::sqlite::SqliteReader,
-    format::{
-        control::ControlBody as _,
-        id::Seq,
-        record::{Answer, ApprovalBody, Body, Means, Record},
-    },
-    kernel::store::Next,
-};
+use syscap::approvals::{AskWatch, Waited, answer_in_client};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::ControlBody as _;
+use syscap::format::id::Seq;
+use syscap::format::record::{Answer, ApprovalBody, Body, Means, Record};
+use syscap::kernel::store::Next;
+use syscap::{Options, Runtime};
 
 use super::{Hook, client::Client};
 

@@ -1,12 +1,8 @@
 //! What a client says on standard input.
 
-use syscap::{
-    format::{
-        cbor::{Canonical, Item, Kind},
-        json,
-    },
-    host::Reported,
-};
+use syscap::format::cbor::{Canonical, Item, Kind};
+use syscap::format::json;
+use syscap::host::Reported;
 
 use super::{client::Client, halves};
 

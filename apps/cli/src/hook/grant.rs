@@ -1,23 +1,17 @@
 //! What `syscap hook --setup` grants: which tools, and what a client's shell may do.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
-use syscap::{
-    Runtime,
-    format::{
-        budget::{Budget, Dimension},
-        id::ToolId,
-        manifest::EffectClass,
-        scope::{Paths, Rights, Root, RootedPath, Rule, Scope},
-        token,
-    },
-    host::{DOES_DIMENSION, MACHINE_ROOT},
-    syscalls::marks::Mark,
-    view::Whose,
-};
+use syscap::Runtime;
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::id::ToolId;
+use syscap::format::manifest::EffectClass;
+use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::token;
+use syscap::host::{DOES_DIMENSION, MACHINE_ROOT};
+use syscap::syscalls::marks::Mark;
+use syscap::view::Whose;
 
 use super::{Hook, class::class};
 use crate::exit::Failure;

@@ -1,13 +1,10 @@
 //! Reaching the process that holds the home, which outlives this one.
 
-use std::{
-    env,
-    os::unix::process::CommandExt as _,
-    path::Path,
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, thread};
 
 use syscap::{Runtime, audit::sqlite::SqliteReader};
 

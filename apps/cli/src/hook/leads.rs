@@ -1,15 +1,11 @@
 //! Where a path leads, by the links on the way.
 
-use std::{
-    fs, io,
-    os::fd::AsRawFd as _,
-    path::{Path, PathBuf},
-};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use rustix::{
-    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
-    io::Errno,
-};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 
 /// Most links without a file that are followed.
 const LINKS_MAX: usize = 40;

@@ -2,37 +2,27 @@
 
 use std::{env, path::Path, sync::Arc, time::Duration};
 
-use syscap::{
-    Beside, Grant, Inspection, Runtime,
-    format::{
-        budget::{Amounts, Dimension},
-        control::Role,
-        envelope::TxOutcome,
-        id::{ObjectId, TokenId, ToolId},
-        label::Label,
-        limits::RESULT_BYTES_MAX,
-        manifest::{Extra, Manifest, Param, ParamType},
-        reason::{Reason, Refused},
-    },
-    host::MACHINE_ROOT,
-    provide::{HostCall, HostRan, Provider, Standing},
-    syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated},
-    view::{ToolDetail, Whose},
-};
+use syscap::format::budget::{Amounts, Dimension};
+use syscap::format::control::Role;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::{ObjectId, TokenId, ToolId};
+use syscap::format::label::Label;
+use syscap::format::limits::RESULT_BYTES_MAX;
+use syscap::format::manifest::{Extra, Manifest, Param, ParamType};
+use syscap::format::reason::{Reason, Refused};
+use syscap::host::MACHINE_ROOT;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
+use syscap::view::{ToolDetail, Whose};
+use syscap::{Beside, Grant, Inspection, Runtime};
 
-use super::{
-    Hook,
-    client::Client,
-    user_settings::{UserSettings, Written},
-    version,
-};
-use crate::{
-    exit::{Ended, Exit, Failure, diagnose, tell},
-    output::{Object, Out, array, word_of},
-    runtime,
-    signing::{self, Hand},
-    tools,
-};
+use super::client::Client;
+use super::user_settings::{UserSettings, Written};
+use super::{Hook, version};
+use crate::exit::{Ended, Exit, Failure, diagnose, tell};
+use crate::output::{Object, Out, array, word_of};
+use crate::signing::{self, Hand};
+use crate::{runtime, tools};
 
 /// How much longer the client waits than the hook takes at most, in seconds: it must start, and
 /// say that it denies the use.

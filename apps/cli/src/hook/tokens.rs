@@ -1,13 +1,9 @@
 //! The token that a use is made with.
 
-use syscap::{
-    Runtime,
-    format::{
-        id::{AgentId, TokenId, ToolId},
-        time::UnixMillis,
-    },
-    view::Choice,
-};
+use syscap::Runtime;
+use syscap::format::id::{AgentId, TokenId, ToolId};
+use syscap::format::time::UnixMillis;
+use syscap::view::Choice;
 
 /// Most tokens of an agent that are tried for a use that is told of.
 const TOKENS_MAX: usize = 16;

@@ -1,27 +1,19 @@
 //! A client's user settings: the hook is written into them, and all else keeps its bytes.
 
-use std::{
-    env,
-    ffi::OsString,
-    fs::File,
-    io::{self, Read as _, Write as _},
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-};
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
-use rustix::{
-    fs::{
-        AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat,
-        openat2, renameat, statat, unlinkat,
-    },
-    io::Errno,
-    process::geteuid,
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fchmod, fstat, mkdirat, openat,
+    openat2, renameat, statat, unlinkat,
 };
-use syscap::{
-    SystemEntropy,
-    format::{cbor::Item, json},
-    kernel::ports::Entropy as _,
-};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use syscap::{SystemEntropy, format::cbor::Item, format::json, kernel::ports::Entropy as _};
 
 use super::client::Client;
 use crate::{exit::Failure, output::hex};

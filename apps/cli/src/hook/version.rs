@@ -1,16 +1,13 @@
 //! Whether Claude Code denies a use where the hook can't be started: from 2.1.295 on, by
 //! `onFailure: "block"`. Without it, or before, the tool runs.
 
-use std::{
-    env, fs,
-    io::Read as _,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
-use syscap::format::{cbor::Item, json};
+use syscap::{format::cbor::Item, format::json};
 
 /// The first version that knows `onFailure`.
 const FIRST: Version = Version([2, 1, 295]);

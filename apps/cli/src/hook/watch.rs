@@ -1,14 +1,9 @@
 //! The hook's own deadline: a client that gives it up takes that for no objection.
 
-use std::{
-    process,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{process, thread};
 
 use crate::exit::{Exit, diagnose};
 

@@ -2,18 +2,14 @@
 
 use std::path::Path;
 
-use syscap::{
-    format::envelope::ToolResult,
-    format::{
-        cbor::Item,
-        id::{TokenId, ToolId},
-        json,
-        manifest::EffectClass,
-        reason::Reason,
-        time::UnixMillis,
-    },
-    remedy::{Remedy, allowed_word, for_model},
-};
+use syscap::format::cbor::Item;
+use syscap::format::envelope::ToolResult;
+use syscap::format::id::{TokenId, ToolId};
+use syscap::format::json;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Reason;
+use syscap::format::time::UnixMillis;
+use syscap::remedy::{Remedy, allowed_word, for_model};
 
 /// What a use was held against.
 pub(super) struct Against<'a> {

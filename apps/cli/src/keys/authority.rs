@@ -3,20 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::{
-    Beside, Error, FileKeys, Home, Inspection, Signer as _, SignerError,
-    format::{
-        control::{KeyChange, Role, RoleSet, recovery_hash},
-        id::Seq,
-    },
-    keys::{KeyFile, KeyUse, SecretKey},
-};
+use syscap::format::control::{KeyChange, Role, RoleSet, recovery_hash};
+use syscap::format::id::Seq;
+use syscap::keys::{KeyFile, KeyUse, SecretKey};
+use syscap::{Beside, Error, FileKeys, Home, Inspection, Signer as _, SignerError};
 
-use crate::{
-    exit::Failure,
-    runtime, signing,
-    terminal::{self, Terminal},
-};
+use crate::exit::Failure;
+use crate::terminal::{self, Terminal};
+use crate::{runtime, signing};
 
 /// Who signs a change of keys.
 #[derive(Args, Debug)]

@@ -3,21 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Inspection,
-    format::{
-        control::{KeyChange, Possession, Role, RoleSet},
-        sign::{PublicKey, Signature},
-    },
-    keys::{KeyFile, KeyUse, adding, removing},
-};
+use syscap::Inspection;
+use syscap::format::control::{KeyChange, Possession, Role, RoleSet};
+use syscap::format::sign::{PublicKey, Signature};
+use syscap::keys::{KeyFile, KeyUse, adding, removing};
 
 use super::authority::{By, CutOff, unsealed};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out},
-    parse, runtime,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out};
+use crate::{parse, runtime};
 
 /// Which key, for which role.
 #[derive(Args, Debug)]

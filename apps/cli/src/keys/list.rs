@@ -3,17 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Error, Home, Inspection,
-    format::control::{Role, RoleSet, recovery_hash},
-    keys::{KeyFile, KeyUse, Rotation},
-};
+use syscap::format::control::{Role, RoleSet, recovery_hash};
+use syscap::keys::{KeyFile, KeyUse, Rotation};
+use syscap::{Error, Home, Inspection};
 
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out, array},
-    runtime,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, array};
+use crate::runtime;
 
 /// Which home.
 #[derive(Args, Debug)]

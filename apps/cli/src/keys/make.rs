@@ -3,18 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    SystemEntropy,
-    format::control::Role,
-    keys::{KeyFile, KeyUse, Seal},
-};
+use syscap::SystemEntropy;
+use syscap::format::control::Role;
+use syscap::keys::{KeyFile, KeyUse, Seal};
 
 use super::authority::unsealed;
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out, hex},
-    parse, runtime, terminal,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Object, Out, hex};
+use crate::{parse, runtime, terminal};
 
 /// Which key to make.
 #[derive(Args, Debug)]

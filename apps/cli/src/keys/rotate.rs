@@ -3,25 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Error, Home, Inspection, SystemEntropy,
-    format::{
-        control::{KeyChange, Possession, Role, RoleSet},
-        sign::PublicKey,
-    },
-    keys::{KeyFile, KeyUse, Rotation, Seal, SecretKey, alone, replacing},
-};
+use syscap::format::control::{KeyChange, Possession, Role, RoleSet};
+use syscap::format::sign::PublicKey;
+use syscap::keys::{KeyFile, KeyUse, Rotation, Seal, SecretKey, alone, replacing};
+use syscap::{Error, Home, Inspection, SystemEntropy};
 
-use super::{
-    authority::{By, CutOff, unsealed},
-    list::here,
-    make,
-};
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out},
-    parse, runtime, terminal,
-};
+use super::authority::{By, CutOff, unsealed};
+use super::list::here;
+use super::make;
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Object, Out};
+use crate::{parse, runtime, terminal};
 
 /// Which role's key.
 #[derive(Args, Debug)]

@@ -1,19 +1,15 @@
 //! What a log shows besides a proposal: where a stranger's word came, rows of the vault that are
 //! otherwise than their records say, and what the proposal would have said of the calls on record.
 
-use syscap::{
-    analysis::learn::Ended,
-    learn::{
-        After, Loosened, Origin, PREVIEWED_MAX, Poisoned, Preview, Previewed, PreviewedCall,
-        Recorded, WhyNot,
-    },
-    verify::{Altered, VaultReport},
+use syscap::analysis::learn::Ended;
+use syscap::learn::{
+    After, Loosened, Origin, PREVIEWED_MAX, Poisoned, Preview, Previewed, PreviewedCall, Recorded,
+    WhyNot,
 };
+use syscap::verify::{Altered, VaultReport};
 
-use crate::{
-    exit::Failure,
-    output::{Object, Out, array},
-};
+use crate::exit::Failure;
+use crate::output::{Object, Out, array};
 
 /// What stands before what came to nothing.
 pub(super) const FAILED: &str = "!";

@@ -1,13 +1,11 @@
 //! A proposal for machines: one document.
 
-use syscap::{
-    analysis::learn::{
-        ArgumentLine, ForAgent, LeftOut, LimitLine, Proposal, ScopeLine, Support, ToolLine, Why,
-    },
-    format::json,
-    kernel::policy::PolicyEngine as _,
-    learn::Recorded,
+use syscap::analysis::learn::{
+    ArgumentLine, ForAgent, LeftOut, LimitLine, Proposal, ScopeLine, Support, ToolLine, Why,
 };
+use syscap::format::json;
+use syscap::kernel::policy::PolicyEngine as _;
+use syscap::learn::Recorded;
 
 use super::{Applied, not_seen};
 use crate::output::{Object, amounts, array};

@@ -1,19 +1,14 @@
 //! A proposal for people: a line for each thing that is granted, and why.
 
-use syscap::{
-    analysis::learn::{
-        ArgumentLine, Class, ForAgent, LeftOut, Proposal, Reach, ScopeLine, Settings, Support,
-        ToolLine, Why,
-    },
-    format::json,
-    learn::Recorded,
+use syscap::analysis::learn::{
+    ArgumentLine, Class, ForAgent, LeftOut, Proposal, Reach, ScopeLine, Settings, Support,
+    ToolLine, Why,
 };
+use syscap::format::json;
+use syscap::learn::Recorded;
 
-use super::{
-    Applied,
-    found::{FAILED, Found},
-    not_seen,
-};
+use super::found::{FAILED, Found};
+use super::{Applied, not_seen};
 use crate::{exit::Failure, output::Out};
 
 pub(super) fn print(

@@ -1,9 +1,9 @@
 //! What operators did: by which role, and in words.
 
-use syscap::format::{
-    control::{ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, Role},
-    record::{Body, Kind},
+use syscap::format::control::{
+    ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, Role,
 };
+use syscap::format::record::{Body, Kind};
 
 use crate::output::plain;
 

@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        control::ControlBody as _,
-        hash::leaf,
-        id::{Leaf, Seq},
-        record::{ApprovalBody, Body, Record},
-    },
-    kernel::store::{Next, StoreError},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::control::ControlBody as _;
+use syscap::format::hash::leaf;
+use syscap::format::id::{Leaf, Seq};
+use syscap::format::record::{ApprovalBody, Body, Record};
+use syscap::kernel::store::{Next, StoreError};
 
 /// A call that was asked about.
 #[derive(Clone, Debug)]

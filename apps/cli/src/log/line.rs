@@ -1,29 +1,23 @@
 //! A call in a line for people: the tool, what it was called with, what came of it and why.
 
-use syscap::{
-    artifact::parts,
-    format::{
-        cbor::{Item, Kind},
-        decision::Decision,
-        envelope::TxOutcome,
-        id::ToolId,
-        json::from_data,
-        reason::Reason,
-        record::{Ask, Body, CallFields, Outcome, OutcomeFlags, Record, Refusal, RefusalKind},
-    },
-    remedy::allowed_word,
+use syscap::artifact::parts;
+use syscap::format::cbor::{Item, Kind};
+use syscap::format::decision::Decision;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::ToolId;
+use syscap::format::json::from_data;
+use syscap::format::reason::Reason;
+use syscap::format::record::{
+    Ask, Body, CallFields, Outcome, OutcomeFlags, Record, Refusal, RefusalKind,
 };
+use syscap::remedy::allowed_word;
 
-use super::{
-    answers::Asked,
-    kept::{Kept, Sides},
-    row,
-    settled::Settled,
-};
-use crate::{
-    hook::client::Client,
-    output::{plain, plain_first},
-};
+use super::answers::Asked;
+use super::kept::{Kept, Sides};
+use super::row;
+use super::settled::Settled;
+use crate::hook::client::Client;
+use crate::output::{plain, plain_first};
 
 /// How much is shown of an argument, of all of them, and of what came back, in characters.
 const ARGUMENT: usize = 48;

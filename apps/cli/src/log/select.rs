@@ -3,12 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use syscap::format::{
-    control::{ControlBody as _, CreditChange},
-    id::AgentId,
-    record::{Body, CallFields, Record},
-    time::UnixMillis,
-};
+use syscap::format::control::{ControlBody as _, CreditChange};
+use syscap::format::id::AgentId;
+use syscap::format::record::{Body, CallFields, Record};
+use syscap::format::time::UnixMillis;
 
 use super::answers::Asked;
 use crate::parse;

@@ -2,14 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        id::Seq,
-        record::{Body, Record, Recovered},
-    },
-    kernel::store::{Next, StoreError},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Record, Recovered};
+use syscap::kernel::store::{Next, StoreError};
 
 /// What became of a call that a crash broke off.
 #[derive(Clone, Copy, Debug)]

@@ -1,35 +1,24 @@
 //! `syscap log show`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        id::Seq,
-        record::{Body, Ended as Before, Record},
-        time::UnixMillis,
-    },
-    kernel::store::{Next, StoreError},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Ended as Before, Record};
+use syscap::format::time::UnixMillis;
+use syscap::kernel::store::{Next, StoreError};
 
-use super::{
-    answers::{Answers, Asked},
-    kept::Sides,
-    line, row,
-    select::Select,
-    settled::{self, Settled},
-    whole,
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out},
-};
+use super::answers::{Answers, Asked};
+use super::kept::Sides;
+use super::select::Select;
+use super::settled::{self, Settled};
+use super::{line, row, whole};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out};
 
 /// How many records are read before they are printed: whoever reads the output may be slow, and
 /// must not hold up the process that holds the home.

@@ -2,34 +2,25 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        cbor::Item,
-        id::Seq,
-        json::from_data,
-        manifest::Manifest,
-        reason::Reason,
-        record::{Body, CallFields, OutcomeFlags, Record},
-    },
-    kernel::store::{Next, StoreError},
-    remedy::Remedy,
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::cbor::Item;
+use syscap::format::id::Seq;
+use syscap::format::json::from_data;
+use syscap::format::manifest::Manifest;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, CallFields, OutcomeFlags, Record};
+use syscap::kernel::store::{Next, StoreError};
+use syscap::remedy::Remedy;
 
-use super::{
-    answers::Asked,
-    kept::{Kept, Sides},
-    line::constraint,
-    row,
-    select::call_of,
-    settled::{Settled, settled},
-    tools,
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    fields,
-    output::{Form, Object, Out, plain},
-};
+use super::answers::Asked;
+use super::kept::{Kept, Sides};
+use super::line::constraint;
+use super::select::call_of;
+use super::settled::{Settled, settled};
+use super::{row, tools};
+use crate::exit::{Ended, Exit, Failure};
+use crate::fields;
+use crate::output::{Form, Object, Out, plain};
 
 /// Shows a record, with what the vault has of it unless it is to be left out.
 pub(super) fn show(

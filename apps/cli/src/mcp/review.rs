@@ -5,26 +5,19 @@
 
 use std::path::Path;
 
-use syscap::{
-    Runtime,
-    format::{
-        control::Role,
-        id::ToolId,
-        manifest::{EffectClass, Manifest},
-    },
-    plain::shell_word,
-    syscalls::stated::{Stated, Unlimited},
-};
+use syscap::Runtime;
+use syscap::format::control::Role;
+use syscap::format::id::ToolId;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::plain::shell_word;
+use syscap::syscalls::stated::{Stated, Unlimited};
 use syscap_gateway::{ClassRule, Options, Proposed};
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out, array, word_of},
-    runtime,
-    signing::{self, Hand},
-    terminal,
-    tools::stated::record,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Object, Out, array, word_of};
+use crate::signing::{self, Hand};
+use crate::tools::stated::record;
+use crate::{runtime, terminal};
 
 /// How often it is asked again.
 const QUESTIONS_MAX: u32 = 64;

@@ -3,23 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Home,
-    analysis::NODES_DEFAULT,
-    format::id::PolicyHash,
-    kernel::kernel::Kernel,
-    policy::{LoadError, Policy},
-};
+use syscap::Home;
+use syscap::analysis::NODES_DEFAULT;
+use syscap::format::id::PolicyHash;
+use syscap::kernel::kernel::Kernel;
+use syscap::policy::{LoadError, Policy};
 
-use super::{
-    target::{Target, parse},
-    warnings::{self, Odd, Warning},
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array},
-    runtime,
-};
+use super::target::{Target, parse};
+use super::warnings::{self, Odd, Warning};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out, array};
+use crate::runtime;
 
 /// What to check, and how strictly.
 #[derive(Args, Debug)]

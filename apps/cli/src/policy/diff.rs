@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::analysis::{Difference, Finding, NODES_DEFAULT, diff, scenario::to_json};
+use syscap::analysis::scenario::to_json;
+use syscap::analysis::{Difference, Finding, NODES_DEFAULT, diff};
 
 use super::{json, target::Loaded};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out},
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out};
 
 /// Which two policies.
 #[derive(Args, Debug)]

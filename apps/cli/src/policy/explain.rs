@@ -3,22 +3,14 @@
 use std::{io, path::PathBuf};
 
 use clap::Args;
-use syscap::{
-    format::id::Seq,
-    policy::{
-        Explained, Explanation, Tree, Truth,
-        scenario::{Scenario, ScenarioError},
-    },
-};
+use syscap::format::id::Seq;
+use syscap::policy::scenario::{Scenario, ScenarioError};
+use syscap::policy::{Explained, Explanation, Tree, Truth};
 
-use super::{
-    json, recorded,
-    target::{Loaded, bounded, located, read},
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array},
-};
+use super::target::{Loaded, bounded, located, read};
+use super::{json, recorded};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out, array};
 
 /// Far more than a call has: an envelope has 1 MiB.
 const GIVEN_BYTES_MAX: usize = 4 << 20;

@@ -1,14 +1,10 @@
 //! Decisions and obligations as JSON, obligations as documents write them.
 
-use syscap::{
-    analysis::table::Expected,
-    format::{
-        decision::{Decision, Verdict},
-        id::ConstraintId,
-        obligation::{Obligation, ObligationKind},
-    },
-    policy::semantics::Outcome,
-};
+use syscap::analysis::table::Expected;
+use syscap::format::decision::{Decision, Verdict};
+use syscap::format::id::ConstraintId;
+use syscap::format::obligation::{Obligation, ObligationKind};
+use syscap::policy::semantics::Outcome;
 
 use crate::output::{Object, array, quote};
 

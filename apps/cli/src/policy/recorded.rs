@@ -2,21 +2,15 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        decision::{Decision, Shadow},
-        id::{ConstraintId, Seq},
-        record::{Body, CallFields, Record},
-    },
-    kernel::store::{StoreError, record_at},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::decision::{Decision, Shadow};
+use syscap::format::id::{ConstraintId, Seq};
+use syscap::format::record::{Body, CallFields, Record};
+use syscap::kernel::store::{StoreError, record_at};
 
 use super::{json, target::Loaded};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out},
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out};
 
 /// What a record says of its decision. The policy that decided may be another than the one in
 /// force: reasons are its own.

@@ -6,11 +6,9 @@ use clap::Args;
 use syscap::kernel::kernel::{NotAsked, Redecided, Tally};
 
 use super::{json, target::Loaded};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out},
-    runtime,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out};
+use crate::runtime;
 
 /// Which log, and which policy.
 #[derive(Args, Debug)]

@@ -1,32 +1,24 @@
 //! `syscap policy set`.
 
 use std::path::PathBuf;
-use syscap::{
-    Beside, Error, Home, Inspection, PolicyPlace, Runtime,
-    analysis::NODES_DEFAULT,
-    format::{
-        control::Role,
-        id::Seq,
-        reason::{Reason, Refused},
-    },
-    kernel::policy::object_of,
-    policy::{LoadError, Policy},
-    view::Whose,
-};
+use syscap::analysis::NODES_DEFAULT;
+use syscap::format::control::Role;
+use syscap::format::id::Seq;
+use syscap::format::reason::{Reason, Refused};
+use syscap::kernel::policy::object_of;
+use syscap::policy::{LoadError, Policy};
+use syscap::view::Whose;
+use syscap::{Beside, Error, Home, Inspection, PolicyPlace, Runtime};
 
 use clap::Args;
 
-use super::{
-    target::{Target, located, parse, preset_of},
-    warnings::{self, Warning},
-};
-use crate::{
-    exit::{Ended, Exit, Failure, diagnose},
-    learn::warn_of_policy,
-    output::{Object, Out, quote},
-    runtime,
-    signing::{self, Hand},
-};
+use super::target::{Target, located, parse, preset_of};
+use super::warnings::{self, Warning};
+use crate::exit::{Ended, Exit, Failure, diagnose};
+use crate::learn::warn_of_policy;
+use crate::output::{Object, Out, quote};
+use crate::runtime;
+use crate::signing::{self, Hand};
 
 /// Most constraints of a document that is analysed when it is put in force.
 const ANALYSED_MAX: usize = 200;

@@ -3,16 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::{
-    cbor::{Item, Profile},
-    json,
-};
+use syscap::format::cbor::{Item, Profile};
+use syscap::format::json;
 
 use super::target::{Loaded, Which};
-use crate::{
-    exit::{Ended, Exit},
-    output::{Form, Object, Out},
-};
+use crate::exit::{Ended, Exit};
+use crate::output::{Form, Object, Out};
 
 /// Whose hash.
 #[derive(Args, Debug)]

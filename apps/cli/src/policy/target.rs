@@ -1,29 +1,22 @@
 //! Where policies come from: files, homes and presets.
 
-use std::{
-    collections::BTreeSet,
-    fs::{self, File},
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        id::{ObjectId, PolicyHash, ToolId},
-        manifest::EffectClass,
-        object::{ObjectKind, PolicyObject},
-    },
-    kernel::policy::{PolicyEngine, object_of},
-    policy::{LoadError, Policy, Preset, WithinToken, limits::TEXT_BYTES_MAX},
-    syscalls::net::Network,
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::id::{ObjectId, PolicyHash, ToolId};
+use syscap::format::manifest::EffectClass;
+use syscap::format::object::{ObjectKind, PolicyObject};
+use syscap::kernel::policy::{PolicyEngine, object_of};
+use syscap::policy::limits::TEXT_BYTES_MAX;
+use syscap::policy::{LoadError, Policy, Preset, WithinToken};
+use syscap::syscalls::net::Network;
 
-use crate::{
-    exit::{Exit, Failure},
-    near::hint,
-    parse, runtime,
-};
+use crate::exit::{Exit, Failure};
+use crate::near::hint;
+use crate::{parse, runtime};
 
 /// What is named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,20 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::{
-    analysis::table::{self, Failure as Failed, Report, TABLE_BYTES_MAX, Table, TableError},
-    policy::Preset,
+use syscap::analysis::table::{
+    self, Failure as Failed, Report, TABLE_BYTES_MAX, Table, TableError,
 };
+use syscap::policy::Preset;
 
-use super::{
-    json,
-    target::{Target, is_text, located, parse, read, unsound},
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array},
-    parse as words,
-};
+use super::json;
+use super::target::{Target, is_text, located, parse, read, unsound};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out, array};
+use crate::parse as words;
 
 /// Which document, and which cases.
 #[derive(Args, Debug)]

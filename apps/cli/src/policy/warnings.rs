@@ -2,27 +2,22 @@
 
 use std::{collections::BTreeSet, fs};
 
-use syscap::{
-    Home,
-    analysis::{Finding, Lint, LintKind, lints},
-    format::{
-        id::{ConstraintId, ToolId},
-        manifest::{Extra, Manifest, Param, ParamType},
-    },
-    host::MACHINE_ROOT,
-    policy::{
-        Policy,
-        document::{Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test},
-    },
-    syscalls::{marks::Mark, net::Network},
+use syscap::Home;
+use syscap::analysis::{Finding, Lint, LintKind, lints};
+use syscap::format::id::{ConstraintId, ToolId};
+use syscap::format::manifest::{Extra, Manifest, Param, ParamType};
+use syscap::host::MACHINE_ROOT;
+use syscap::policy::Policy;
+use syscap::policy::document::{
+    Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test,
 };
+use syscap::syscalls::marks::Mark;
+use syscap::syscalls::net::Network;
 
 use super::client_arguments;
-use crate::{
-    hook::client::Client,
-    near::{hint, near},
-    output::{Object, quote},
-};
+use crate::hook::client::Client;
+use crate::near::{hint, near};
+use crate::output::{Object, quote};
 
 /// Of what other parameters would change.
 const AS_THEY_ARE: &str = " while the parameters are as they are";

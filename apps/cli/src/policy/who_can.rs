@@ -3,27 +3,18 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
-use syscap::{
-    analysis::{
-        Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, scenario::to_json, who_can,
-    },
-    format::{
-        id::{AgentId, ToolId},
-        manifest::EffectClass,
-    },
-    policy::document::Document,
-};
+use syscap::analysis::scenario::to_json;
+use syscap::analysis::{Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, who_can};
+use syscap::format::id::{AgentId, ToolId};
+use syscap::format::manifest::EffectClass;
+use syscap::policy::document::Document;
 
-use super::{
-    diff::unknown,
-    json,
-    target::{Loaded, classes_of},
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out},
-    parse,
-};
+use super::diff::unknown;
+use super::json;
+use super::target::{Loaded, classes_of};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out};
+use crate::parse;
 
 /// Which policy, and which tool.
 #[derive(Args, Debug)]

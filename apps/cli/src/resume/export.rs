@@ -3,23 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::{
-    format::{
-        id::{AgentId, TokenId, ToolId},
-        manifest::Manifest,
-        token::Grants,
-    },
-    resume::{Resume, Written},
-};
+use syscap::format::id::{AgentId, TokenId, ToolId};
+use syscap::format::manifest::Manifest;
+use syscap::format::token::Grants;
+use syscap::resume::{Resume, Written};
 
 use super::{Unused, place::Place, unusable};
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Form, Object, Out, array, quote},
-    parse, runtime,
-    token::TokenName,
-    token::now,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Form, Object, Out, array, quote};
+use crate::token::{TokenName, now};
+use crate::{parse, runtime};
 
 /// Which token, and where to.
 #[derive(Args, Debug)]

@@ -1,32 +1,24 @@
 //! `syscap resume import`.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use syscap::{
-    Runtime,
-    format::{
-        budget::Dimension,
-        control::Role,
-        id::{AgentId, TokenId, ToolId},
-        manifest::Manifest,
-        scope::Scope,
-    },
-    resume::{Compiled, ResumeError},
-    view::Whose,
-};
+use syscap::Runtime;
+use syscap::format::budget::Dimension;
+use syscap::format::control::Role;
+use syscap::format::id::{AgentId, TokenId, ToolId};
+use syscap::format::manifest::Manifest;
+use syscap::format::scope::Scope;
+use syscap::resume::{Compiled, ResumeError};
+use syscap::view::Whose;
 
 use super::{Unused, read};
-use crate::{
-    exit::{Ended, Exit, Failure, diagnose, tell},
-    output::{Form, Object, Out, array, quote},
-    parse, runtime,
-    signing::{self, Hand},
-    token::scopes,
-};
+use crate::exit::{Ended, Exit, Failure, diagnose, tell};
+use crate::output::{Form, Object, Out, array, quote};
+use crate::signing::{self, Hand};
+use crate::token::scopes;
+use crate::{parse, runtime};
 
 /// Which resumes, and what they do not say.
 #[derive(Args, Debug)]

@@ -4,18 +4,14 @@
 //! the way: whoever follows it writes where the link's maker wants. So no link is followed at all,
 //! and what is read, written and renamed is named in the folder that was opened.
 
-use std::{
-    ffi::{OsStr, OsString},
-    fs::File,
-    io::{self, Read as _, Write as _},
-    os::unix::fs::MetadataExt as _,
-    path::{Component, Path},
-};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path};
 
-use rustix::{
-    fd::OwnedFd,
-    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock},
-};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock};
 
 /// A file's folder, open, and its name there.
 pub(super) struct Place {

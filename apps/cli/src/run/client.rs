@@ -5,10 +5,7 @@ use std::{ffi::OsStr, fs, path::Path};
 
 use syscap_gateway::KnownClient;
 
-use crate::{
-    exit::Failure,
-    hook::{client::Client, setup},
-};
+use crate::{exit::Failure, hook::client::Client, hook::setup};
 
 /// A client, if it is one that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

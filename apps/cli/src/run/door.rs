@@ -3,27 +3,21 @@
 //! What comes from within is a service's name and an input, and nothing of it becomes a word of a
 //! command line.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    ffi::OsString,
-    io::{self, Read, Write},
-    net::Shutdown,
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt as _},
-    },
-    path::PathBuf,
-    process::{self, Child, ChildStdin, Stdio},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{self, Child, ChildStdin, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, thread};
 
-use crate::{
-    exit::{Exit, Failure},
-    lane::{self, FRAME_BYTES_MAX, Kind, NAME_BYTES_MAX, Service},
-};
+use crate::exit::{Exit, Failure};
+use crate::lane::{self, FRAME_BYTES_MAX, Kind, NAME_BYTES_MAX, Service};
 
 /// How long who has come may take to say what for.
 const NAME_TIME: Duration = Duration::from_secs(5);

@@ -1,12 +1,9 @@
 //! The variables that the program finds, and where its programs lie.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    io,
-    os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
-};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::{env, io};
 
 use syscap::launch::SYSTEM;
 

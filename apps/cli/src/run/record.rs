@@ -3,11 +3,10 @@
 
 use std::path::Path;
 
-use syscap::{
-    Args, Runtime, Session,
-    format::{cbor::Canonical, provenance::Source},
-    launch::{Achieved, Level, Network},
-};
+use syscap::format::cbor::Canonical;
+use syscap::format::provenance::Source;
+use syscap::launch::{Achieved, Level, Network};
+use syscap::{Args, Runtime, Session};
 
 use crate::exit::Failure;
 

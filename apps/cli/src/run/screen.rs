@@ -1,18 +1,14 @@
 //! A terminal of the program's own: what it does to it is not done to this one, and what is typed
 //! reaches it with its signals.
 
-use std::{
-    fs::File,
-    io::{self, Read, Write},
-    os::fd::{AsFd, OwnedFd},
-    thread::{self, JoinHandle},
-};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread::{self, JoinHandle};
 
-use rustix::{
-    fs::{Mode, OFlags, open},
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize},
-};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 
 /// The upper end, and this terminal as it was.
 pub(super) struct Screen {

@@ -1,11 +1,9 @@
 //! A script that starts a program which lies elsewhere, as those of pyenv and asdf do: within a run
 //! it fails, since nothing of that is opened, and its `HOME` is another.
 
-use std::{
-    fs::File,
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use crate::output::word_of;
 

@@ -1,41 +1,30 @@
 //! Starts the program, and stays with it to its end.
 
-use std::{
-    ffi::OsString,
-    io::{self, IsTerminal as _, Write as _},
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-    sync::mpsc,
-    thread,
-};
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use syscap::{
-    Runtime,
-    format::id::{AgentId, TokenId},
-    launch::{Access as Right, Ended as Over, Granted, LaunchError, Launcher, Level, Orders},
-    launch::{Plan, Report, Running, Said, Stream},
+use syscap::Runtime;
+use syscap::format::id::{AgentId, TokenId};
+use syscap::launch::{
+    Access as Right, Ended as Over, Granted, LaunchError, Launcher, Level, Orders, Plan, Report,
+    Running, Said, Stream,
 };
 
-use super::{
-    Run,
-    client::Known,
-    door, environment,
-    paths::{Guarded, Place},
-    record,
-    screen::Screen,
-    shim, signals, token, watch,
-};
-use crate::{
-    changes::{Baseline, Noted},
-    exit::{Ended, Exit, Failure, diagnose, tell},
-    hook::{
-        client::Inside,
-        setup::{self, quoted},
-    },
-    lane, runtime,
-    scratch::Scratch,
-};
+use super::client::Known;
+use super::paths::{Guarded, Place};
+use super::screen::Screen;
+use super::{Run, door, environment, record, shim, signals, token, watch};
+use crate::changes::{Baseline, Noted};
+use crate::exit::{Ended, Exit, Failure, diagnose, tell};
+use crate::hook::client::Inside;
+use crate::hook::setup::{self, quoted};
+use crate::scratch::Scratch;
+use crate::{lane, runtime};
 
 /// The exit code of a run that a freeze or a revocation ended: as one that SIGKILL ended.
 const STOPPED: u8 = 128 + 9;

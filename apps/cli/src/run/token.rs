@@ -1,24 +1,19 @@
 //! By which token the agent within calls.
 
 use clap::Parser;
-use syscap::{
-    Runtime,
-    format::{id::TokenId, time::UnixMillis},
-    launch::{Level, Network},
-    view::{Choice, TokenInfo},
-};
+use syscap::Runtime;
+use syscap::format::id::TokenId;
+use syscap::format::time::UnixMillis;
+use syscap::launch::{Level, Network};
+use syscap::view::{Choice, TokenInfo};
 
 use super::{Run, client::Known};
-use crate::{
-    exit::{Failure, diagnose},
-    hook::{
-        Hook,
-        client::{Client, Inside},
-    },
-    mcp::Mcp,
-    output::word_of,
-    token::TokenName,
-};
+use crate::exit::{Failure, diagnose};
+use crate::hook::Hook;
+use crate::hook::client::{Client, Inside};
+use crate::mcp::Mcp;
+use crate::output::word_of;
+use crate::token::TokenName;
 
 #[derive(Parser)]
 struct HookLine {

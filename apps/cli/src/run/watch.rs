@@ -1,18 +1,12 @@
 //! Ends a run whose agent, token or home is frozen, or whose token is revoked.
 
-use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError},
-    time::{Duration, Instant},
-};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
-use syscap::{
-    Runtime,
-    format::{
-        control::FreezeTarget,
-        id::{AgentId, TokenId},
-    },
-    view::View,
-};
+use syscap::Runtime;
+use syscap::format::control::FreezeTarget;
+use syscap::format::id::{AgentId, TokenId};
+use syscap::view::View;
 
 /// How often the home is asked.
 const LOOK: Duration = Duration::from_millis(300);

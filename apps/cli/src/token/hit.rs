@@ -2,14 +2,10 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use syscap::{
-    format::{
-        control::{Revocation, RevocationList, Revoked},
-        id::TokenId,
-        token::TokenBody,
-    },
-    kernel::kernel::Kernel,
-};
+use syscap::format::control::{Revocation, RevocationList, Revoked};
+use syscap::format::id::TokenId;
+use syscap::format::token::TokenBody;
+use syscap::kernel::kernel::Kernel;
 
 use crate::runtime;
 

@@ -1,32 +1,24 @@
 //! `syscap token issue` and `syscap token attenuate`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use syscap::{
-    Error, Grant, Home, Inspection, Runtime,
-    format::{
-        budget::{Budget, Dimension},
-        control::Role,
-        id::{AgentId, TokenId, ToolId},
-        manifest::Manifest,
-        reason::{Reason, Refused},
-        scope::{Scope, ScopeDimension, ScopeType},
-        sign::PublicKey,
-    },
-    view::TokenInfo,
-};
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::control::Role;
+use syscap::format::id::{AgentId, TokenId, ToolId};
+use syscap::format::manifest::Manifest;
+use syscap::format::reason::{Reason, Refused};
+use syscap::format::scope::{Scope, ScopeDimension, ScopeType};
+use syscap::format::sign::PublicKey;
+use syscap::view::TokenInfo;
+use syscap::{Error, Grant, Home, Inspection, Runtime};
 
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out},
-    parse, runtime, signing,
-    token::TokenName,
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Object, Out};
+use crate::token::TokenName;
+use crate::{parse, runtime, signing};
 
 /// Sign a token, put it on record, and print its id.
 #[derive(Args, Debug)]

@@ -1,29 +1,21 @@
 //! `syscap revoke`: ends tokens, for ever.
 
-use std::{
-    collections::BTreeSet,
-    fs::File,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::format::{
-    control::{ControlBody as _, Revocation, RevocationList, Revoked, Role},
-    id::{Seq, TextHash, TokenId},
-    sign::PublicKey,
-    time::UnixMillis,
-};
+use syscap::format::control::{ControlBody as _, Revocation, RevocationList, Revoked, Role};
+use syscap::format::id::{Seq, TextHash, TokenId};
+use syscap::format::sign::PublicKey;
+use syscap::format::time::UnixMillis;
 
-use super::{
-    TokenName,
-    hit::{self, Hit, Named},
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out},
-    parse, runtime, signing,
-};
+use super::TokenName;
+use super::hit::{self, Hit, Named};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out};
+use crate::{parse, runtime, signing};
 
 /// What to end.
 #[derive(Args, Debug)]

@@ -3,23 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    format::{
-        budget::Dimension,
-        cbor::Encoder,
-        scope::{Paths, Rights, Scope},
-        time::UnixMillis,
-        token::TokenFlags,
-    },
-    kernel::kernel::TokenView,
-};
+use syscap::format::budget::Dimension;
+use syscap::format::cbor::Encoder;
+use syscap::format::scope::{Paths, Rights, Scope};
+use syscap::format::time::UnixMillis;
+use syscap::format::token::TokenFlags;
+use syscap::kernel::kernel::TokenView;
 
 use super::{Standing, TokenName, now};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Form, Object, Out, array, hex, quote},
-    runtime,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Form, Object, Out, array, hex, quote};
+use crate::runtime;
 
 /// Which token.
 #[derive(Args, Debug)]

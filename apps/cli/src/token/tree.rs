@@ -3,17 +3,15 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
-use syscap::{
-    format::{budget::Dimension, id::TokenId, time::UnixMillis},
-    kernel::kernel::TokenView,
-};
+use syscap::format::budget::Dimension;
+use syscap::format::id::TokenId;
+use syscap::format::time::UnixMillis;
+use syscap::kernel::kernel::TokenView;
 
 use super::{Standing, TokenName, now};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out, array, quote},
-    runtime,
-};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, array, quote};
+use crate::runtime;
 
 /// Which tokens.
 #[derive(Args, Debug)]

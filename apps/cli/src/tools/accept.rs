@@ -3,27 +3,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Beside, Error, Inspection, Runtime,
-    format::{
-        control::Role,
-        id::{ObjectId, ToolId},
-    },
-    provide::Standing,
-    view::{ToolDetail, ToolInfo},
-};
+use syscap::format::control::Role;
+use syscap::format::id::{ObjectId, ToolId};
+use syscap::provide::Standing;
+use syscap::view::{ToolDetail, ToolInfo};
+use syscap::{Beside, Error, Inspection, Runtime};
 
-use super::{
-    seen::{changed, delegated, names},
-    show,
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    output::{Object, Out},
-    parse, runtime,
-    signing::{self, Hand},
-    terminal,
-};
+use super::seen::{changed, delegated, names};
+use super::show;
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out};
+use crate::signing::{self, Hand};
+use crate::{parse, runtime, terminal};
 
 /// Which definitions to put on record.
 #[derive(Args, Debug)]

@@ -1,15 +1,11 @@
 //! A tool as a catalogue shows it: what it is, takes, needs and is held to, and whether it can be
 //! called now.
 
-use syscap::{
-    format::{
-        control::FreezeTarget,
-        json,
-        manifest::{Extra, Manifest, Param, Presence},
-    },
-    provide::Standing,
-    view::{ToolInfo, View},
-};
+use syscap::format::control::FreezeTarget;
+use syscap::format::json;
+use syscap::format::manifest::{Extra, Manifest, Param, Presence};
+use syscap::provide::Standing;
+use syscap::view::{ToolInfo, View};
 
 use crate::output::{Object, array, quote};
 

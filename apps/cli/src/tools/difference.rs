@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use syscap::format::{
-    cbor::{Item, Kind},
-    json,
-    manifest::{Extra, Manifest, Param, Presence},
-};
+use syscap::format::cbor::{Item, Kind};
+use syscap::format::json;
+use syscap::format::manifest::{Extra, Manifest, Param, Presence};
 
 use crate::output::{plain, quote};
 
@@ -198,11 +196,9 @@ fn has_text(item: Item<'_>, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use syscap::format::{
-        cbor::{Canonical, MapBuilder},
-        id::ToolId,
-        manifest::EffectClass,
-    };
+    use syscap::format::cbor::{Canonical, MapBuilder};
+    use syscap::format::id::ToolId;
+    use syscap::format::manifest::EffectClass;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use syscap::{
-    Error, Runtime,
-    format::{control::ToolsChange, id::ToolId, manifest::Manifest},
-    view::{ToolDetail, View, Whose},
-};
+use syscap::format::control::ToolsChange;
+use syscap::format::id::ToolId;
+use syscap::format::manifest::Manifest;
+use syscap::view::{ToolDetail, View, Whose};
+use syscap::{Error, Runtime};
 
 use crate::{exit::Failure, near::near, runtime};
 

@@ -3,24 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::{
-    format::{id::ToolId, json, manifest::Manifest},
-    provide::Standing,
-    syscalls::stated::Unlimited,
-    view::{ToolDetail, View},
-};
+use syscap::format::id::ToolId;
+use syscap::format::json;
+use syscap::format::manifest::Manifest;
+use syscap::provide::Standing;
+use syscap::syscalls::stated::Unlimited;
+use syscap::view::{ToolDetail, View};
 
-use super::{
-    catalogue::{self, standing},
-    difference::{between, lines},
-    seen::Seen,
-};
-use crate::{
-    exit::{Ended, Exit, Failure},
-    mcp::not_limited,
-    output::{Form, Object, Out, array, quote, word_of},
-    parse,
-};
+use super::catalogue::{self, standing};
+use super::difference::{between, lines};
+use super::seen::Seen;
+use crate::exit::{Ended, Exit, Failure};
+use crate::mcp::not_limited;
+use crate::output::{Form, Object, Out, array, quote, word_of};
+use crate::parse;
 
 /// Which tool.
 #[derive(Args, Debug)]

@@ -4,24 +4,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::{
-    Beside, Configured, Error, Inspection, Runtime,
-    format::{
-        control::Role,
-        id::{Seq, ToolId},
-        manifest::{EffectClass, Manifest},
-        scope::Rights,
-    },
-    syscalls::stated::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError},
-};
+use syscap::format::control::Role;
+use syscap::format::id::{Seq, ToolId};
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::scope::Rights;
+use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError};
+use syscap::{Beside, Configured, Error, Inspection, Runtime};
 
 use super::seen::{self, Seen, changed, detail_at, names};
-use crate::{
-    exit::{Ended, Exit, Failure, tell},
-    output::{Object, Out, word_of},
-    parse, runtime,
-    signing::{self, Hand},
-};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::{Object, Out, word_of};
+use crate::signing::{self, Hand};
+use crate::{parse, runtime};
 
 /// Most tools that one record states something of.
 const TOOLS_MAX: usize = 64;

@@ -2,15 +2,11 @@
 
 use std::collections::VecDeque;
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        id::Seq,
-        record::{Body, Record},
-        time::UnixMillis,
-    },
-    kernel::store::{Next, StoreError},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Record};
+use syscap::format::time::UnixMillis;
+use syscap::kernel::store::{Next, StoreError};
 
 /// What is of late: an hour.
 const LATE_MS: u64 = 3_600_000;

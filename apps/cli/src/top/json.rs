@@ -1,15 +1,11 @@
 //! What was seen, for machines.
 
-use syscap::{
-    format::id::PolicyHash,
-    view::{Running, SessionInfo, TokenInfo},
-};
+use syscap::format::id::PolicyHash;
+use syscap::view::{Running, SessionInfo, TokenInfo};
 
 use super::look::Seen;
-use crate::{
-    output::{Object, array, quote},
-    tools::brief,
-};
+use crate::output::{Object, array, quote};
+use crate::tools::brief;
 
 pub(super) fn print(seen: &Seen) -> String {
     let view = &seen.view;

@@ -2,18 +2,15 @@
 
 use std::path::Path;
 
-use syscap::{
-    Counts, Error, Runtime,
-    audit::{lock::LockState, sqlite::SqliteReader},
-    format::{
-        envelope::Status,
-        id::{PolicyHash, Seq},
-        record::{AggregatePhase, Body, OutcomeFlags, Record},
-        time::UnixMillis,
-    },
-    kernel::store::{Next, StoreError},
-    view::View,
-};
+use syscap::audit::lock::LockState;
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::envelope::Status;
+use syscap::format::id::{PolicyHash, Seq};
+use syscap::format::record::{AggregatePhase, Body, OutcomeFlags, Record};
+use syscap::format::time::UnixMillis;
+use syscap::kernel::store::{Next, StoreError};
+use syscap::view::View;
+use syscap::{Counts, Error, Runtime};
 
 use super::asks::Asks;
 use crate::{exit::Failure, policy::Loaded, runtime, token::now};

@@ -1,9 +1,7 @@
 //! What was seen, for people.
 
-use syscap::{
-    format::budget::Dimension,
-    view::{TokenInfo, ToolInfo, View},
-};
+use syscap::format::budget::Dimension;
+use syscap::view::{TokenInfo, ToolInfo, View};
 
 use super::look::{Holder, Seen};
 use crate::{exit::Failure, output::Out, tools::standing};

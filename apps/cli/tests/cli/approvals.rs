@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{
-    support::{Serving, TestHome, reason, run, run_with},
-    terminal::{self, Person, sealed},
-};
+use crate::cli::support::{Serving, TestHome, reason, run, run_with};
+use crate::cli::terminal::{self, Person, sealed};
 
 pub(crate) const POLICY: &str = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
     "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},

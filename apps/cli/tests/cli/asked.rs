@@ -2,10 +2,8 @@
 
 use serde_json::json;
 
-use crate::cli::{
-    approvals::{ask, asking, write},
-    support::{reason, run},
-};
+use crate::cli::approvals::{ask, asking, write};
+use crate::cli::support::{reason, run};
 
 /// Where many wait they are put away together, up to the first that does not wait.
 #[test]

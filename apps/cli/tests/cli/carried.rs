@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{
-    approvals::{ask, asking, write},
-    support::{TestHome, reason, run},
-    terminal::{self, Person},
-};
+use crate::cli::approvals::{ask, asking, write};
+use crate::cli::support::{TestHome, reason, run};
+use crate::cli::terminal::{self, Person};
 
 /// A home with a call that waits, and what was exported of it.
 struct Carried {

@@ -4,10 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::json;
 
-use crate::cli::{
-    approvals::{asking, write},
-    support::{ECHO, Serving, TestHome, reason, run},
-};
+use crate::cli::approvals::{asking, write};
+use crate::cli::support::{ECHO, Serving, TestHome, reason, run};
 
 fn shown(home: &TestHome) -> serde_json::Value {
     run(["config", &home.path(), "--json"]).fine().one()

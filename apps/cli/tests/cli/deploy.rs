@@ -4,10 +4,8 @@ use std::{fs, path::Path, process::Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli::{
-    readme::{is_there, play_of},
-    support::{TestHome, run, syscap, until},
-};
+use crate::cli::readme::{is_there, play_of};
+use crate::cli::support::{TestHome, run, syscap, until};
 
 const DOCUMENT: &str = "docs/deploy.md";
 

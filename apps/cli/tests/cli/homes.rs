@@ -1,10 +1,6 @@
 //! `init`, and the interface as a whole.
 
-use std::{
-    ffi::OsStr,
-    fs,
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt},
-};
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, os::unix::fs::PermissionsExt};
 
 use crate::cli::support::{TestHome, is_hash, names, run};
 

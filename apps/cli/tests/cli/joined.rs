@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{
-    approvals::{ask, asking, write},
-    support::{TestHome, reason, run},
-};
+use crate::cli::approvals::{ask, asking, write};
+use crate::cli::support::{TestHome, reason, run};
 
 /// A home whose policy asks before each write: three were approved, each in a session of its own,
 /// and ran; one was denied.

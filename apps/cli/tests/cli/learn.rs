@@ -4,18 +4,14 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use syscap::{
-    Runtime,
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        envelope::TxOutcome,
-        id::ToolId,
-        label::Label,
-        manifest::{EffectClass, Manifest},
-    },
-    provide::{HostCall, HostRan, Provider},
-};
+use syscap::Runtime;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::ToolId;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::provide::{HostCall, HostRan, Provider};
 
 use crate::cli::support::{Run, Serving, TestHome, run, run_with};
 

@@ -4,10 +4,8 @@ use std::{io::Read as _, process::Stdio};
 
 use serde_json::json;
 
-use crate::cli::{
-    damage::change_record,
-    support::{TestHome, run, syscap, until},
-};
+use crate::cli::damage::change_record;
+use crate::cli::support::{TestHome, run, syscap, until};
 
 const WRITES: &str =
     r#"{"tool_id": "fs.write", "args": {"path": "notes.txt", "text": "call\nada"}}"#;

@@ -1,10 +1,8 @@
 //! `syscap mcp`: what is said on the command line reaches the servers that it is for.
 
-use std::{
-    fs,
-    io::Write,
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 

@@ -1,19 +1,15 @@
 //! The worked examples of documents, command by command.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Lines, Write as _},
-    os::unix::fs::{PermissionsExt as _, symlink},
-    path::Path,
-    process::{Child, ChildStdout, Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::cli::{
-    support::{syscap, until},
-    terminal::{self, Person},
-};
+use crate::cli::support::{syscap, until};
+use crate::cli::terminal::{self, Person};
 
 /// What stands between a command's output and the next one's.
 const MARK: &str = "--next--";

@@ -1,22 +1,16 @@
 //! `recover`.
 
 use serde_json::json;
-use syscap::{
-    audit::sqlite::SqliteStore,
-    format::{
-        budget::Amounts,
-        manifest::EffectClass,
-        reason::Refused,
-        record::{Body, Durability, Record},
-    },
-    host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional},
-    kernel::{
-        probe::{Broken, Finding},
-        store::{Batch, Store, StoreError},
-    },
-    policy::WithinToken,
-    prelude::*,
-};
+use syscap::audit::sqlite::SqliteStore;
+use syscap::format::budget::Amounts;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Refused;
+use syscap::format::record::{Body, Durability, Record};
+use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
+use syscap::kernel::probe::{Broken, Finding};
+use syscap::kernel::store::{Batch, Store, StoreError};
+use syscap::policy::WithinToken;
+use syscap::prelude::*;
 
 use crate::cli::support::{Run, Serving, TestHome, run};
 

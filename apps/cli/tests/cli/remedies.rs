@@ -1,21 +1,15 @@
 //! Every command that a refusal prints, run as it is printed, grants no more than before.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use syscap::{
-    format::{
-        budget::{Budget, Dimension},
-        id::{Seq, TokenId, ToolId},
-        reason::Reason,
-        token::{Grants, TokenBody},
-    },
-    prelude::*,
-    remedy::Remedy,
-};
+use syscap::format::budget::{Budget, Dimension};
+use syscap::format::id::{Seq, TokenId, ToolId};
+use syscap::format::reason::Reason;
+use syscap::format::token::{Grants, TokenBody};
+use syscap::prelude::*;
+use syscap::remedy::Remedy;
 
 use crate::cli::support::{Run, TestHome, reason, run};
 

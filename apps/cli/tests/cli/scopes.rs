@@ -1,18 +1,14 @@
 //! The scopes that the documentation and the help name: each is granted as it is written, and the
 //! call for which it is written is not refused for want of it.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cli::{
-    support::{TestHome, run, run_with},
-    web::server,
-};
+use crate::cli::support::{TestHome, run, run_with};
+use crate::cli::web::server;
 
 /// A grant as it is documented, and calls by it.
 struct Documented {

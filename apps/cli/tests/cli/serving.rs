@@ -1,26 +1,20 @@
 //! `serve`, and what becomes of those who are attached.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Read, Write},
-    os::unix::net::UnixListener,
-    process::Stdio,
-    sync::{Arc, mpsc},
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use syscap::{
-    Operator, Runtime,
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        envelope::TxOutcome,
-        id::ToolId,
-        manifest::{EffectClass, Manifest},
-    },
-    provide::{HostCall, HostRan, Provider},
-};
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::ToolId;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::provide::{HostCall, HostRan, Provider};
+use syscap::{Operator, Runtime};
 
 use crate::cli::support::{ECHO, Serving, TestHome, run, syscap, until};
 

@@ -4,24 +4,18 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use serde_json::{Value, json};
-use syscap::{
-    Runtime,
-    format::{
-        budget::Amounts,
-        cbor::Canonical,
-        envelope::TxOutcome,
-        hash::definition_hash,
-        id::ToolId,
-        label::Label,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-    },
-    provide::{HostCall, HostRan, Provider},
-};
+use syscap::Runtime;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::Canonical;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::hash::definition_hash;
+use syscap::format::id::ToolId;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::provide::{HostCall, HostRan, Provider};
 
-use crate::cli::{
-    support::{Run, Serving, TestHome, reason, run, run_with},
-    terminal::{self, Person, sealed},
-};
+use crate::cli::support::{Run, Serving, TestHome, reason, run, run_with};
+use crate::cli::terminal::{self, Person, sealed};
 
 struct Answers;
 

@@ -1,11 +1,9 @@
 //! Input and output that break.
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    process::Stdio,
-    thread,
-    time::Duration,
-};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use crate::cli::support::{ECHO, TestHome, run, syscap, unheard};
 

@@ -1,19 +1,15 @@
 //! A person at a terminal: the binary with a pty of its own as its controlling terminal.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::{Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use rustix::{
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{LocalModes, tcgetattr},
-};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
 
 /// How long an answer may take: an unsealing takes its time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

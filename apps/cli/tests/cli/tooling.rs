@@ -3,23 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use syscap::{
-    Runtime,
-    format::{
-        budget::Amounts,
-        cbor::{Canonical, MapBuilder},
-        envelope::TxOutcome,
-        id::ToolId,
-        label::Label,
-        manifest::{EffectClass, Manifest, Param, ParamType},
-    },
-    provide::{HostCall, HostRan, Provider},
-};
+use syscap::Runtime;
+use syscap::format::budget::Amounts;
+use syscap::format::cbor::{Canonical, MapBuilder};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::ToolId;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::provide::{HostCall, HostRan, Provider};
 
-use crate::cli::{
-    support::{Serving, TestHome, reason, run},
-    terminal::{self, Person},
-};
+use crate::cli::support::{Serving, TestHome, reason, run};
+use crate::cli::terminal::{self, Person};
 
 /// Answers every call.
 struct Answers;

@@ -1,9 +1,7 @@
 //! `top`.
 
-use std::{
-    io::{BufRead, BufReader},
-    process::Stdio,
-};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 

@@ -1,17 +1,13 @@
 //! `approvals watch`: what waits is seen as it comes, and answered key by key at a terminal.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::Stdio,
-};
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::cli::{
-    approvals::{POLICY, ask, asking, write},
-    support::{TestHome, reason, run, syscap},
-    terminal::{self, Person, sealed},
-};
+use crate::cli::approvals::{POLICY, ask, asking, write};
+use crate::cli::support::{TestHome, reason, run, syscap};
+use crate::cli::terminal::{self, Person, sealed};
 
 /// A home whose keys are sealed, which asks about writes, and a token for them.
 fn guarded() -> (TestHome, String) {

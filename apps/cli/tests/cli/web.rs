@@ -1,10 +1,8 @@
 //! `http`, `secret`, and calls that go by them.
 
-use std::{
-    io::Write as _,
-    sync::{Arc, Mutex},
-    thread,
-};
+use std::io::Write as _;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use host_support::server::Server;
 use serde_json::{Value, json};

@@ -1,24 +1,19 @@
 //! The office: a home that this process holds, its agents, and the person who looks after them.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use syscap::{
-    Grant, Options, Runtime, SystemClock,
-    format::time::UnixMillis,
-    kernel::{ports::Clock, time::Reading},
-};
+use syscap::format::time::UnixMillis;
+use syscap::kernel::ports::Clock;
+use syscap::kernel::time::Reading;
+use syscap::{Grant, Options, Runtime, SystemClock};
 
-use crate::month::{End, client::Client};
+use crate::{month::End, month::client::Client};
 
 /// The machine's clocks, ahead by what the test says.
 #[derive(Clone, Default)]

@@ -1,10 +1,8 @@
 //! What an agent tries, by name: each fails within, and does what `docs/run.md` says outside.
 
-use std::{
-    fs,
-    os::unix::net::{UnixDatagram, UnixListener},
-    process::Stdio,
-};
+use std::fs;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::process::Stdio;
 
 use serde_json::json;
 

@@ -1,10 +1,8 @@
 //! Files that other programs execute or obey: a run lists those that appeared or changed.
 
-use std::{
-    fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
-    process::Stdio,
-};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Stdio;
 
 use serde_json::Value;
 

@@ -1,9 +1,7 @@
 //! The lane: what an agent within has of syscap, and what it makes of it.
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    process::Stdio,
-};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
 
 use serde_json::Value;
 

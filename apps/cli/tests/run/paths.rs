@@ -1,10 +1,8 @@
 //! What may be opened to an agent: nothing that leads to the home.
 
-use std::{
-    fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
-    process::Command,
-};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
 
 use crate::cli::support::{Run, run};
 use crate::run::world::{AGENT, SYSCAP, World};

@@ -1,17 +1,14 @@
 //! The program as its starter has it: streams, signals, exit codes, a terminal, what is on record.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    os::{fd::AsFd as _, unix::fs::PermissionsExt as _},
-    process::Stdio,
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 
-use rustix::{
-    process::{Pid, Signal, kill_process},
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{LocalModes, tcgetattr, tcsetwinsize},
-};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr, tcsetwinsize};
 
 use crate::cli::support::run;
 use crate::run::world::{AGENT, PYTHON, World};

@@ -1,18 +1,14 @@
 //! The client's shell: inside a contained run it is a tool of its own, outside each command asks.
 
-use std::{
-    fs,
-    io::Write as _,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{
-    clients::{CLAUDE, client},
-    world::{AGENT, World},
-};
+use super::clients::{CLAUDE, client};
+use super::world::{AGENT, World};
 use crate::cli::support::{Run, run, run_with, syscap, until};
 
 /// What a coding agent runs in an hour, and the texts that broke a reader of commands.

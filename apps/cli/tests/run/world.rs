@@ -1,10 +1,8 @@
 //! A home, a workspace beside it, and an agent that is a program.
 
-use std::{
-    fs,
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use crate::cli::support::{Holder, Run, TestHome, run, run_with, syscap};
 

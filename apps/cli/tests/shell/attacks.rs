@@ -2,15 +2,11 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use syscap::{
-    format::{
-        manifest::Enforcement,
-        record::{Body, Record},
-        scope::Scope,
-    },
-    policy::{Policy, Preset},
-    prelude::*,
-};
+use syscap::format::manifest::Enforcement;
+use syscap::format::record::{Body, Record};
+use syscap::format::scope::Scope;
+use syscap::policy::{Policy, Preset};
+use syscap::prelude::*;
 
 use crate::shell::{World, alive, json, number, script, text, world, world_under};
 

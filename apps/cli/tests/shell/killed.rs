@@ -1,20 +1,14 @@
 //! kill -9 of the host while a program of an agent's runs.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader},
-    process::{Command, Stdio},
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
-use syscap::{
-    format::{
-        record::{Body, Recovered},
-        scope::Scope,
-    },
-    launch::Launcher,
-    prelude::*,
-    verify::Verdict,
-};
+use syscap::format::record::{Body, Recovered};
+use syscap::format::scope::Scope;
+use syscap::launch::Launcher;
+use syscap::prelude::*;
+use syscap::verify::Verdict;
 
 use crate::shell::alive;
 use host_support::{records, verdict};

@@ -1,10 +1,8 @@
 //! Scripts of a token that says what scripts may do: none is read, so each is unknown.
 
-use syscap::{
-    host::DOES_DIMENSION,
-    policy::{Policy, Preset},
-    prelude::*,
-};
+use syscap::host::DOES_DIMENSION;
+use syscap::policy::{Policy, Preset};
+use syscap::prelude::*;
 
 use super::{Scope, grant, script, text, world, world_under};
 

@@ -5,11 +5,9 @@
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, BufReader},
-    sync::mpsc,
-    time::sleep,
-};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Longest line that a client may send; of more the rest is passed over.

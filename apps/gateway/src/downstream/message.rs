@@ -8,14 +8,10 @@ use std::{fmt, sync::Arc};
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, ErrorData, GetExtensions, JsonRpcMessage, RequestId,
 };
-use serde::{
-    Deserialize, Deserializer as _,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
-use serde_json::{
-    Value, json,
-    value::{RawValue, to_raw_value},
-};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use crate::{numbers::inexact, repeats::repeated};
 

@@ -8,28 +8,20 @@ mod message;
 mod outbox;
 mod straight;
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use rmcp::{
-    RoleServer,
-    model::{
-        ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage,
-        ServerJsonRpcMessage, ServerNotification,
-    },
-    transport::Transport,
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage,
+    ServerNotification,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::mpsc,
-    time::timeout,
-};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::{input::Line, message::Heard, outbox::Repeats, straight::StraightCalls};

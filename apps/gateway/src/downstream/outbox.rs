@@ -3,15 +3,11 @@
 //! A client that does not read stops being read from (see the transport); what it is told unasked
 //! is said later where once is enough, and else not at all.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt},
-    sync::Notify,
-};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::say::say;

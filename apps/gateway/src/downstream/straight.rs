@@ -2,13 +2,9 @@
 //! several times over, and hands it through a loop of its own. A line that is anything but the
 //! plain form of a call is the library's.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, ConstString, JsonObject, RequestId,

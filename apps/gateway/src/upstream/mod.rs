@@ -6,52 +6,42 @@ mod stderr;
 mod straight;
 mod wire;
 
-use std::{
-    collections::HashMap,
-    future::poll_fn,
-    io::{self, ErrorKind},
-    sync::{Arc, Mutex, PoisonError},
-    task::Poll,
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
 
-use rmcp::{
-    ErrorData, RoleClient,
-    model::{
-        CallToolRequest, CallToolRequestMethod, CallToolRequestParams, CancelledNotificationParam,
-        ClientConfig, ClientRequest, ConstString, GetExtensions, Implementation, NumberOrString,
-        ProgressToken, ProtocolVersion, RequestId, RequestMetaObject, ServerCapabilities,
-        ServerResult, SubscriptionFilter,
-    },
-    service::{
-        ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
-        RunningService, ServiceError, Subscription,
-    },
+use rmcp::model::{
+    CallToolRequest, CallToolRequestMethod, CallToolRequestParams, CancelledNotificationParam,
+    ClientConfig, ClientRequest, ConstString, GetExtensions, Implementation, NumberOrString,
+    ProgressToken, ProtocolVersion, RequestId, RequestMetaObject, ServerCapabilities, ServerResult,
+    SubscriptionFilter,
 };
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
+    RunningService, ServiceError, Subscription,
+};
+use rmcp::{ErrorData, RoleClient};
 use serde_json::Value;
 use syscap::format::id::DefinitionHash;
-use tokio::{
-    sync::{Semaphore, mpsc, oneshot, watch},
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::process::Exited;
 pub(crate) use self::server_requests::Asking;
-use self::{
-    process::Exited,
-    server_requests::ServerRequests,
-    straight::{Params, Request, Straight, WriteLine},
-    wire::{NOTICE_BYTES_MAX, Wanting, Wants},
-};
-use crate::{
-    capabilities::{Able, WireKind},
-    flight::Flight,
-    listing::ToolListing,
-    method::Method,
-    notice::{ChangedList, Changes, Missed, Notice, WaitingNotice},
-    options::{Question, ServerCommand},
-};
+use self::server_requests::ServerRequests;
+use self::straight::{Params, Request, Straight, WriteLine};
+use self::wire::{NOTICE_BYTES_MAX, Wanting, Wants};
+use crate::capabilities::{Able, WireKind};
+use crate::flight::Flight;
+use crate::listing::ToolListing;
+use crate::method::Method;
+use crate::notice::{ChangedList, Changes, Missed, Notice, WaitingNotice};
+use crate::options::{Question, ServerCommand};
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
 const START_MAX: Duration = Duration::from_secs(90);

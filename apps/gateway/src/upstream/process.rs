@@ -1,18 +1,15 @@
 //! A server's process: started in an environment of its own, and ended with all it started.
 
-use std::{
-    fmt, io,
-    os::fd::OwnedFd,
-    process::{ExitStatus, Stdio},
-    time::Duration,
-};
+use std::os::fd::OwnedFd;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use std::{fmt, io};
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use tokio::{
-    io::{Interest, unix::AsyncFd},
-    process::{Child, ChildStdin, ChildStdout, Command},
-    time::timeout,
-};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::stderr::{Gate, Stderr};

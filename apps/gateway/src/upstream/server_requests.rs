@@ -1,14 +1,12 @@
 //! What a server asks of the client: handed on to whoever decides about it.
 
-use rmcp::{
-    ClientHandler, ErrorData, RoleClient,
-    model::{
-        ClientConfig, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
-        ElicitRequest, ElicitRequestParams, ElicitResult, InputRequest, ListRootsRequest,
-        ListRootsResult,
-    },
-    service::RequestContext,
+use rmcp::model::{
+    ClientConfig, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequest, ElicitRequestParams, ElicitResult, InputRequest, ListRootsRequest,
+    ListRootsResult,
 };
+use rmcp::service::RequestContext;
+use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};

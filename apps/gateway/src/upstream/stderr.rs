@@ -1,17 +1,13 @@
 //! What a server writes to its standard error: each line under the server's name, without what a
 //! terminal would obey, and no more lines than a person can read.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, BufReader},
-    process::ChildStderr,
-    task::JoinHandle,
-    time::{Instant, timeout},
-};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::ChildStderr;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 
 use crate::say::say;
 

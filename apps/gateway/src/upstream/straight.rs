@@ -1,29 +1,22 @@
 //! Calls that go to a server straight, past the protocol library: its loop, its tasks and its forms
 //! cost a call more than all the rest on its way. Everything else goes by the library.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    future::Future,
-    io,
-    pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rmcp::{
-    ErrorData,
-    model::{ErrorCode, JsonObject, RequestMetaObject},
-};
+use rmcp::ErrorData;
+use rmcp::model::{ErrorCode, JsonObject, RequestMetaObject};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::{
-    io::{AsyncWrite, AsyncWriteExt},
-    sync::oneshot,
-    time::timeout,
-};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long a server may leave its standard input unread.

@@ -3,34 +3,26 @@
 //! It stands in for the protocol library's own so that a server can't exhaust memory, that
 //! answers arrive as they were sent, and that notifications keep their order.
 
-use std::{
-    collections::HashMap,
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::{
-    RoleClient,
-    model::{
-        ClientCapabilities, ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorCode,
-        ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProgressToken, RequestId,
-        ServerJsonRpcMessage, ServerResult,
-    },
-    transport::Transport,
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientCapabilities, ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorCode, ErrorData,
+    GetExtensions, GetMeta, JsonRpcMessage, ProgressToken, RequestId, ServerJsonRpcMessage,
+    ServerResult,
 };
+use rmcp::transport::Transport;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader},
-    sync::{Semaphore, mpsc},
-};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::straight::{Lines, Straight, WriteLine};
-use crate::{
-    flight::Flight,
-    notice::{ChangedList, Changes, Missed, Notice, WaitingNotice},
-    numbers::changes,
-};
+use crate::flight::Flight;
+use crate::notice::{ChangedList, Changes, Missed, Notice, WaitingNotice};
+use crate::numbers::changes;
 
 /// Longest line that a server may send.
 pub(crate) const LINE_BYTES_MAX: usize = 8 << 20;
@@ -416,10 +408,8 @@ fn refuse_result(message: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::straight::{Answer, FIRST_ID},
-        *,
-    };
+    use super::super::straight::{Answer, FIRST_ID};
+    use super::*;
 
     /// No integer of a result comes as another number.
     #[test]

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clients::{
-    home::{Home, Server},
-    parts::{Parts, run, text},
-};
+use crate::clients::home::{Home, Server};
+use crate::clients::parts::{Parts, run, text};
 
 const FRAMEWORKS: [&str; 2] = ["agent_openai.py", "agent_pydantic.py"];
 

@@ -4,10 +4,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::clients::{
-    home::{Home, Server},
-    parts::Parts,
-};
+use crate::clients::home::{Home, Server};
+use crate::clients::parts::Parts;
 
 const CALLS: u64 = 100;
 const EACH: u64 = 60;

@@ -3,10 +3,8 @@
 
 use std::{collections::BTreeMap, fs};
 
-use crate::clients::{
-    home::{Home, Server},
-    parts::{Parts, beside, run, text},
-};
+use crate::clients::home::{Home, Server};
+use crate::clients::parts::{Parts, beside, run, text};
 
 /// The suite has the server ask whatever servers ask.
 const OPTIONS: [&str; 4] = ["--class", "read=*", "--allow", "elicitation,sampling,roots"];

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clients::{
-    home::{Home, Server, refused, said},
-    parts::Parts,
-};
+use crate::clients::home::{Home, Server, refused, said};
+use crate::clients::parts::Parts;
 
 const LONG: &str = "everything.trigger_long_running_operation";
 

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clients::{
-    home::{Home, Server, is_file, refused, said},
-    parts::{Parts, text},
-};
+use crate::clients::home::{Home, Server, is_file, refused, said};
+use crate::clients::parts::{Parts, text};
 
 /// The filesystem server on the test's documents, with what its operator says of it.
 pub(crate) fn docs(home: &Home) -> Server {

@@ -2,10 +2,8 @@
 
 use serde_json::json;
 
-use crate::clients::{
-    home::{Home, Server},
-    parts::{Parts, text},
-};
+use crate::clients::home::{Home, Server};
+use crate::clients::parts::{Parts, text};
 
 /// After `freeze --all` a resource is read no more, nor a prompt got, nor any of them listed; after
 /// the end of the freeze they are.

@@ -1,9 +1,7 @@
 //! A home, the gateway's command on it, and what is on record.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use host_support::{Scratch, scratch};
 use serde_json::Value;

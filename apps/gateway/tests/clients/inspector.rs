@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clients::{
-    home::{Home, Server, refused},
-    parts::{Parts, Ran, run, text},
-};
+use crate::clients::home::{Home, Server, refused};
+use crate::clients::parts::{Parts, Ran, run, text};
 
 fn inspect(home: &Home, line: &[String], args: &[&str]) -> Ran {
     let config = json!({ "mcpServers": { "it": { "command": line[0], "args": &line[1..] } } });

@@ -1,10 +1,8 @@
 //! A server that dies, answers too much, or with an error of the protocol: what comes of the call
 //! is on record, and the gateway serves on.
 
-use crate::clients::{
-    home::{Home, Server, refused, said},
-    parts::Parts,
-};
+use crate::clients::home::{Home, Server, refused, said};
+use crate::clients::parts::Parts;
 
 #[test]
 fn the_gateway_outlives_an_odd_server() {

@@ -2,11 +2,9 @@
 
 use serde_json::json;
 
-use crate::clients::{
-    files,
-    home::{Home, said},
-    parts::{Parts, text},
-};
+use crate::clients::files;
+use crate::clients::home::{Home, said};
+use crate::clients::parts::{Parts, text};
 
 /// Standard error has the command that shows what would grant what a list lacks. Without its last
 /// word a shell runs it, the client is told, and the tool is there. The list has no command.

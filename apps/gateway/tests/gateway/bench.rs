@@ -1,31 +1,22 @@
 //! A home, a gateway on it, and a client that speaks raw lines.
 
-use std::{
-    collections::HashMap,
-    fs,
-    io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
-    sync::{
-        Arc, Condvar, Mutex,
-        mpsc::{Receiver, RecvTimeoutError, channel},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use host_support::{Scratch, scratch};
 use serde_json::{Value, json};
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        id::Seq,
-        record::{Body, Outcome, OutcomeFlags, Record, Refusal},
-    },
-    kernel::store::Next,
-    prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Outcome, OutcomeFlags, Record, Refusal};
+use syscap::kernel::store::Next;
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 
 /// Longest wait for anything that must come.
 pub(crate) const SOON: Duration = Duration::from_secs(60);

@@ -1,14 +1,10 @@
 //! What a client or a server can cost others: memory, time, a wrong number, a forged word.
 
-use std::{
-    io::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use syscap::format::reason::Reason;

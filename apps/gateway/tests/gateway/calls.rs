@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use syscap::format::{
-    envelope::TxOutcome,
-    label::Label,
-    reason::Reason,
-    record::{Body, OutcomeFlags},
-};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::label::Label;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, OutcomeFlags};
 
 use crate::gateway::bench::{Bench, refusal, text};
 

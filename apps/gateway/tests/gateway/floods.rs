@@ -1,20 +1,13 @@
 //! A client or a server that floods: what it costs of memory, and what an operator can do beside.
 
-use std::{
-    io::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
-use syscap::{
-    format::{id::Seq, record::Body},
-    prelude::*,
-};
+use syscap::{format::id::Seq, format::record::Body, prelude::*};
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, until};
 

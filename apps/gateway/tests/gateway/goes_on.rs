@@ -1,11 +1,12 @@
 //! Where a token has ended: what is said, and what goes on.
 
 use serde_json::{Value, json};
-use syscap::{
-    format::{control::Freeze, id::TokenId, label::Label, reason::Reason},
-    prelude::*,
-    view::TokenInfo,
-};
+use syscap::format::control::Freeze;
+use syscap::format::id::TokenId;
+use syscap::format::label::Label;
+use syscap::format::reason::Reason;
+use syscap::prelude::*;
+use syscap::view::TokenInfo;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal};
 

@@ -3,18 +3,14 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use syscap::{
-    format::{
-        control::Freeze,
-        envelope::TxOutcome,
-        id::TokenId,
-        label::Label,
-        manifest::EffectClass,
-        reason::Reason,
-        record::{Body, Intent},
-    },
-    prelude::*,
-};
+use syscap::format::control::Freeze;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::TokenId;
+use syscap::format::label::Label;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Body, Intent};
+use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, until};
 

@@ -3,10 +3,8 @@
 use std::fs;
 
 use serde_json::json;
-use syscap::format::{
-    envelope::TxOutcome,
-    reason::{Reason, Retry},
-};
+use syscap::format::envelope::TxOutcome;
+use syscap::format::reason::{Reason, Retry};
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

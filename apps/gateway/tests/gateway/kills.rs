@@ -1,29 +1,22 @@
 //! Clients, servers and the process that holds the home are killed while eight clients write:
 //! every effect has its intent, nothing is done twice, and what was said not to have run has not.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    os::unix::fs::MetadataExt,
-    path::PathBuf,
-    process::{Child, Command},
-    thread,
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{
-        cbor::Item,
-        envelope::TxOutcome,
-        id::Seq,
-        record::{Body, Recovered},
-        vault::Commitment,
-    },
-    kernel::store::vault_entry,
-    prelude::*,
-    verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home},
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::cbor::Item;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Recovered};
+use syscap::format::vault::Commitment;
+use syscap::kernel::store::vault_entry;
+use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 
 use crate::gateway::bench::{Bench, SOON, until};
 

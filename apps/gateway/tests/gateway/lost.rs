@@ -1,13 +1,9 @@
 //! The process that holds the home goes while a call is out: what is told of the call.
 
 use serde_json::{Value, json};
-use syscap::{
-    format::{
-        id::Seq,
-        record::{Body, Recovered},
-    },
-    prelude::*,
-};
+use syscap::format::id::Seq;
+use syscap::format::record::{Body, Recovered};
+use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

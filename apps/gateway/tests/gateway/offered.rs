@@ -3,17 +3,13 @@
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
-use syscap::{
-    Configured, Grant, Options, Runtime,
-    format::{
-        id::{TokenId, ToolId},
-        label::Label,
-        manifest::{EffectClass, Manifest},
-        reason::Reason,
-    },
-    prelude::*,
-    syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated},
-};
+use syscap::format::id::{TokenId, ToolId};
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::reason::Reason;
+use syscap::prelude::*;
+use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
+use syscap::{Configured, Grant, Options, Runtime};
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

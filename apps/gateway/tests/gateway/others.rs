@@ -3,17 +3,13 @@
 use std::{fs, sync::Arc, thread, time::Duration};
 
 use serde_json::{Value, json};
-use syscap::{
-    Runtime,
-    format::{
-        budget::Amounts,
-        envelope::TxOutcome,
-        id::ToolId,
-        manifest::{EffectClass, Manifest},
-        reason::{Reason, Refused},
-    },
-    provide::{HostCall, HostRan, Provider},
-};
+use syscap::Runtime;
+use syscap::format::budget::Amounts;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::id::ToolId;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::reason::{Reason, Refused};
+use syscap::provide::{HostCall, HostRan, Provider};
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

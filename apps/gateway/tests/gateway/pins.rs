@@ -1,25 +1,21 @@
 //! Definitions are pinned, lists are filtered, tokens are found.
 
 use serde_json::{Value, json};
-use syscap::{
-    Beside, Runtime,
-    format::{
-        budget::{Amounts, Dimension},
-        cbor::MapBuilder,
-        control::Role,
-        envelope::TxOutcome,
-        hash::definition_hash,
-        id::ToolId,
-        json::from_data,
-        label::Label,
-        manifest::{EffectClass, Manifest},
-        reason::{Reason, Refused},
-        record::Kind,
-    },
-    keys::{KeyFile, KeyUse, Passphrase, Seal},
-    prelude::*,
-    provide::{HostCall, HostRan, Provider, Standing},
-};
+use syscap::format::budget::{Amounts, Dimension};
+use syscap::format::cbor::MapBuilder;
+use syscap::format::control::Role;
+use syscap::format::envelope::TxOutcome;
+use syscap::format::hash::definition_hash;
+use syscap::format::id::ToolId;
+use syscap::format::json::from_data;
+use syscap::format::label::Label;
+use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::reason::{Reason, Refused};
+use syscap::format::record::Kind;
+use syscap::keys::{KeyFile, KeyUse, Passphrase, Seal};
+use syscap::prelude::*;
+use syscap::provide::{HostCall, HostRan, Provider, Standing};
+use syscap::{Beside, Runtime};
 
 use crate::gateway::bench::{Bench, refusal, text};
 

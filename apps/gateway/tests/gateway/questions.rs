@@ -3,12 +3,12 @@
 use std::{thread, time::Duration};
 
 use serde_json::{Value, json};
-use syscap::{
-    format::{
-        budget::Dimension, control::Freeze, id::TokenId, manifest::EffectClass, record::Body,
-    },
-    prelude::*,
-};
+use syscap::format::budget::Dimension;
+use syscap::format::control::Freeze;
+use syscap::format::id::TokenId;
+use syscap::format::manifest::EffectClass;
+use syscap::format::record::Body;
+use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, text, until};
 

@@ -4,21 +4,15 @@
 use std::{collections::BTreeSet, fs, time::Duration};
 
 use serde_json::{Value, json};
-use syscap::{
-    format::{
-        control::Freeze,
-        id::{Seq, TokenId, ToolId},
-        reason::Reason,
-        record::Answer,
-    },
-    prelude::*,
-    syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated},
-};
+use syscap::format::control::Freeze;
+use syscap::format::id::{Seq, TokenId, ToolId};
+use syscap::format::reason::Reason;
+use syscap::format::record::Answer;
+use syscap::prelude::*;
+use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
 
-use crate::gateway::{
-    bench::{Bench, GatewayProcess, refusal, until},
-    waits,
-};
+use crate::gateway::bench::{Bench, GatewayProcess, refusal, until};
+use crate::gateway::waits;
 
 /// The reasons that a client was told.
 #[derive(Default)]

@@ -4,17 +4,15 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use syscap::{
-    Configured,
-    format::{manifest::EffectClass, reason::Reason, record::Answer},
-    prelude::*,
-    syscalls::stated::Stated,
-};
+use syscap::Configured;
+use syscap::format::manifest::EffectClass;
+use syscap::format::reason::Reason;
+use syscap::format::record::Answer;
+use syscap::prelude::*;
+use syscap::syscalls::stated::Stated;
 
-use crate::gateway::{
-    bench::{Bench, refusal, text, until},
-    waits::{answer, begin, calls, gateway, waits},
-};
+use crate::gateway::bench::{Bench, refusal, text, until};
+use crate::gateway::waits::{answer, begin, calls, gateway, waits};
 
 const MOMENT: Duration = Duration::from_millis(700);
 

@@ -3,16 +3,12 @@
 use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
-use syscap::{
-    Signer,
-    format::{
-        control::{ControlBody, Role},
-        id::Seq,
-        reason::Reason,
-        record::{Answer, ApprovalBody, Body, Means},
-    },
-    prelude::*,
-};
+use syscap::Signer;
+use syscap::format::control::{ControlBody, Role};
+use syscap::format::id::Seq;
+use syscap::format::reason::Reason;
+use syscap::format::record::{Answer, ApprovalBody, Body, Means};
+use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

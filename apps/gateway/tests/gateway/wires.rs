@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use syscap::{
-    format::{control::Freeze, reason::Reason},
-    prelude::*,
-};
+use syscap::{format::control::Freeze, format::reason::Reason, prelude::*};
 
 use crate::gateway::bench::{Bench, GatewayProcess, NEW, refusal, text, until};
 

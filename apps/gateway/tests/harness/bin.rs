@@ -6,10 +6,8 @@ mod odd;
 
 use std::{path::PathBuf, time::Duration};
 
-use syscap::format::{
-    budget::Dimension,
-    id::{AgentId, TokenId},
-};
+use syscap::format::budget::Dimension;
+use syscap::format::id::{AgentId, TokenId};
 use syscap_gateway::{ClassRule, Hints, Options, Question, ServerCommand};
 
 fn main() {

@@ -9,14 +9,12 @@
 //! `tools/list` with an error, not at all if `hang` stands there, or once the file is gone if
 //! `slow` does.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::{BufRead, Write},
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    thread,
-    time::Duration,
-};
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 

@@ -6,13 +6,12 @@ use cedar_policy::{Authorizer, Decision, Entities, PolicySet, Request};
 use syscap_compare::cedar::{Policies, parse, text};
 use syscap_format::decision::Verdict;
 use syscap_kernel::policy::{PolicyEngine, Question};
-use syscap_policy::{Policy, document::Document, document::Subject};
+use syscap_policy::Policy;
+use syscap_policy::document::{Document, Subject};
 
-use super::{
-    rego::{self, Rego},
-    timing::{Figure, allocations, in_turn},
-    world::{Call, Kernel, TOOL, declared},
-};
+use super::rego::{Rego, self};
+use super::timing::{Figure, allocations, in_turn};
+use super::world::{Call, Kernel, TOOL, declared};
 
 /// A document, by all engines.
 pub struct World<'a> {

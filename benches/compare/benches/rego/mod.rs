@@ -8,9 +8,9 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, num::NonZeroUsize, sync::Arc};
 
-use regorus::{
-    Engine, PolicyLengthConfig, Value, languages::rego::compiler::Compiler, rvm::vm::RegoVM,
-};
+use regorus::languages::rego::compiler::Compiler;
+use regorus::rvm::vm::RegoVM;
+use regorus::{Engine, PolicyLengthConfig, Value};
 use serde_json::{Map, json};
 use syscap_policy::document::{Ask, Condition, Constant, Document, Effect, Subject, Test};
 

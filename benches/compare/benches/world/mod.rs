@@ -1,23 +1,19 @@
 //! Documents of any size, and calls of the one tool that is asked about.
 
 use syscap_compare::cedar::{Declared, Kind, Presence};
-use syscap_format::{
-    budget::{Amounts, Budget, Dimension},
-    cbor::{Canonical, MapBuilder},
-    facts::Facts,
-    id::{AgentId, HomeId, TokenId, ToolId},
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    provenance::Source,
-    scope::{Host, Resource, Rights, Root, RootedPath},
-    sign::PublicKey,
-    time::UnixMillis,
-    token::{Grant, Grants, TokenBody, TokenFlags},
-};
+use syscap_format::budget::{Amounts, Budget, Dimension};
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::facts::Facts;
+use syscap_format::id::{AgentId, HomeId, TokenId, ToolId};
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::provenance::Source;
+use syscap_format::scope::{Host, Resource, Rights, Root, RootedPath};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
 use syscap_kernel::{history::History, policy::Question, tool::Demand};
-use syscap_policy::{
-    document::Attribute,
-    scenario::{Given, Scenario},
-};
+use syscap_policy::document::Attribute;
+use syscap_policy::scenario::{Given, Scenario};
 
 /// The tool that is asked about.
 pub const TOOL: &str = "net.download";

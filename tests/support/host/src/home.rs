@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap::{
-    format::budget::{Budget, Dimension},
-    prelude::Runtime,
-    verify::Verdict,
-};
+use syscap::format::budget::{Budget, Dimension};
+use syscap::prelude::Runtime;
+use syscap::verify::Verdict;
 use tempfile::TempDir;
 
 /// Where a home can be made, in a folder that is removed with the first.

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use syscap::{
-    audit::sqlite::SqliteReader,
-    format::{id::Seq, record::Record},
-    kernel::store::Next,
-};
+use syscap::audit::sqlite::SqliteReader;
+use syscap::format::id::Seq;
+use syscap::format::record::Record;
+use syscap::kernel::store::Next;
 
 /// All records of a home.
 pub fn records(home: &Path) -> Vec<Record> {

@@ -1,13 +1,11 @@
 //! A server of HTTP that answers as a test says, byte by byte, and keeps what it was sent.
 
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    os::fd::OwnedFd,
-    sync::{Arc, Mutex},
-    thread,
-    time::Duration,
-};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use rustix::net;
 

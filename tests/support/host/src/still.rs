@@ -1,14 +1,9 @@
 //! A clock that a test moves.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap::{
-    format::time::UnixMillis,
-    kernel::{ports::Clock, time::Reading},
-};
+use syscap::{format::time::UnixMillis, kernel::ports::Clock, kernel::time::Reading};
 
 /// A clock that stands still until it is moved; all clones show the same.
 #[derive(Clone, Default)]

@@ -1,18 +1,16 @@
 //! A call as the kernel asks about it.
 
-use syscap_format::{
-    budget::{Amounts, Budget, Dimension},
-    cbor::{Canonical, MapBuilder},
-    facts::Facts,
-    id::{AgentId, FactKey, HomeId, TokenId, ToolId},
-    json,
-    manifest::{EffectClass, Manifest},
-    provenance::Source,
-    scope::{Resource, Rights, Root, RootedPath},
-    sign::PublicKey,
-    time::UnixMillis,
-    token::{Grant, Grants, TokenBody, TokenFlags},
-};
+use syscap_format::budget::{Amounts, Budget, Dimension};
+use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::facts::Facts;
+use syscap_format::id::{AgentId, FactKey, HomeId, TokenId, ToolId};
+use syscap_format::json;
+use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::provenance::Source;
+use syscap_format::scope::{Resource, Rights, Root, RootedPath};
+use syscap_format::sign::PublicKey;
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
 use syscap_kernel::{history::History, policy::Question, tool::Demand};
 
 /// Everything that a question borrows.

@@ -1,10 +1,8 @@
 //! A store as the verifier reads one.
 
-use syscap_format::{
-    hash::leaf,
-    id::{Leaf, ObjectId, Seq},
-    object::Object,
-};
+use syscap_format::hash::leaf;
+use syscap_format::id::{Leaf, ObjectId, Seq};
+use syscap_format::object::Object;
 use syscap_kernel::store::{Next, Store, StoreError};
 use syscap_verify::{Chunk, Source};
 

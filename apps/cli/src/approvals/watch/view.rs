@@ -1,20 +1,17 @@
 //! What is on the screen, and what keys do to it. Nothing is approved of which not all was on the
 //! screen before the key was pressed.
 
-use syscap::{
-    approvals::WaitingCall,
-    format::{id::Seq, limits::TEXT_BYTES_MAX, record::Answer, time::UnixMillis},
-};
+use syscap::approvals::WaitingCall;
+use syscap::format::id::Seq;
+use syscap::format::limits::TEXT_BYTES_MAX;
+use syscap::format::record::Answer;
+use syscap::format::time::UnixMillis;
 
-use super::{
-    super::shown::{arguments, standing, text},
-    keys::Key,
-};
-use crate::{
-    exit::Failure,
-    output::{Out, plain},
-    terminal::Size,
-};
+use super::super::shown::{arguments, standing, text};
+use super::keys::Key;
+use crate::exit::Failure;
+use crate::output::{Out, plain};
+use crate::terminal::Size;
 
 /// Rows around what is shown: a title, what was said, what can be pressed.
 const AROUND: usize = 3;

@@ -3,19 +3,13 @@
 use std::{fs, thread, time::Duration};
 
 use serde_json::{Value, json};
-use syscap::{
-    Runtime,
-    approvals::answer_in_client,
-    format::{
-        id::Seq,
-        record::{Answer, Means},
-    },
-};
+use syscap::Runtime;
+use syscap::approvals::answer_in_client;
+use syscap::format::id::Seq;
+use syscap::format::record::{Answer, Means};
 
-use super::{
-    claude::denied,
-    world::{Hooked, claude, gemini},
-};
+use super::claude::denied;
+use super::world::{Hooked, claude, gemini};
 use crate::cli::support::{Run, run};
 
 fn bash(id: &str) -> Value {

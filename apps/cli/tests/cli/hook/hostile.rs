@@ -1,14 +1,11 @@
 //! What goes wrong before a use is a no, and what goes wrong afterwards changes nothing.
 
-use std::{
-    fs,
-    io::{Read as _, Write as _},
-    os::unix::net::UnixListener,
-    process::Stdio,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-    time::{Duration, Instant},
-};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use serde_json::json;
 

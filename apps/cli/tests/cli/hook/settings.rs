@@ -1,10 +1,8 @@
 //! `syscap hook --setup` writes the client's user settings, and nothing else of them.
 
-use std::{
-    fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
-    path::{Path, PathBuf},
-};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    claude::denied,
-    world::{Hooked, claude, with},
-};
+use super::claude::denied;
+use super::world::{Hooked, claude, with};
 use crate::cli::support::{Run, run};
 
 /// A use of the client's shell.

@@ -4,10 +4,8 @@ use std::{collections::BTreeSet, fs, io::Write, process::Stdio};
 
 use serde_json::{Value, json};
 
-use super::{
-    claude::denied,
-    world::{claude, gemini},
-};
+use super::claude::denied;
+use super::world::{claude, gemini};
 use crate::cli::support::{Run, run, run_with, syscap, until};
 
 /// A home whose path has a space and a quote, in a folder that is a root of the client's tools.

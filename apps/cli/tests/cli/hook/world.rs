@@ -1,10 +1,8 @@
 //! A home with an agent's client set up, and a process that holds it.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    process::{Child, Stdio},
-};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

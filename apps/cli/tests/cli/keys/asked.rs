@@ -4,10 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::cli::{
-    support::{ECHO, Serving, TestHome, run, run_with},
-    terminal::{self, Person, sealed},
-};
+use crate::cli::support::{ECHO, Serving, TestHome, run, run_with};
+use crate::cli::terminal::{self, Person, sealed};
 
 /// Which keys in a home are sealed.
 fn seals(home: &str) -> Vec<(String, bool)> {

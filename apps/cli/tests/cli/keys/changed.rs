@@ -4,10 +4,8 @@ use std::{collections::BTreeSet, fs, path::Path, thread};
 
 use serde_json::Value;
 
-use crate::cli::{
-    support::{ECHO, Serving, TestHome, run},
-    terminal::{self, Person, sealed},
-};
+use crate::cli::support::{ECHO, Serving, TestHome, run};
+use crate::cli::terminal::{self, Person, sealed};
 
 const ROLES: [&str; 5] = ["issuer", "policy", "revoker", "approver", "operator"];
 

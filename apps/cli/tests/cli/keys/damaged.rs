@@ -3,10 +3,8 @@
 
 use std::{fs, process::Command};
 
-use crate::cli::{
-    support::{TestHome, run, syscap},
-    terminal::{self, Person},
-};
+use crate::cli::support::{TestHome, run, syscap};
+use crate::cli::terminal::{self, Person};
 
 /// A file that is no key of its role signs nothing. Nothing else waits for it to be mended.
 #[test]

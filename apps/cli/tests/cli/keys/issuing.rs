@@ -1,9 +1,7 @@
 //! A home whose issuer's key is sealed: who issues is a person, and what was issued goes on.
 
-use crate::cli::{
-    support::{ECHO, Serving, TestHome, run, run_with},
-    terminal::{self, Person, sealed},
-};
+use crate::cli::support::{ECHO, Serving, TestHome, run, run_with};
+use crate::cli::terminal::{self, Person, sealed};
 
 const ASK: &str = "Enter passphrase for the issuer key: ";
 

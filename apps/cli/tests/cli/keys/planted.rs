@@ -5,10 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::cli::{
-    support::{TestHome, run},
-    terminal::{self, Person, sealed},
-};
+use crate::cli::support::{TestHome, run};
+use crate::cli::terminal::{self, Person, sealed};
 
 /// The keys of a role on record.
 fn keys(home: &str, role: &str) -> Vec<String> {

@@ -3,15 +3,11 @@
 use std::path::Path;
 
 use serde_json::json;
-use syscap::{
-    Options,
-    format::{
-        decision::{Decision, Verdict},
-        object::EngineIdentity,
-    },
-    kernel::policy::{PolicyEngine, Question},
-    policy::WithinToken,
-};
+use syscap::Options;
+use syscap::format::decision::{Decision, Verdict};
+use syscap::format::object::EngineIdentity;
+use syscap::kernel::policy::{PolicyEngine, Question};
+use syscap::policy::WithinToken;
 use tempfile::TempDir;
 
 use crate::cli::support::{Run, run};

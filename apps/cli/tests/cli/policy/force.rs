@@ -3,10 +3,8 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use syscap::{
-    kernel::policy::PolicyEngine as _,
-    policy::{Policy, Preset},
-};
+use syscap::kernel::policy::PolicyEngine as _;
+use syscap::policy::{Policy, Preset};
 
 use super::{always, tools, when};
 use crate::cli::support::{ECHO, TestHome, reason, run};

@@ -2,10 +2,8 @@
 
 use std::{fs, process::Stdio};
 
-use syscap::{
-    kernel::policy::PolicyEngine as _,
-    policy::{Policy, Preset},
-};
+use syscap::kernel::policy::PolicyEngine as _;
+use syscap::policy::{Policy, Preset};
 
 use super::{tools, when};
 use crate::cli::support::{Run, TestHome, run, syscap};

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use ed25519_dalek::SigningKey;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    control::Signed,
-    hash::leaf,
-    id::{HomeId, Leaf, ObjectId, Seq},
-    object::Object,
-    record::{Body, Head, Kind, Record},
-    sign::PublicKey,
-};
+use syscap_format::control::Signed;
+use syscap_format::hash::leaf;
+use syscap_format::id::{HomeId, Leaf, ObjectId, Seq};
+use syscap_format::object::Object;
+use syscap_format::record::{Body, Head, Kind, Record};
+use syscap_format::sign::PublicKey;
 use syscap_kernel::store::StoreError;
 use syscap_verify::{
     Chunk, Extent, Fault, Finding, Options, Report, Source, Trust, TrustSource, verify,

@@ -5,36 +5,31 @@ pub mod scenario;
 pub mod tools;
 
 use ed25519_dalek::{Signer, SigningKey};
-use syscap_format::{
-    budget::Budget,
-    cbor::MapBuilder,
-    control::{
-        CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, Possession, Role,
-        RoleSet, Roles, Signed, possession,
-    },
-    envelope::{Form, ToolResult},
-    id::{AgentId, HomeId, Leaf, Salt, Seq, SnapshotId, TokenId, ToolId},
-    provenance::Source,
-    reason::Refused,
-    record::{Durability, Head, HomeLimits, Kind},
-    scope::Scope,
-    sign::{PublicKey, Signature, preimage},
-    time::UnixMillis,
-    token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-    vault::{CallSalts, VaultEntry},
+use syscap_format::budget::Budget;
+use syscap_format::cbor::MapBuilder;
+use syscap_format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, Possession, Role,
+    RoleSet, Roles, Signed, possession,
 };
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{
-        Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit,
-        Ticket,
-    },
-    policy::{PolicyEngine, object_of},
-    registry::{Registry, ToolsDelta},
-    store::{Store, vault_entry},
-    time::Reading,
-    tool::{Job, Ran},
+use syscap_format::envelope::{Form, ToolResult};
+use syscap_format::id::{AgentId, HomeId, Leaf, Salt, Seq, SnapshotId, TokenId, ToolId};
+use syscap_format::provenance::Source;
+use syscap_format::reason::Refused;
+use syscap_format::record::{Durability, Head, HomeLimits, Kind};
+use syscap_format::scope::Scope;
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+use syscap_format::vault::{CallSalts, VaultEntry};
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{
+    Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
 };
+use syscap_kernel::policy::{PolicyEngine, object_of};
+use syscap_kernel::registry::{Registry, ToolsDelta};
+use syscap_kernel::store::{Store, vault_entry};
+use syscap_kernel::time::Reading;
+use syscap_kernel::tool::{Job, Ran};
 
 use tools::AllowAll;
 

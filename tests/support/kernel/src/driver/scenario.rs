@@ -1,28 +1,23 @@
 //! A log with every kind of record that this version writes.
 
-use super::{
-    Driver, HOUR_MS, Run, agent, body, key, new_home, parts, signed, start, tools::AllowAll,
-};
+use super::tools::AllowAll;
+use super::{Driver, HOUR_MS, Run, agent, body, key, new_home, parts, signed, start};
 use ed25519_dalek::SigningKey;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Budget, Dimension},
-    control::{
-        ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, Resolution,
-        Revocation, Role,
-    },
-    envelope::{Form, Status},
-    id::{AgentId, Salt, Seq, SnapshotId, TokenId},
-    label::{Confidentiality, Integrity, Label},
-    provenance::Source,
-    record::{Answer, ApprovalBody, HomeLimits, Input, Kind, Means, Recovered},
-    token::TokenBody,
-    vault::VaultText,
+use syscap_format::budget::{Amounts, Budget, Dimension};
+use syscap_format::control::{
+    ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, Resolution,
+    Revocation, Role,
 };
-use syscap_kernel::{
-    kernel::{Event, Kernel, Lost, Submit, Ticket},
-    store::Store,
-};
+use syscap_format::envelope::{Form, Status};
+use syscap_format::id::{AgentId, Salt, Seq, SnapshotId, TokenId};
+use syscap_format::label::{Confidentiality, Integrity, Label};
+use syscap_format::provenance::Source;
+use syscap_format::record::{Answer, ApprovalBody, HomeLimits, Input, Kind, Means, Recovered};
+use syscap_format::token::TokenBody;
+use syscap_format::vault::VaultText;
+use syscap_kernel::kernel::{Event, Kernel, Lost, Submit, Ticket};
+use syscap_kernel::store::Store;
 
 pub fn call(tool: &str, bytes: u64) -> String {
     format!(r#"{{"tool_id":"{tool}","args":{{"bytes":{bytes}}}}}"#)

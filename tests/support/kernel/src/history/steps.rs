@@ -2,38 +2,30 @@
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::{
-        ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
-        Notify, POSSESSION_CONTEXT, Possession, Resolution, Revocation, RevocationList, Role,
-        RoleSet, possession,
-    },
-    id::{AgentId, Salt, Seq, TokenId},
-    label::{Confidentiality, Label},
-    provenance::Source,
-    record::{Answer, HomeLimits, Input, Recovered},
-    scope::Rights,
-    sign::{PublicKey, Signature, preimage},
-    time::UnixMillis,
-    token::{Grant, Grants},
-    vault::VaultText,
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::{
+    ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange, Notify,
+    POSSESSION_CONTEXT, Possession, Resolution, Revocation, RevocationList, Role, RoleSet,
+    possession,
 };
-use syscap_kernel::{
-    kernel::{Event, Measured},
-    store::Room,
-};
+use syscap_format::id::{AgentId, Salt, Seq, TokenId};
+use syscap_format::label::{Confidentiality, Label};
+use syscap_format::provenance::Source;
+use syscap_format::record::{Answer, HomeLimits, Input, Recovered};
+use syscap_format::scope::Rights;
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::{Grant, Grants};
+use syscap_format::vault::VaultText;
+use syscap_kernel::kernel::{Event, Measured};
+use syscap_kernel::store::Room;
 
 use super::bytes::Bytes;
-use crate::{
-    fault::{FaultPoint, FaultStore},
-    sim::{
-        Ending, Policed, Sim,
-        links::{self, PLACES},
-        rule::Rule,
-        tokens::rows,
-    },
-};
+use crate::fault::{FaultPoint, FaultStore};
+use crate::sim::links::{self, PLACES};
+use crate::sim::rule::Rule;
+use crate::sim::tokens::rows;
+use crate::sim::{Ending, Policed, Sim};
 
 /// Bytes that look random, of a number.
 pub fn stream(number: u64) -> Vec<u8> {

@@ -1,12 +1,10 @@
 //! What a person says to a call that waits.
 
-use syscap_format::{
-    control::Role,
-    id::Leaf,
-    record::{Answer, ApprovalBody, Means},
-    time::UnixMillis,
-    token::Grants,
-};
+use syscap_format::control::Role;
+use syscap_format::id::Leaf;
+use syscap_format::record::{Answer, ApprovalBody, Means};
+use syscap_format::time::UnixMillis;
+use syscap_format::token::Grants;
 use syscap_kernel::kernel::Event;
 
 use super::Sim;

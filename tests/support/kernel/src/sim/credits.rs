@@ -1,12 +1,10 @@
 //! Credits in the simulated home: what operators give, and what hosts post.
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    control::CreditChange,
-    id::{AgentId, Seq},
-    reason::Refused,
-    record::Kind,
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::control::CreditChange;
+use syscap_format::id::{AgentId, Seq};
+use syscap_format::reason::Refused;
+use syscap_format::record::Kind;
 use syscap_kernel::kernel::{Ack, Event};
 
 use super::Sim;

@@ -1,10 +1,8 @@
 //! What ends for good in the simulated home: tokens, and calls that are out.
 
-use syscap_format::{
-    control::{ControlBody, Revocation, RevocationList},
-    id::{Seq, TokenId},
-    record::{CancelBody, Kind},
-};
+use syscap_format::control::{ControlBody, Revocation, RevocationList};
+use syscap_format::id::{Seq, TokenId};
+use syscap_format::record::{CancelBody, Kind};
 use syscap_kernel::kernel::{Event, Ticket};
 
 use super::Sim;

@@ -1,9 +1,7 @@
 //! Batches on their way to the disk: other events may come while they are.
 
-use syscap_kernel::{
-    kernel::Event,
-    store::{Batch, Stored},
-};
+use syscap_kernel::kernel::Event;
+use syscap_kernel::store::{Batch, Stored};
 
 use super::Sim;
 

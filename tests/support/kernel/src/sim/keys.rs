@@ -1,10 +1,8 @@
 //! The keys of the simulated home.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::{
-    control::{Role, Roles},
-    sign::PublicKey,
-};
+use syscap_format::control::{Role, Roles};
+use syscap_format::sign::PublicKey;
 
 /// The key of a role.
 pub fn key(role: Role) -> SigningKey {

@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Item, MapBuilder},
-    envelope::TxOutcome,
-    id::ToolId,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope},
-};
-use syscap_kernel::{
-    resolve::Resolve,
-    tool::{Demand, Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request},
-};
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::ToolId;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope};
+use syscap_kernel::resolve::Resolve;
+use syscap_kernel::tool::{Demand, Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 use super::tools::Shared;
 

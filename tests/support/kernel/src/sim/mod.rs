@@ -16,47 +16,40 @@ use std::collections::VecDeque;
 use crate::fault::FaultStore;
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{
-    budget::Dimension,
-    control::{
-        CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, PolicyChange,
-        Revocation, Role, Signed, ToolsChange,
-    },
-    envelope::{Form, Status, ToolResult},
-    id::{AgentId, Salt, Seq, SnapshotId, TokenId},
-    json,
-    provenance::Source,
-    reason::{Reason, Refused},
-    record::{Durability, Head, HomeLimits, Kind, Record},
-    scope::{Rights, Scope},
-    sign::{PublicKey, Signature, preimage},
-    time::UnixMillis,
-    vault::CallSalts,
+use syscap_format::budget::Dimension;
+use syscap_format::control::{
+    CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, PolicyChange,
+    Revocation, Role, Signed, ToolsChange,
 };
-use syscap_kernel::{
-    halt::Halt,
-    kernel::{
-        Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit,
-        Ticket,
-    },
-    policy::{PolicyEngine, object_of},
-    probe::Probing,
-    registry::{Registry, ToolsDelta},
-    resolve::Resolving,
-    store::{Next, Store},
-    time::Reading,
-    tool::{Job, Ran},
+use syscap_format::envelope::{Form, Status, ToolResult};
+use syscap_format::id::{AgentId, Salt, Seq, SnapshotId, TokenId};
+use syscap_format::json;
+use syscap_format::provenance::Source;
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::record::{Durability, Head, HomeLimits, Kind, Record};
+use syscap_format::scope::{Rights, Scope};
+use syscap_format::sign::{PublicKey, Signature, preimage};
+use syscap_format::time::UnixMillis;
+use syscap_format::vault::CallSalts;
+use syscap_kernel::halt::Halt;
+use syscap_kernel::kernel::{
+    Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
 };
+use syscap_kernel::policy::{PolicyEngine, object_of};
+use syscap_kernel::probe::Probing;
+use syscap_kernel::registry::{Registry, ToolsDelta};
+use syscap_kernel::resolve::Resolving;
+use syscap_kernel::store::{Next, Store};
+use syscap_kernel::time::Reading;
+use syscap_kernel::tool::{Job, Ran};
 use syscap_policy::WithinToken;
 
 use flights::Flight;
 pub use keys::{key, roles};
 use links::Open;
+use rule::{Rule, Trim};
 pub use tools::Shared;
-use {
-    rule::{Rule, Trim},
-    tools::{Look, Spend},
-};
+use tools::{Look, Spend};
 
 /// The engine that a simulated home begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,21 +1,17 @@
 //! Tokens of the simulated home.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_format::{
-    budget::{Budget, Dimension},
-    cbor::MapBuilder,
-    control::Role,
-    id::{AgentId, TokenId, ToolId},
-    scope::Scope,
-    sign::{Signature, preimage},
-    token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags},
-};
+use syscap_format::budget::{Budget, Dimension};
+use syscap_format::cbor::MapBuilder;
+use syscap_format::control::Role;
+use syscap_format::id::{AgentId, TokenId, ToolId};
+use syscap_format::scope::Scope;
+use syscap_format::sign::{Signature, preimage};
+use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
 use syscap_kernel::kernel::Event;
 
-use super::{
-    Sim,
-    keys::{holder, key, public, public_of},
-};
+use super::Sim;
+use super::keys::{holder, key, public, public_of};
 
 /// Rows of what `trim` works on.
 pub fn rows(least: i128, greatest: i128) -> Scope {

@@ -1,23 +1,19 @@
 //! A tool that spends and one that reads, and what they really did.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use syscap_format::{
-    budget::{Amounts, Dimension},
-    cbor::{Item, MapBuilder},
-    envelope::TxOutcome,
-    id::{Seq, ToolId},
-    label::Label,
-    manifest::{EffectClass, Manifest, Param, ParamType},
-    reason::{Reason, Refused},
-    scope::Resource,
-};
-use syscap_kernel::{
-    probe::{Broken, Finding},
-    tool::{Demand, Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
+use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::cbor::{Item, MapBuilder};
+use syscap_format::envelope::TxOutcome;
+use syscap_format::id::{Seq, ToolId};
+use syscap_format::label::Label;
+use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap_format::reason::{Reason, Refused};
+use syscap_format::scope::Resource;
+use syscap_kernel::probe::{Broken, Finding};
+use syscap_kernel::tool::{
+    Demand, Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
 };
 
 /// Effects that the tools really made, by intent.
