@@ -14,16 +14,10 @@ use intents::{drain, to_intent};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Sim};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::{Canonical, Item, MapBuilder, Profile};
-use syscap::format::control::PolicyChange;
-use syscap::format::envelope::Form;
-use syscap::format::hash::leaf;
-use syscap::format::id::Seq;
-use syscap::format::provenance::Source;
-use syscap::format::record::Record;
-use syscap::format::token::Token;
-use syscap::kernel::kernel::{Event, Submit};
-use syscap::kernel::store::{Next, Store};
+use syscap::format::{
+    Canonical, Form, Item, MapBuilder, PolicyChange, Profile, Record, Seq, Source, Token, leaf,
+};
+use syscap::kernel::{Event, Next, Store, Submit};
 use syscap::policy::Policy;
 
 fn main() {
@@ -64,9 +58,7 @@ fn main() {
     }
 
     let wires: Vec<Vec<u8>> = (0..2_000)
-        .map(|_| {
-            Sim::wire(&sim.token_body("a0", syscap::format::budget::Budget::standard(), 1_000))
-        })
+        .map(|_| Sim::wire(&sim.token_body("a0", syscap::format::Budget::standard(), 1_000)))
         .collect();
     let mut next = 0;
     row(

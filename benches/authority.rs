@@ -15,12 +15,11 @@ use kernel_support::sim::keys::{holder, public_of};
 use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Policed, Sim};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::control::Role;
-use syscap::format::id::{Seq, TokenId};
-use syscap::format::record::{Answer, ApprovalBody, HomeLimits, Kind, Means};
-use syscap::format::token::TokenBody;
-use syscap::kernel::kernel::Event;
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Canonical, HomeLimits, MapBuilder, RecordKind,
+    Role, Seq, TokenBody, TokenId,
+};
+use syscap::kernel::Event;
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -114,12 +113,12 @@ fn asked() -> Figure {
         sim.submit_json(session, call);
         sim.commit();
         let ask = sim.kernel.asks().next().unwrap().leaf;
-        let (answer, means) = (Answer::Once, Means::Signer);
+        let (answer, means) = (ApprovalAnswer::Once, ApprovalChannel::Signer);
         let (scopes, uses, expires, reason) = (None, None, None, None);
         let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
         let control = sim.signed_by(&body, Role::Approver);
         let ticket = sim.ticket();
-        sim.event(Event::Control(ticket, Kind::Approval, control, None, None));
+        sim.event(Event::Control(ticket, RecordKind::Approval, control, None, None));
         sim.commit();
         sim.submit_json(session, call);
         sim.commit();
@@ -153,7 +152,7 @@ fn durable() {
         alone.push(start.elapsed().as_nanos() as f64);
         let start = Instant::now();
         let ask = call(n + 1).ask().unwrap();
-        rt.answer(ask, Answer::Once, None).unwrap();
+        rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
         call(n + 1).value().unwrap();
         round.push(start.elapsed().as_nanos() as f64);
     }

@@ -12,14 +12,12 @@ use std::time::{Duration, Instant};
 
 use harness::{figure, row};
 use syscap::audit::sqlite::SqliteStore;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{ObjectId, Seq};
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::object::Object;
-use syscap::format::reason::Refused;
-use syscap::format::record::Durability;
-use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    Durability, EffectClass, Manifest, Object, ObjectId, Refused, Seq, TxOutcome,
+};
+use syscap::kernel::{
+    Batch, Demands, Next, Permit, Plan, Ran, Request, Room, Store, StoreError, Tool,
+};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, verify_home};
 
@@ -42,7 +40,7 @@ impl Plan for TouchPlan {
         &self.0
     }
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.ok(syscap::format::cbor::Canonical::null(), TxOutcome::Committed)
+        permit.ok(syscap::format::Canonical::null(), TxOutcome::Committed)
     }
 }
 

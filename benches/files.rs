@@ -6,7 +6,7 @@ mod harness;
 
 use harness::{row, time};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::record::Durability;
+use syscap::format::Durability;
 use syscap::prelude::*;
 use syscap::syscalls::beneath::{Base, Location};
 

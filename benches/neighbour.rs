@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use syscap::format::json::Escapes;
-use syscap::format::manifest::{EffectClass, Param, ParamType};
+use syscap::format::{EffectClass, Param, ParamType};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 

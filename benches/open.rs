@@ -3,10 +3,8 @@
 use std::time::Instant;
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::record::Durability;
-use syscap::kernel::kernel::{Anchor, Kernel, Parts};
-use syscap::kernel::registry::Registry;
+use syscap::format::{Budget, Dimension, Durability};
+use syscap::kernel::{Anchor, Kernel, Parts, Registry};
 use syscap::policy::WithinToken;
 use syscap::prelude::*;
 use syscap::verify::{Extent, FromStore, Options as VerifyOptions, verify};
@@ -46,8 +44,7 @@ fn measure(what: &str, store: &MemoryStore, unit: u64) {
 }
 
 fn main() -> Result<(), Error> {
-    let folder =
-        tempfile::tempdir().map_err(|_| Error::Entropy(syscap::kernel::ports::NoEntropy))?;
+    let folder = tempfile::tempdir().map_err(|_| Error::Entropy(syscap::kernel::NoEntropy))?;
     let open = |name: &str, store: &MemoryStore| {
         let options = Options::new().durability(Durability::Memory).store(store.share());
         options.create(folder.path().join(name))

@@ -13,8 +13,7 @@ use std::process::Command;
 use harness::{Figure, time};
 use icalendar::{CalendarComponent, Component as _, DatePerhapsTime, parser};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::record::Durability;
-use syscap::format::scope::Scope;
+use syscap::format::{Durability, Scope};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 

@@ -10,8 +10,7 @@ use std::path::Path;
 
 use harness::{row, time};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::record::Durability;
-use syscap::format::scope::Scope;
+use syscap::format::{Durability, Scope};
 use syscap::prelude::*;
 
 const COUNT: usize = 100_000;

@@ -4,8 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use syscap::format::envelope::TxOutcome;
-use syscap::format::manifest::EffectClass;
+use syscap::format::{EffectClass, TxOutcome};
 use syscap::host::{AsyncSession, HostTool};
 use syscap::prelude::*;
 use tokio::{runtime::Builder, task::JoinHandle, time::sleep};

@@ -1,7 +1,6 @@
 //! A closure as a tool: `cargo run --example closure_tool`.
 
-use syscap::format::manifest::{EffectClass, Param, ParamType};
-use syscap::format::reason::Refused;
+use syscap::format::{EffectClass, Param, ParamType, Refused};
 use syscap::host::{Failure, HostTool};
 use syscap::prelude::*;
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use syscap::{format::scope::Scope, prelude::*};
+use syscap::{format::Scope, prelude::*};
 
 /// Numbers of a vector.
 const DIMENSIONS: usize = 2_048;

@@ -1,9 +1,7 @@
 //! A type as a tool: parsed once, checked against the token's scope, run as it was checked.
 //! `cargo run --example typed_tool`.
 
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Refused;
-use syscap::format::scope::{Name, Names, Resource, Scope};
+use syscap::format::{EffectClass, Name, Names, Refused, Resource, Scope};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
 use syscap::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Arguments of a call, written in Rust.
 
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
+use syscap_format::{Canonical, Item, MapBuilder};
 
 /// The arguments of a call: a canonical map with text keys. [`crate::args!`] writes one.
 #[derive(Clone, Debug, Default)]

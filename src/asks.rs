@@ -1,18 +1,11 @@
 //! Calls that wait for a person, as they can be shown, and what is answered.
 
-use syscap_format::cbor::Canonical;
-use syscap_format::hash::leaf;
-use syscap_format::id::{AgentId, Leaf, ObjectId, Seq, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::Manifest;
-use syscap_format::record::{Answer, ApprovalBody, Body, Means, Record};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::Grants;
-use syscap_format::vault::{Commitment, VaultEntry, VaultText};
-use syscap_kernel::inspect::Condition;
-use syscap_kernel::kernel::{AskView, Kernel};
-use syscap_kernel::store::{Store, StoreError, record_at, vault_entry};
+use syscap_format::{
+    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, Canonical, Commitment, Grants,
+    Label, Leaf, Manifest, ObjectId, PublicKey, Record, Seq, TokenId, ToolId, UnixMillis,
+    VaultEntry, VaultText, leaf,
+};
+use syscap_kernel::{AskView, Condition, Kernel, Store, StoreError, record_at, vault_entry};
 
 use crate::{Error, Inspection};
 
@@ -37,8 +30,8 @@ pub struct SetTerms {
 /// What is signed to answer the call whose record has that leaf.
 pub(crate) fn body(
     leaf: Leaf,
-    (answer, set): (Answer, Option<&SetTerms>),
-    (means, why): (Means, Option<&VaultText>),
+    (answer, set): (ApprovalAnswer, Option<&SetTerms>),
+    (means, why): (ApprovalChannel, Option<&VaultText>),
 ) -> ApprovalBody {
     ApprovalBody {
         ask: leaf,
@@ -90,7 +83,7 @@ pub struct WaitingCall {
     /// How many of them must approve.
     pub threshold: u64,
     /// By which means.
-    pub means: Vec<Means>,
+    pub means: Vec<ApprovalChannel>,
     /// How many have; `None` once it is answered.
     pub approved: Option<u64>,
     /// Whether the answer was no.
@@ -164,8 +157,8 @@ impl Inspection {
     pub fn answer(
         &self,
         ask: Seq,
-        answer: Answer,
-        by: (Means, Option<&VaultText>),
+        answer: ApprovalAnswer,
+        by: (ApprovalChannel, Option<&VaultText>),
     ) -> Option<ApprovalBody> {
         Some(body(answerable(self.kernel(), ask)?, (answer, None), by))
     }
@@ -177,9 +170,9 @@ impl Inspection {
         &self,
         ask: Seq,
         terms: &SetTerms,
-        by: (Means, Option<&VaultText>),
+        by: (ApprovalChannel, Option<&VaultText>),
     ) -> Option<ApprovalBody> {
-        Some(body(answerable(self.kernel(), ask)?, (Answer::Set, Some(terms)), by))
+        Some(body(answerable(self.kernel(), ask)?, (ApprovalAnswer::Set, Some(terms)), by))
     }
 }
 
@@ -210,7 +203,7 @@ pub(crate) fn manifest_of(kernel: &Kernel, tool: &ToolId) -> Option<ObjectId> {
 /// A reason, with the salt of its commitment.
 #[must_use]
 pub fn reason_given(why: &str, salt: [u8; 32]) -> VaultText {
-    let salt = syscap_format::id::Salt::from_bytes(salt);
+    let salt = syscap_format::Salt::from_bytes(salt);
     VaultText { salt, field: REASON, text: Box::from(why) }
 }
 

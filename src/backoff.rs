@@ -5,10 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use syscap_format::cbor::Item;
-use syscap_format::envelope::ToolResult;
-use syscap_format::limits::REFUSALS_IN_A_ROW_MAX;
-use syscap_format::reason::Reason;
+use syscap_format::{Item, REFUSALS_IN_A_ROW_MAX, Reason, ToolResult};
 
 /// The first wait; each next one is twice as long.
 const FIRST: Duration = Duration::from_millis(1);

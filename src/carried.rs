@@ -1,15 +1,12 @@
 //! Answers that are signed on another machine: what is carried there, held against its record,
 //! and what is brought back.
 
-use syscap_format::control::{CONTROL_CONTEXT, Control, ControlBody, Signed};
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, Leaf, Salt, Seq, TextHash};
-use syscap_format::record::{Answer, Body, Head, Kind, Means, Record};
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::vault::{CallSalts, VaultEntry, VaultText};
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::AskView;
-use syscap_kernel::store::{StoreError, record_at, vault_entry};
+use syscap_format::{
+    ApprovalAnswer, ApprovalChannel, Body, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Head,
+    HomeId, Leaf, PublicKey, Record, RecordKind, Salt, Seq, Signature, Signed, TextHash,
+    VaultEntry, VaultText, leaf, preimage,
+};
+use syscap_kernel::{AskView, Halt, StoreError, record_at, vault_entry};
 
 use crate::asks::{WaitingCall, body, said};
 use crate::keys::SignerError;
@@ -92,7 +89,7 @@ pub enum Unsound {
 pub struct CheckedAsk<'a> {
     carried: &'a CarriedAsk,
     leaf: Leaf,
-    means: Vec<Means>,
+    means: Vec<ApprovalChannel>,
     call: WaitingCall,
 }
 
@@ -164,7 +161,7 @@ impl CarriedAsk {
     }
 
     /// What the record alone says of the call: how it stands now only its home knows.
-    fn view(&self, leaf: Leaf, ask: &syscap_format::record::Ask) -> Option<AskView> {
+    fn view(&self, leaf: Leaf, ask: &syscap_format::Ask) -> Option<AskView> {
         Some(AskView {
             ask: self.ask,
             leaf,
@@ -206,7 +203,7 @@ impl CheckedAsk<'_> {
         if counter == 0 || counter > head.seq.next().get() {
             return Err(Unsound::Counter);
         }
-        if self.means.contains(&Means::File) { Ok(counter) } else { Err(Unsound::Means) }
+        if self.means.contains(&ApprovalChannel::File) { Ok(counter) } else { Err(Unsound::Means) }
     }
 
     /// Signs an answer to it. `why` is a [reason](crate::approvals::reason_given) with its salt.
@@ -216,18 +213,19 @@ impl CheckedAsk<'_> {
     /// `sign` says.
     pub fn sign(
         &self,
-        answer: Answer,
+        answer: ApprovalAnswer,
         why: Option<VaultText>,
         key: &PublicKey,
         sign: impl FnOnce(&[u8]) -> Result<Signature, SignerError>,
     ) -> Result<CarriedAnswer, Unsound> {
         let CarriedAsk { home, ask, head, .. } = self.carried;
         let counter = self.may_sign(key)?;
-        if answer == Answer::Set {
+        if answer == ApprovalAnswer::Set {
             return Err(Unsound::Answer);
         }
-        let body = body(self.leaf, (answer, None), (Means::File, why.as_ref())).to_bytes();
-        let message = Control::message(home, head, key, counter, Kind::Approval, &body);
+        let body =
+            body(self.leaf, (answer, None), (ApprovalChannel::File, why.as_ref())).to_bytes();
+        let message = Control::message(home, head, key, counter, RecordKind::Approval, &body);
         let signature = sign(&preimage(CONTROL_CONTEXT, &message)).map_err(Unsound::Signer)?;
         let control = Control::by_one(*head, body, Signed { key: *key, counter, signature });
         Ok(CarriedAnswer { home: *home, ask: *ask, control, why })

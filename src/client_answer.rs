@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use syscap_audit::sqlite::SqliteReader;
-use syscap_format::control::{ControlBody, Role};
-use syscap_format::id::Seq;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{Answer, ApprovalBody, Body, Means, Record};
-use syscap_kernel::store::Next;
+use syscap_format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody, Reason, Record, Refused,
+    Role, Seq,
+};
+use syscap_kernel::Next;
 
 use crate::{Beside, Error, FileKeys, Home, Options, Runtime, Signer, session::Waited};
 
@@ -106,7 +106,7 @@ pub fn answer_in_client(
     home: &Path,
     access: &Runtime,
     ask: Seq,
-    (answer, means): (Answer, Means),
+    (answer, means): (ApprovalAnswer, ApprovalChannel),
 ) -> Result<Seq, Error> {
     if !means.is_a_clients() {
         return Err(Error::Refused(Refused::new(Reason::BadControl).field("means")));

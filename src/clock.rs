@@ -1,8 +1,8 @@
 //! The machine's clocks.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use syscap_format::time::UnixMillis;
-use syscap_kernel::{ports::Clock, time::Reading};
+use syscap_format::UnixMillis;
+use syscap_kernel::{Clock, Reading};
 
 /// `CLOCK_REALTIME` and `CLOCK_BOOTTIME`.
 #[derive(Clone, Copy, Debug, Default)]

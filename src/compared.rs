@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::cbor::Canonical;
-use syscap_format::control::ControlBody as _;
-use syscap_format::id::Seq;
 use syscap_format::json::from_data;
-use syscap_format::record::{Answer, ApprovalBody, Body};
-use syscap_format::vault::Commitment;
-use syscap_kernel::store::vault_entry;
+use syscap_format::{
+    ApprovalAnswer, ApprovalBody, Body, Canonical, Commitment, ControlBody as _, Seq,
+};
+use syscap_kernel::vault_entry;
 
 use crate::{Error, Inspection, asks::WaitingCall, proposals::look_back};
 
@@ -48,7 +46,7 @@ impl Inspection {
             // Calls that a set lets through nobody was shown.
             Body::Approval(event)
                 if ApprovalBody::from_bytes(&event.control.body)
-                    .is_ok_and(|body| body.answer == Answer::Once) =>
+                    .is_ok_and(|body| body.answer == ApprovalAnswer::Once) =>
             {
                 seen.insert(seq);
             }

@@ -24,14 +24,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{mem, thread};
 
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Ack, Effect, Event, Kernel, Ticket};
-use syscap_kernel::ports::Clock;
-use syscap_kernel::store::{Room, Store, StoreError};
+use syscap_kernel::{Ack, Clock, Effect, Event, Halt, Kernel, Room, Store, StoreError, Ticket};
 
 use syscap_audit::lock::HomeLock;
-use syscap_format::envelope::ToolResult;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Reason, Refused, ToolResult};
 
 use self::locked::Locked;
 use self::mail::{Asked, Brought, Caller, Delivery, Mailbox};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap_format::{cbor::Item, envelope::ToolResult, field::shape, reason::Reason};
+use syscap_format::{Item, Reason, ToolResult, field::shape};
 
 shape! {
     /// Counted since the home was opened: what an operator looks at, never what anything is decided

@@ -1,15 +1,12 @@
 //! The runtime's policy: which engine a home opens with, and how another one comes in force.
 
-use syscap_format::control::{Control, ControlBody, PolicyChange};
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::id::{ObjectId, PolicyHash, Seq, ToolId};
-use syscap_format::object::{EngineIdentity, ObjectKind, PolicyObject};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Anchor, Event, Kernel, Parts};
-use syscap_kernel::policy::{PolicyEngine, Question, object_of};
-use syscap_kernel::registry::Registry;
-use syscap_kernel::store::Store;
+use syscap_format::{
+    Control, ControlBody, Decision, EngineIdentity, ObjectId, ObjectKind, PolicyChange, PolicyHash,
+    PolicyObject, Reason, Refused, Seq, ToolId, Verdict,
+};
+use syscap_kernel::{
+    Anchor, Event, Halt, Kernel, Parts, PolicyEngine, Question, Registry, Store, object_of,
+};
 use syscap_policy::{LoadError, Policy};
 
 use crate::{Error, core::Answer, guard::GuardedEngine, holding::Holding};

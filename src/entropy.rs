@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use syscap_format::{id::Salt, vault::CallSalts};
-use syscap_kernel::ports::{Entropy, NoEntropy};
+use syscap_format::{CallSalts, Salt};
+use syscap_kernel::{Entropy, NoEntropy};
 
 /// The operating system's generator.
 #[derive(Clone, Copy, Debug, Default)]

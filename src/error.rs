@@ -2,10 +2,8 @@
 
 use std::{io, path::PathBuf};
 
-use syscap_format::envelope::ToolError;
-use syscap_format::id::{TokenId, ToolId};
-use syscap_format::reason::Refused;
-use syscap_kernel::{halt::Halt, ports::NoEntropy, registry::RegistryError, store::StoreError};
+use syscap_format::{Refused, TokenId, ToolError, ToolId};
+use syscap_kernel::{Halt, NoEntropy, RegistryError, StoreError};
 use syscap_syscalls::beneath::FsError;
 
 use crate::attach::versions::Versions;
@@ -105,7 +103,7 @@ pub enum Error {
     },
     /// A scope contradicts itself.
     #[error("the grant is not sound: {0}")]
-    Scope(#[from] syscap_format::scope::ScopeError),
+    Scope(#[from] syscap_format::ScopeError),
     /// Nobody would run what blocks: nothing was sent.
     #[error("the call was not started: there was no thread for it")]
     NotStarted,

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use syscap_format::budget::{Budget, Dimension};
 use syscap_format::field::shape;
-use syscap_format::id::{AgentId, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::limits::{DIMENSIONS_MAX, GRANTS_MAX, TOKEN_LIFE_MS_MAX};
-use syscap_format::scope::{Name, Paths, Rights, Root, RootedPath, Rule, Scope, ScopeError};
-use syscap_format::sign::PublicKey;
-use syscap_format::token::{self, Grants, TokenBody, TokenFlags};
+use syscap_format::{
+    AgentId, Budget, DIMENSIONS_MAX, Dimension, GRANTS_MAX, Grants, Label, Name, Paths, PublicKey,
+    Rights, Root, RootedPath, Rule, Scope, ScopeError, TOKEN_LIFE_MS_MAX, TokenBody, TokenFlags,
+    TokenId, ToolGrant, ToolId,
+};
 use syscap_syscalls::fs::PATH_DIMENSION;
 
 use crate::error::Error;
@@ -175,7 +173,7 @@ impl Grant {
     /// Adds a tool with scopes of its own: what is said of the grant's other tools is not said
     /// of it.
     #[must_use]
-    pub fn tool_with(mut self, tool: ToolId, grant: token::Grant) -> Self {
+    pub fn tool_with(mut self, tool: ToolId, grant: ToolGrant) -> Self {
         let scopes = grant.iter().map(|(dimension, scope)| (dimension.to_owned(), scope.clone()));
         self.apart.push(Apart { tool, scopes: scopes.collect() });
         self
@@ -323,12 +321,12 @@ impl Grant {
     /// What it grants. `owner` is whose workspace is meant: of a token that is derived from another
     /// it is that one's agent, since a part of it is handed on.
     pub(crate) fn grants(&self, owner: &AgentId) -> Result<Grants, Error> {
-        let scoped = |grant: token::Grant, scopes: &[(String, Scope)]| {
+        let scoped = |grant: ToolGrant, scopes: &[(String, Scope)]| {
             scopes
                 .iter()
                 .fold(grant, |grant, (dimension, scope)| grant.with(dimension, scope.clone()))
         };
-        let mut grant = token::Grant::new();
+        let mut grant = ToolGrant::new();
         if !self.paths.is_empty() {
             grant = grant.with(PATH_DIMENSION, Scope::Paths(self.rules(owner)?));
         }
@@ -340,7 +338,7 @@ impl Grant {
             grants = grants.with(tool, grant.clone());
         }
         for Apart { tool, scopes } in &self.apart {
-            grants = grants.with(tool.clone(), scoped(token::Grant::new(), scopes));
+            grants = grants.with(tool.clone(), scoped(ToolGrant::new(), scopes));
         }
         Ok(grants)
     }

@@ -3,17 +3,14 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use syscap_kernel::inspect::Inspect;
-use syscap_kernel::policy::{Advice, Level, PolicyEngine, Question, object_of};
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::resolve::Resolve;
-use syscap_kernel::tool::{ReadTool, Request, Tool};
+use syscap_kernel::{
+    Advice, Broken, Finding, Inspect, Level, PolicyEngine, Question, ReadTool, Request, Resolve,
+    Tool, object_of,
+};
 
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::id::ToolId;
-use syscap_format::manifest::Manifest;
-use syscap_format::object::{EngineIdentity, PolicyObject};
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{
+    Decision, EngineIdentity, Manifest, PolicyObject, Reason, Refused, ToolId, Verdict,
+};
 
 /// `None` where it panicked. The caller must not trust what it was changing.
 pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Option<T> {

@@ -10,11 +10,8 @@ mod tools;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use syscap_format::id::{AgentId, HomeId, Seq, TokenId};
-use syscap_format::token::Opening;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Ack, Event, Kernel};
-use syscap_kernel::registry::ToolsDelta;
+use syscap_format::{AgentId, HomeId, Opening, Seq, TokenId};
+use syscap_kernel::{Ack, Event, Halt, Kernel, ToolsDelta};
 use syscap_syscalls::fs::Files;
 
 use self::{challenges::Challenges, desk::Desk};

@@ -2,11 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{id::TokenId, label::Label};
-use syscap_kernel::kernel::{Kernel, Tally};
-use syscap_kernel::policy::PolicyEngine;
-use syscap_kernel::registry::ToolsDelta;
-use syscap_kernel::store::Store;
+use syscap_format::{Label, TokenId};
+use syscap_kernel::{Kernel, PolicyEngine, Store, Tally, ToolsDelta};
 
 use crate::error::Error;
 use crate::grant::Grant;

@@ -2,18 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::budget::Budget;
-use syscap_format::cbor::Canonical;
-use syscap_format::id::{TokenId, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Scope, ScopeDimension, ScopeType};
-use syscap_format::sign::PublicKey;
 use syscap_format::summary::nearest;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{self, Grants, TokenBody};
-use syscap_kernel::kernel::Kernel;
-use syscap_kernel::ports::{Clock as _, Entropy as _};
+use syscap_format::{
+    Budget, Canonical, Grants, Manifest, PublicKey, Reason, Refused, Scope, ScopeDimension,
+    ScopeType, TokenBody, TokenId, ToolGrant, ToolId, UnixMillis,
+};
+use syscap_kernel::{Clock as _, Entropy as _, Kernel};
 
 use syscap_syscalls::{fs::PATH_DIMENSION, marks::Mark, shell::DOES_DIMENSION};
 
@@ -95,7 +89,7 @@ pub(crate) fn compared(
     let has_had = |tool: &ToolId, dimension: &str| {
         renewed.and_then(|old| old.get(tool)).is_some_and(|old| old.scope(dimension).is_some())
     };
-    let tools: Vec<(&Manifest, &token::Grant)> = kernel
+    let tools: Vec<(&Manifest, &ToolGrant)> = kernel
         .manifests()
         .filter_map(|manifest| Some((manifest, grants.get(&manifest.tool)?)))
         .collect();
@@ -132,7 +126,7 @@ pub(crate) fn compared(
     Ok(())
 }
 
-fn undeclared(dimension: &str, tools: &[(&Manifest, &token::Grant)]) -> Refused {
+fn undeclared(dimension: &str, tools: &[(&Manifest, &ToolGrant)]) -> Refused {
     let own = tools.iter().flat_map(|(manifest, _)| manifest.dimensions.iter().map(|it| &**it));
     let known = ScopeDimension::ALL.iter().map(|known| known.name);
     let known = known.filter(|name| tools.iter().any(|(tool, _)| tool.declares(name)));

@@ -10,8 +10,7 @@ mod folder;
 pub(crate) mod kinds;
 mod seal;
 
-use syscap_format::control::{Role, Roles};
-use syscap_format::sign::{PublicKey, Signature};
+use syscap_format::{PublicKey, Role, Roles, Signature};
 
 pub use self::{
     change::{adding, alone, removing, replacing},

@@ -17,30 +17,18 @@ mod preview;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use syscap_kernel::kernel::Kernel;
-use syscap_kernel::policy::{PolicyEngine, Question};
-use syscap_kernel::store::{Next, Store, StoreError, vault_entry};
-use syscap_kernel::tool::Demand;
+use syscap_kernel::{Demand, Kernel, Next, PolicyEngine, Question, Store, StoreError, vault_entry};
 
 use syscap_analysis::learn::{
     Authority, Context, Denial, Ended, ForAgent, Lost, Observation, Paid, RecordedSession,
     Recording, Touched,
 };
-use syscap_format::budget::Amounts;
-use syscap_format::control::ControlBody as _;
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::envelope::Status;
-use syscap_format::id::{AgentId, FactKey, Leaf, ObjectId, Seq};
-use syscap_format::manifest::Manifest;
-use syscap_format::object::{EngineIdentity, ObjectKind};
-use syscap_format::reason::Reason;
-use syscap_format::record::{
-    AggregatePhase, Answer, ApprovalBody, Body, CallFields, Intent, Outcome, OutcomeFlags, Record,
-    SessionPhase, StateChange,
+use syscap_format::{
+    AgentId, AggregatePhase, Amounts, ApprovalAnswer, ApprovalBody, Body, CallFields, Commitment,
+    ControlBody as _, Decision, EngineIdentity, FactKey, Intent, Leaf, Manifest, ObjectId,
+    ObjectKind, Outcome, OutcomeFlags, Reason, Record, Resource, Seq, SessionPhase, StateChange,
+    Status, UnixMillis, Verdict,
 };
-use syscap_format::scope::Resource;
-use syscap_format::time::UnixMillis;
-use syscap_format::vault::Commitment;
 use syscap_policy::{Policy, path_text};
 
 use crate::{Error, Grant, Inspection};
@@ -315,7 +303,7 @@ impl<'a> Walk<'a> {
     fn answered(&mut self, said: &ApprovalBody) {
         // A no that ends a standing approval denies no call.
         let Some((_, asked)) = self.asks.remove(&said.ask) else { return };
-        if said.answer == Answer::Deny {
+        if said.answer == ApprovalAnswer::Deny {
             self.recorded.denied.push(asked);
         }
     }

@@ -133,12 +133,9 @@ pub use syscap_syscalls as syscalls;
 pub mod prelude {
     pub use std::time::Duration;
 
+    pub use syscap_format::json::Escapes;
     pub use syscap_format::{
-        budget::{Budget, Dimension},
-        envelope::{Status, ToolResult},
-        id::{AgentId, TokenId, ToolId},
-        json::Escapes,
-        reason::{Reason, Retry},
+        AgentId, Budget, Dimension, Reason, Retry, Status, TokenId, ToolId, ToolResult,
     };
 
     pub use crate::{Error, Grant, Options, Runtime, Session, args, session::Waited};

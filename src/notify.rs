@@ -14,12 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::control::Notify;
-use syscap_format::envelope::ToolResult;
-use syscap_format::id::Seq;
-use syscap_format::json;
-use syscap_kernel::kernel::AskView;
+use syscap_format::{Canonical, MapBuilder, Notify, Seq, ToolResult, json};
+use syscap_kernel::AskView;
 
 use crate::asks::{self, WaitingCall};
 use crate::core::{Core, Notices};
@@ -91,7 +87,7 @@ fn described(core: &Core, asks: &[Seq], (more, notify): (u64, &Notify)) -> Strin
         }
     });
     let asks = list(told.collect());
-    let home = core.look(syscap_kernel::kernel::Kernel::home);
+    let home = core.look(syscap_kernel::Kernel::home);
     let map = MapBuilder::new().text("home", &home.to_string());
     let map = map.item("asks", asks.item()).uint("more", more);
     format!("{}\n", json::from_data(map.finish().item()))

@@ -2,9 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use syscap_format::control::Freeze;
-use syscap_format::id::{Seq, TokenId};
-use syscap_kernel::halt::Halt;
+use syscap_format::{Freeze, Seq, TokenId};
+use syscap_kernel::Halt;
 
 use crate::attach::client::Step;
 use crate::attach::{Command, HolderStatus};

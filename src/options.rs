@@ -7,20 +7,10 @@ use std::{path::Path, sync::Arc};
 use syscap_audit::lock::HomeLock;
 #[cfg(feature = "sqlite")]
 use syscap_audit::sqlite::{SqliteReader, SqliteStore};
-use syscap_format::{
-    control::{PolicyChange, recovery_hash},
-    id::Seq,
-    record::{Durability, HomeLimits},
-    sign::PublicKey,
-};
+use syscap_format::{Durability, HomeLimits, PolicyChange, PublicKey, Seq, recovery_hash};
 use syscap_kernel::{
-    kernel::{Anchor, Event, Kernel, NewHome, Parts},
-    policy::PolicyEngine,
-    ports::{Clock, Entropy},
-    probe::Probed,
-    registry::{Registry, RegistryError, ToolsDelta},
-    store::{Store, StoreError},
-    tool::{ReadTool, Tool},
+    Anchor, Clock, Entropy, Event, Kernel, NewHome, Parts, PolicyEngine, Probed, ReadTool,
+    Registry, RegistryError, Store, StoreError, Tool, ToolsDelta,
 };
 use syscap_launch::Launcher;
 use syscap_policy::{Policy, Preset};

@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use syscap_format::id::{AgentId, TokenId, ToolId};
-use syscap_format::reason::Reason;
-use syscap_format::token::TokenBody;
-use syscap_kernel::{kernel::Kernel, ports::Clock, registry::Registry};
+use syscap_format::{AgentId, Reason, TokenBody, TokenId, ToolId};
+use syscap_kernel::{Clock, Kernel, Registry};
 use syscap_syscalls::beneath::Opener;
 use syscap_syscalls::org::{Listed, NotHandedOn, Org, Page, Part, Registrar, Seen};
 

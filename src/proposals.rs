@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::record::{Body, Record};
-use syscap_format::scope::{Resource, Rights, RootedPath, Rule, Scope};
-use syscap_format::token::{Grant, Grants};
-use syscap_kernel::store::{Next, Store, StoreError, vault_entry};
+use syscap_format::{
+    AgentId, Body, Grants, Record, Resource, Rights, RootedPath, Rule, Scope, Seq, ToolGrant,
+    ToolId,
+};
+use syscap_kernel::{Next, Store, StoreError, vault_entry};
 
 use crate::{Error, Inspection, asks::WaitingCall};
 
@@ -73,7 +73,7 @@ fn wider(tool: &ToolId, resources: &[String]) -> Option<Grants> {
         let rights = rules.entry(dimension).or_default().entry(folder).or_insert(Rights::NONE);
         *rights = rights.union(needs);
     }
-    let mut grant = Grant::new();
+    let mut grant = ToolGrant::new();
     for (dimension, folders) in rules {
         let rules = folders.into_iter().map(|(path, rights)| Rule { path, rights });
         grant = grant.with(dimension, Scope::paths(rules).ok()?);

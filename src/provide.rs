@@ -4,14 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::guard::caught;
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::TxOutcome;
 use syscap_format::field::{code, shape};
-use syscap_format::id::{AgentId, DefinitionHash, Seq, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::reason::Refused;
-use syscap_kernel::tool::{Permit, Ran};
+use syscap_format::{
+    AgentId, Amounts, Canonical, DefinitionHash, Manifest, Refused, Seq, ToolId, TxOutcome,
+};
+use syscap_kernel::{Permit, Ran};
 
 /// A call that the kernel has approved, and whose intent is durable.
 #[derive(Debug)]
@@ -45,7 +42,7 @@ pub struct HostCall {
 #[derive(Debug)]
 pub struct HostRan {
     /// The result, or what went wrong. A reason that is not a tool's becomes
-    /// [`Failed`](syscap_format::reason::Refused::by_tool).
+    /// [`Failed`](syscap_format::Refused::by_tool).
     pub result: Result<Canonical, Refused>,
     /// What became of the effect.
     pub tx: TxOutcome,

@@ -1,20 +1,15 @@
 //! Calls that a crash broke off and of which nothing is known: what an operator is asked about.
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::Canonical;
-use syscap_format::id::{AgentId, IdempotencyKey, ObjectId, Seq, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::record::{Body, Intent, Record};
-use syscap_format::time::UnixMillis;
-use syscap_format::vault::Commitment;
-use syscap_kernel::kernel::Kernel;
-use syscap_kernel::probe::Probed;
-use syscap_kernel::store::{Store, StoreError, record_at, vault_entry};
+use syscap_format::{
+    AgentId, Amounts, Body, Canonical, Commitment, IdempotencyKey, Intent, Manifest, ObjectId,
+    Record, Seq, ToolId, UnixMillis,
+};
+use syscap_kernel::{Kernel, Probed, Store, StoreError, record_at, vault_entry};
 
 use crate::{Error, Inspection, guard::caught};
 
 /// A call that a boot closed as unknown, and of which no operator has said what became of it: by a
-/// [`Resolution`](syscap_format::control::Resolution).
+/// [`Resolution`](syscap_format::Resolution).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
     /// Its intent.

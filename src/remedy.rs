@@ -9,8 +9,7 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap_format::id::{Seq, TokenId, ToolId};
-use syscap_format::reason::Reason;
+use syscap_format::{Reason, Seq, TokenId, ToolId};
 
 use crate::{host::MACHINE_ROOT, plain::shell_word};
 

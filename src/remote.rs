@@ -11,14 +11,11 @@
 //!    [`Proof::CONTEXT`] with a counter that grows.
 //!
 //! What is signed is the context followed by the message:
-//! [`preimage`](syscap_format::sign::preimage).
+//! [`preimage`](syscap_format::preimage).
 
 use std::sync::Arc;
 
-use syscap_format::envelope::ToolResult;
-use syscap_format::id::{AgentId, Seq, TokenId};
-use syscap_format::provenance::Source;
-use syscap_format::token::{Opening, Proof};
+use syscap_format::{AgentId, Opening, Proof, Seq, Source, TokenId, ToolResult};
 
 use crate::{Error, Runtime, holding::LocalSession, provide::Cancel, tools::ConnectionId};
 
@@ -43,7 +40,7 @@ impl ProvedSession {
 
     /// Makes a call: an envelope in canonical CBOR, and its holder's proof. One without a good
     /// proof, or with the counter of an earlier one, is refused as
-    /// [`BadProof`](syscap_format::reason::Reason::BadProof) and runs nothing. The counter of a
+    /// [`BadProof`](syscap_format::Reason::BadProof) and runs nothing. The counter of a
     /// good one is used up, whatever comes of the call.
     ///
     /// # Errors

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use syscap_format::id::Seq;
-use syscap_kernel::kernel::{Event, Lost, Measured};
-use syscap_kernel::tool::Job;
+use syscap_format::Seq;
+use syscap_kernel::{Event, Job, Lost, Measured};
 
 use self::clock::Clock;
 use crate::{clock::thread_cpu_us, guard::caught, pool, provide::Cancel};

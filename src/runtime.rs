@@ -15,7 +15,7 @@
 //! Two lanes lead to a holder. The operator's can do everything. On the agents'
 //! ([`Runtime::agent`]) a session that an operator opened and lent ([`Session::lend`]) can be
 //! taken and called through; all else is refused as
-//! [`WrongLane`](syscap_format::reason::Reason::WrongLane). An [`Operator`](crate::Operator) stops
+//! [`WrongLane`](syscap_format::Reason::WrongLane). An [`Operator`](crate::Operator) stops
 //! a home whatever version its holder is of, and however full.
 
 mod control;
@@ -28,13 +28,11 @@ mod tests;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use syscap_format::envelope::ToolResult;
 use syscap_format::field::Field;
-use syscap_format::id::{AgentId, HomeId, Seq, SnapshotId, TokenId, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::provenance::Source;
-use syscap_format::record::Head;
-use syscap_kernel::{halt::Halt, kernel::Kernel};
+use syscap_format::{
+    AgentId, Head, HomeId, Manifest, Seq, SnapshotId, Source, TokenId, ToolId, ToolResult,
+};
+use syscap_kernel::{Halt, Kernel};
 
 use self::failover::{Failover, Mode, Side};
 use self::open::Open;
@@ -269,9 +267,9 @@ impl Runtime {
     /// holder: it is not opened again with another.
     ///
     /// # Errors
-    /// [`Error::Refused`] as [`NotBound`](syscap_format::reason::Reason::NotBound) where the
+    /// [`Error::Refused`] as [`NotBound`](syscap_format::Reason::NotBound) where the
     /// ticket opens nothing here, or not any more, and as
-    /// [`WrongLane`](syscap_format::reason::Reason::WrongLane) where this process holds the home: it
+    /// [`WrongLane`](syscap_format::Reason::WrongLane) where this process holds the home: it
     /// opens sessions, and takes none; [`Error::HolderGone`].
     pub fn take(&self, ticket: &SessionTicket) -> Result<Session, Error> {
         Session::take(&self.home, ticket)
@@ -365,7 +363,7 @@ impl Runtime {
     /// record.
     ///
     /// # Errors
-    /// [`Error::Refused`] as [`Reason::UnknownReference`](syscap_format::reason::Reason) where no
+    /// [`Error::Refused`] as [`Reason::UnknownReference`](syscap_format::Reason) where no
     /// such use is out: it was not begun, or with another token, was told of already, or was
     /// given up; [`Error::HolderGone`].
     pub fn settle_use(
@@ -386,7 +384,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`Error::Refused`] where there is no such token of that agent, the text is empty or too long
-    /// ([`Reason::TooLarge`](syscap_format::reason::Reason)), or the holder has no room;
+    /// ([`Reason::TooLarge`](syscap_format::Reason)), or the holder has no room;
     /// [`Error::HolderGone`].
     pub fn heard(&self, token: TokenId, prompt: &Prompt) -> Result<Seq, Error> {
         let ask = Ask::Prompted(Box::new(Prompted { token, prompt: prompt.clone() }));
@@ -467,7 +465,7 @@ impl Runtime {
     /// from here on calls by whatever handle are errors.
     ///
     /// What still runs then can't be stopped. While it does, the process holds the home, and opening
-    /// it fails as [`Locked`](syscap_kernel::store::StoreError::Locked): who opens it takes what
+    /// it fails as [`Locked`](syscap_kernel::StoreError::Locked): who opens it takes what
     /// is open for ended. The last run that comes back is recorded, where the kernel has not
     /// stopped, and frees the home; so does the end of the process, and then the next boot finds
     /// open what had not come back.

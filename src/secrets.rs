@@ -26,9 +26,9 @@ use std::{fs, io};
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 use syscap_audit::disk;
-use syscap_format::cbor::{Decoder, Encoder, Profile};
 use syscap_format::field::{Field, shape};
-use syscap_kernel::ports::Entropy as _;
+use syscap_format::{Decoder, Encoder, Profile};
+use syscap_kernel::Entropy as _;
 use syscap_syscalls::net::secret::{Origin, Secret, SecretError, Secrets, is_secret_name};
 use zeroize::Zeroizing;
 

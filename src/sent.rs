@@ -1,10 +1,8 @@
 //! A call on its way to the kernel.
 
-use syscap_format::cbor::{DecodeError, Decoder, Encoder, Fault};
 use syscap_format::field::{Field, shape};
-use syscap_format::id::Seq;
 use syscap_format::json::Escapes;
-use syscap_format::provenance::Source;
+use syscap_format::{DecodeError, DecodeFault, Decoder, Encoder, Seq, Source};
 
 use crate::provide::Cancel;
 
@@ -42,7 +40,7 @@ impl Field for Written {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         let code = decoder.uint()?;
         Self::ALL.into_iter().find(|form| form.code() == code).ok_or(fault)
     }
@@ -52,7 +50,7 @@ impl Field for Written {
 #[derive(Clone, Debug, Default)]
 pub struct CallWith {
     /// The idempotency key: a repeat with the same arguments gets the first answer. It stands in
-    /// the log, and is of the form of [`syscap_format::id::IdempotencyKey`].
+    /// the log, and is of the form of [`syscap_format::IdempotencyKey`].
     pub key: Option<String>,
     /// The caller's trace id.
     pub trace: Option<String>,

@@ -7,13 +7,11 @@ mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::envelope::ToolResult;
-use syscap_format::id::{AgentId, Seq, SnapshotId, TokenId};
 use syscap_format::json::Escapes;
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{
+    AgentId, Amounts, Canonical, MapBuilder, Reason, Refused, Seq, SnapshotId, Source, TokenId,
+    ToolResult,
+};
 
 pub use self::wait::Waited;
 use crate::attach::client::Step;
@@ -108,7 +106,7 @@ impl Session {
     /// as [`WrongLane`](Reason::WrongLane).
     ///
     /// ```
-    /// use syscap::{format::provenance::Source, prelude::*};
+    /// use syscap::{format::Source, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
@@ -153,7 +151,7 @@ impl Session {
     }
 
     /// Calls a tool at most once for a key: a repeat with the same arguments gets the first
-    /// answer. The key (see [`syscap_format::id::IdempotencyKey`]) stands in the log.
+    /// answer. The key (see [`syscap_format::IdempotencyKey`]) stands in the log.
     ///
     /// # Errors
     /// As [`Session::call`].
@@ -179,9 +177,9 @@ impl Session {
     /// ([`NotRun`](Reason::NotRun)). Another holder takes 64 of them at once, in any order.
     ///
     /// All are under way at once where this process holds the home, and 64 elsewhere: more than the
-    /// token's `concurrent` (16 of [`Budget::standard`](syscap_format::budget::Budget::standard))
+    /// token's `concurrent` (16 of [`Budget::standard`](syscap_format::Budget::standard))
     /// are refused as [`ConcurrencyLimit`](Reason::ConcurrencyLimit), and more than the home takes
-    /// ([`HomeLimits::in_flight_max`](syscap_format::record::HomeLimits)) as
+    /// ([`HomeLimits::in_flight_max`](syscap_format::HomeLimits)) as
     /// [`Overloaded`](Reason::Overloaded).
     ///
     /// ```
@@ -383,7 +381,7 @@ impl Session {
     /// Cancels a call of this session that is out, by its intent: what has not begun does not run,
     /// and costs nothing; what runs is told, and its outcome says that it was cancelled. It is on
     /// record. An operator cancels any call, by a signed
-    /// [`CancelBody`](syscap_format::record::CancelBody). Not on the agents' lane.
+    /// [`CancelBody`](syscap_format::CancelBody). Not on the agents' lane.
     ///
     /// # Errors
     /// [`Error::Refused`] with [`NotOpen`](Reason::NotOpen) where it is not a call of this session

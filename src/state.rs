@@ -1,11 +1,7 @@
 //! An agent's state, as it is on record.
 
-use syscap_format::cbor::Canonical;
-use syscap_format::facts::{Fact, Facts};
-use syscap_format::field::shape;
-use syscap_format::id::{AgentId, Seq, SnapshotId};
-use syscap_format::snapshot::Snapshot;
-use syscap_kernel::kernel::Kernel;
+use syscap_format::{AgentId, Canonical, Fact, Facts, Seq, Snapshot, SnapshotId, field::shape};
+use syscap_kernel::Kernel;
 
 shape! {
     /// A change of an agent's state that is on record.

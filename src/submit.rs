@@ -1,17 +1,13 @@
 //! Control events that are signed by a process which need not hold the home: it has the key, or a
 //! person at a terminal who unseals it.
 
-use syscap_format::control::{Control, ControlBody, PolicyChange, Signed, ToolsChange};
 use syscap_format::field::{choice, shape};
-use syscap_format::id::{ObjectId, Seq, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::object::{PolicyObject, ToolEntry, ToolsObject};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::Kind;
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::vault::VaultText;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Event, Kernel};
+use syscap_format::{
+    Control, ControlBody, Manifest, ObjectId, PolicyChange, PolicyObject, PublicKey, Reason,
+    RecordKind, Refused, Seq, Signature, Signed, ToolEntry, ToolId, ToolsChange, ToolsObject,
+    VaultText, preimage,
+};
+use syscap_kernel::{Event, Halt, Kernel};
 
 use syscap_syscalls::net::Network;
 
@@ -56,7 +52,7 @@ const CONFIGURED_MAX: usize = 64;
 shape! {
     /// A signed event and what it needs.
     pub(crate) struct Submission {
-        1 => pub(crate) kind: Kind,
+        1 => pub(crate) kind: RecordKind,
         2 => pub(crate) control: Control,
         3 => pub(crate) beside: Beside,
     }
@@ -69,17 +65,21 @@ impl Holding {
         let control = control.clone();
         let by = |control| By::Event(Box::new(control));
         match (kind, beside) {
-            (Kind::Policy, Beside::Nothing) => self.submit_policy_object(control, None),
-            (Kind::Policy, Beside::Policy(object)) => {
+            (RecordKind::Policy, Beside::Nothing) => self.submit_policy_object(control, None),
+            (RecordKind::Policy, Beside::Policy(object)) => {
                 self.submit_policy_object(control, Some(object))
             }
-            (Kind::Tools, Beside::Accepted(tools)) => self.accept_by(tools, by(control)),
-            (Kind::Tools, Beside::Forgotten(tools)) => self.forget_by(tools, by(control)),
-            (Kind::Tools, Beside::Configured(change)) => self.configure_by(change, by(control)),
-            (Kind::Tools, Beside::OwnTools) => self.record_own_tools(by(control)),
-            (Kind::Approval, Beside::Nothing) => self.submit_answer(control, None),
-            (Kind::Approval, Beside::Why(why)) => self.submit_answer(control, Some(why.clone())),
-            (Kind::Revoke | Kind::Cancel, Beside::Why(why)) => {
+            (RecordKind::Tools, Beside::Accepted(tools)) => self.accept_by(tools, by(control)),
+            (RecordKind::Tools, Beside::Forgotten(tools)) => self.forget_by(tools, by(control)),
+            (RecordKind::Tools, Beside::Configured(change)) => {
+                self.configure_by(change, by(control))
+            }
+            (RecordKind::Tools, Beside::OwnTools) => self.record_own_tools(by(control)),
+            (RecordKind::Approval, Beside::Nothing) => self.submit_answer(control, None),
+            (RecordKind::Approval, Beside::Why(why)) => {
+                self.submit_answer(control, Some(why.clone()))
+            }
+            (RecordKind::Revoke | RecordKind::Cancel, Beside::Why(why)) => {
                 let (kind, why) = (*kind, why.clone());
                 self.submit_as(control, |ticket, control, ancestor| {
                     Event::Control(ticket, kind, control, ancestor, Some(why))
@@ -108,7 +108,7 @@ impl Inspection {
         let (home, head) = (kernel.home(), kernel.durable().ok_or(Halt::Empty)?);
         let (counter, body) = (kernel.counter(key).saturating_add(1), body.to_bytes());
         let message = Control::message(&home, &head, key, counter, B::KIND, &body);
-        let message = preimage(syscap_format::control::CONTROL_CONTEXT, &message);
+        let message = preimage(syscap_format::CONTROL_CONTEXT, &message);
         let signature = sign(&message)?;
         Ok(Control::by_one(head, body, Signed { key: *key, counter, signature }))
     }

@@ -13,17 +13,13 @@ mod room;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Profile};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::{AgentId, DefinitionHash, ObjectId, Seq, ToolId};
-use syscap_format::manifest::{EffectClass, Enforcement, Manifest};
-use syscap_format::object::{ObjectKind, ToolsObject};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::kernel::{Kernel, Ticket};
-use syscap_kernel::registry::{Registry, ToolsDelta};
-use syscap_kernel::store::Store;
-use syscap_kernel::tool::{Demands, Live, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    AgentId, Amounts, Canonical, DefinitionHash, Dimension, EffectClass, Enforcement, Manifest,
+    ObjectId, ObjectKind, Profile, Reason, Refused, Seq, ToolId, ToolsObject, TxOutcome,
+};
+use syscap_kernel::{
+    Demands, Kernel, Live, Permit, Plan, Ran, Registry, Request, Store, Ticket, Tool, ToolsDelta,
+};
 
 use syscap_syscalls::net::Network;
 use syscap_syscalls::stated::{NamedResources, Stated};

@@ -12,13 +12,8 @@ pub use vault::{ALTERED_MAX, Altered, Part, VaultReport, verify_vault};
 #[cfg(feature = "sqlite")]
 use syscap_audit::sqlite::SqliteReader;
 use syscap_audit::{lock::LockState, reader::LogReader};
-use syscap_format::{
-    hash::leaf,
-    id::{Leaf, ObjectId, Seq},
-    object::Object,
-    record::Head,
-};
-use syscap_kernel::store::{Next, Store, StoreError};
+use syscap_format::{Head, Leaf, Object, ObjectId, Seq, leaf};
+use syscap_kernel::{Next, Store, StoreError};
 
 /// Verifies a home that keeps its log in its database, also while a process holds it.
 ///

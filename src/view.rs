@@ -4,17 +4,12 @@ mod choice;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{Freeze, FreezeTarget};
 use syscap_format::field::{code, shape};
-use syscap_format::id::{
-    AgentId, DefinitionHash, HomeId, ObjectId, PolicyHash, Seq, TokenId, ToolId, ToolsHash,
+use syscap_format::{
+    AgentId, Amounts, CallFields, DefinitionHash, Dimension, EffectClass, Freeze, FreezeTarget,
+    HomeId, Label, Manifest, ObjectId, PolicyHash, Seq, TokenId, ToolId, ToolsHash, UnixMillis,
 };
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::record::CallFields;
-use syscap_format::time::UnixMillis;
-use syscap_kernel::kernel::{Kernel, SessionView, TokenView};
+use syscap_kernel::{Kernel, SessionView, TokenView};
 use syscap_syscalls::stated::carried;
 
 use crate::attach::limits::{

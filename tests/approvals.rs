@@ -10,18 +10,13 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::keys::public_of;
 use kernel_support::sim::{self, Ending, Policed, Sim};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::control::{
-    KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession,
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, EffectClass, HomeLimits, KeyChange,
+    POSSESSION_CONTEXT, Possession, Record, RecordKind, RefusalKind, Role, RoleSet, Seq, Signature,
+    VaultText, possession, preimage,
 };
-use syscap::format::id::Seq;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{
-    Answer, ApprovalBody, Body, HomeLimits, Kind, Means, Record, RefusalKind,
-};
-use syscap::format::sign::{Signature, preimage};
-use syscap::format::vault::VaultText;
 use syscap::host::HostTool;
-use syscap::kernel::kernel::{Ack, Event};
+use syscap::kernel::{Ack, Event};
 use syscap::prelude::*;
 
 struct World {
@@ -74,7 +69,7 @@ fn denial_for_one_agent_is_none_for_another() {
     let world = world();
     let (one, other) = (world.agent("a"), world.agent("b"));
     let ask = send(&one, "ada").ask().unwrap();
-    world.rt.answer(ask, Answer::Deny, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Deny, None).unwrap();
     assert_eq!(send(&one, "ada").reason(), Some(Reason::ApprovalDenied));
     assert!(send(&other, "ada").ask().is_some());
 }
@@ -95,7 +90,7 @@ fn an_approved_call_goes_on_once() {
     let other = send(&agent, "adam").ask().unwrap();
     assert_ne!(other, ask);
     assert_eq!(world.sent(), 0);
-    let answered = world.rt.answer(ask, Answer::Once, Some("as she asked")).unwrap();
+    let answered = world.rt.answer(ask, ApprovalAnswer::Once, Some("as she asked")).unwrap();
     // The first, and no other: neither these arguments of another, nor others of this one.
     let stranger = world.agent("b");
     assert!(send(&stranger, "ada").ask().is_some_and(|own| own != ask));
@@ -124,7 +119,7 @@ fn what_waits_outlives_its_session_and_its_holder() {
     first.close().unwrap();
     world.rt.close().unwrap();
     let rt = options(&world.sent).open(&world.home).unwrap();
-    rt.answer(ask, Answer::Once, None).unwrap();
+    rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     rt.close().unwrap();
     // Approved, and not run: that too is in the log.
     let rt = options(&world.sent).open(&world.home).unwrap();
@@ -139,7 +134,7 @@ fn a_no_is_told_with_its_reason() {
     let world = world();
     let agent = world.agent("a");
     let ask = send(&agent, "ada").ask().unwrap();
-    world.rt.answer(ask, Answer::Deny, Some("not on a Friday")).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Deny, Some("not on a Friday")).unwrap();
     for _ in 0..2 {
         let refused = send(&agent, "ada");
         assert_eq!(refused.reason(), Some(Reason::ApprovalDenied));
@@ -151,7 +146,7 @@ fn a_no_is_told_with_its_reason() {
     let log = records(&world.home);
     let said = b"Friday";
     assert!(!log.iter().any(|record| record.encode().windows(6).any(|bytes| bytes == said)));
-    assert!(matches!(world.rt.answer(ask, Answer::Once, None), Err(Error::Refused(_))));
+    assert!(matches!(world.rt.answer(ask, ApprovalAnswer::Once, None), Err(Error::Refused(_))));
     assert_eq!(world.sent(), 0);
     end(&world.rt, &world.home);
 }
@@ -164,7 +159,7 @@ fn an_approval_is_used_once() {
     let grant = Grant::to("a").tools(["mail.send"]).budget(budget);
     let agent = world.rt.session("a", world.rt.issue(grant).unwrap()).unwrap();
     let ask = send(&agent, "ada").ask().unwrap();
-    world.rt.answer(ask, Answer::Once, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     let ran = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..64 {
@@ -211,10 +206,10 @@ fn asked() -> (Sim, Seq, Seq) {
 /// The rule asks about 21 units, and 32 more, and so on.
 const CALL: &str = r#"{"tool_id": "trim", "args": {"units": 21}}"#;
 
-fn body(sim: &Sim, answer: Answer) -> ApprovalBody {
+fn body(sim: &Sim, answer: ApprovalAnswer) -> ApprovalBody {
     let ask = sim.kernel.asks().next().unwrap().leaf;
     let (scopes, uses, expires, reason) = (None, None, None, None);
-    ApprovalBody { ask, answer, means: Means::Signer, scopes, uses, expires, reason }
+    ApprovalBody { ask, answer, means: ApprovalChannel::Signer, scopes, uses, expires, reason }
 }
 
 /// What the kernel says of an answer.
@@ -239,7 +234,7 @@ fn answered(sim: &mut Sim, event: Event) -> Result<Ack, Reason> {
 fn an_answer_that_does_not_count_changes_nothing() {
     let (mut sim, session, _) = asked();
     let ticket = sim.ticket();
-    let good = body(&sim, Answer::Once);
+    let good = body(&sim, ApprovalAnswer::Once);
     let by = |sim: &mut Sim, body: &ApprovalBody, role| sim.signed_by(body, role);
     let mut cases = Vec::new();
     // Not by an approver.
@@ -247,22 +242,22 @@ fn an_answer_that_does_not_count_changes_nothing() {
         cases.push((by(&mut sim, &good, role), None, Reason::BadSignature));
     }
     let approver = Role::Approver;
-    let nothing = syscap::format::id::Leaf::from_bytes([1; 32]);
+    let nothing = syscap::format::Leaf::from_bytes([1; 32]);
     let other = ApprovalBody { ask: nothing, ..good.clone() };
     cases.push((by(&mut sim, &other, approver), None, Reason::UnknownAsk));
     for change in [
-        ApprovalBody { answer: Answer::Set, ..good.clone() },
-        ApprovalBody { answer: Answer::Set, uses: Some(0), ..good.clone() },
+        ApprovalBody { answer: ApprovalAnswer::Set, ..good.clone() },
+        ApprovalBody { answer: ApprovalAnswer::Set, uses: Some(0), ..good.clone() },
         ApprovalBody { uses: Some(3), ..good.clone() },
         ApprovalBody { scopes: Some(Default::default()), ..good.clone() },
-        ApprovalBody { means: Means::ClientPrompt, ..good.clone() },
+        ApprovalBody { means: ApprovalChannel::ClientPrompt, ..good.clone() },
         ApprovalBody { expires: Some(sim.kernel.now()), ..good.clone() },
     ] {
         cases.push((by(&mut sim, &change, approver), None, Reason::BadControl));
     }
     // A reason that is not the one that was committed to.
     let text = |text: &str, field| VaultText {
-        salt: syscap::format::id::Salt::from_bytes([9; 32]),
+        salt: syscap::format::Salt::from_bytes([9; 32]),
         field,
         text: text.into(),
     };
@@ -272,25 +267,26 @@ fn an_answer_that_does_not_count_changes_nothing() {
     }
     cases.push((by(&mut sim, &good, approver), Some(text("yes", 7)), Reason::BadControl));
     // Signed for something else.
-    let no = body(&sim, Answer::Deny);
+    let no = body(&sim, ApprovalAnswer::Deny);
     let mut turned = by(&mut sim, &no, approver);
-    turned.body = syscap::format::control::ControlBody::to_bytes(&good);
+    turned.body = syscap::format::ControlBody::to_bytes(&good);
     cases.push((turned, None, Reason::BadSignature));
     for (control, why, reason) in cases {
-        let event = Event::Control(ticket, Kind::Approval, control, None, why);
+        let event = Event::Control(ticket, RecordKind::Approval, control, None, why);
         assert_eq!(answered(&mut sim, event), Err(reason));
         assert_eq!(sim.kernel.asks().next().unwrap().approved, Some(0));
     }
     sim::refused_with(&mut sim, session, CALL, Reason::Asked);
     // It goes on as if nothing had been tried.
     let control = sim.signed_by(&said, approver);
-    let event = Event::Control(ticket, Kind::Approval, control.clone(), None, Some(text("yes", 7)));
+    let event =
+        Event::Control(ticket, RecordKind::Approval, control.clone(), None, Some(text("yes", 7)));
     assert!(answered(&mut sim, event).is_ok());
     // Neither the same once more, nor another.
-    let event = Event::Control(ticket, Kind::Approval, control, None, Some(text("yes", 7)));
+    let event = Event::Control(ticket, RecordKind::Approval, control, None, Some(text("yes", 7)));
     assert_eq!(answered(&mut sim, event), Err(Reason::StaleCounter));
     let late = by(&mut sim, &good, approver);
-    let event = Event::Control(ticket, Kind::Approval, late, None, None);
+    let event = Event::Control(ticket, RecordKind::Approval, late, None, None);
     assert_eq!(answered(&mut sim, event), Err(Reason::UnknownAsk));
     let ticket = sim.submit_json(session, CALL);
     sim.commit();
@@ -308,24 +304,27 @@ fn an_answer_that_does_not_count_changes_nothing() {
 #[test]
 fn an_ask_expires() {
     let (mut sim, session, ask) = asked();
-    let good = body(&sim, Answer::Once);
+    let good = body(&sim, ApprovalAnswer::Once);
     sim.wall += 86_400_000;
     sim.boottime += 86_400_000;
     let control = sim.signed_by(&good, Role::Approver);
     let ticket = sim.ticket();
-    let event = Event::Control(ticket, Kind::Approval, control, None, None);
+    let event = Event::Control(ticket, RecordKind::Approval, control, None, None);
     assert_eq!(answered(&mut sim, event), Err(Reason::ApprovalExpired));
     let ticket = sim.submit_json(session, CALL);
     sim.commit();
     let anew = sim.reply_to(ticket).unwrap().ask().unwrap();
     assert!(anew > ask);
     // So does an approval that was not used.
-    let until =
-        ApprovalBody { expires: Some(sim.kernel.now().plus(1_000)), ..body(&sim, Answer::Once) };
+    let until = ApprovalBody {
+        expires: Some(sim.kernel.now().plus(1_000)),
+        ..body(&sim, ApprovalAnswer::Once)
+    };
     let control = sim.signed_by(&until, Role::Approver);
     let ticket = sim.ticket();
     assert!(
-        answered(&mut sim, Event::Control(ticket, Kind::Approval, control, None, None)).is_ok()
+        answered(&mut sim, Event::Control(ticket, RecordKind::Approval, control, None, None))
+            .is_ok()
     );
     sim.wall += 1_000;
     sim.boottime += 1_000;
@@ -338,7 +337,7 @@ fn an_ask_expires() {
 #[test]
 fn nobody_approves_their_own() {
     let world = world();
-    let approver = |kernel: &syscap::kernel::kernel::Kernel| {
+    let approver = |kernel: &syscap::kernel::Kernel| {
         kernel.roles().set(Role::Approver).unwrap().keys().next().unwrap()
     };
     let approver = world.rt.look(approver).unwrap();
@@ -357,15 +356,15 @@ fn nobody_approves_their_own() {
 fn as_many_approve_as_the_role_asks_for() {
     let (mut sim, session, _) = asked();
     let keys = [seeded(91), seeded(92), seeded(93)];
-    let old = body(&sim, Answer::Once);
+    let old = body(&sim, ApprovalAnswer::Once);
     let change = approvers(&sim, &keys, 2);
     let control = sim.signed(&change);
     let ticket = sim.ticket();
-    let event = Event::Control(ticket, Kind::Key, control, None, None);
+    let event = Event::Control(ticket, RecordKind::Key, control, None, None);
     assert!(answered(&mut sim, event).is_ok());
     // Who was asked before the change is not who is an approver now, and nothing waits for them.
     let control = sim.signed_by(&old, Role::Approver);
-    let event = Event::Control(ticket, Kind::Approval, control, None, None);
+    let event = Event::Control(ticket, RecordKind::Approval, control, None, None);
     assert_eq!(answered(&mut sim, event), Err(Reason::BadSignature));
     assert_eq!(sim.kernel.asks().count(), 0);
     let ask = |sim: &mut Sim, units: u64| {
@@ -379,14 +378,14 @@ fn as_many_approve_as_the_role_asks_for() {
         let body = ApprovalBody { ask: leaf, answer, ..old.clone() };
         let control = sim.signed_with(&body, &keys[key]);
         let ticket = sim.ticket();
-        answered(sim, Event::Control(ticket, Kind::Approval, control, None, None)).map(drop)
+        answered(sim, Event::Control(ticket, RecordKind::Approval, control, None, None)).map(drop)
     };
     let (call, first) = ask(&mut sim, 53);
-    assert_eq!(give(&mut sim, first, 0, Answer::Once), Ok(()));
+    assert_eq!(give(&mut sim, first, 0, ApprovalAnswer::Once), Ok(()));
     sim::refused_with(&mut sim, session, &call, Reason::Asked);
-    assert_eq!(give(&mut sim, first, 0, Answer::Once), Err(Reason::NotEligible));
+    assert_eq!(give(&mut sim, first, 0, ApprovalAnswer::Once), Err(Reason::NotEligible));
     sim::refused_with(&mut sim, session, &call, Reason::Asked);
-    assert_eq!(give(&mut sim, first, 2, Answer::Once), Ok(()));
+    assert_eq!(give(&mut sim, first, 2, ApprovalAnswer::Once), Ok(()));
     let ticket = sim.submit_json(session, &call);
     sim.commit();
     sim.commit();
@@ -396,9 +395,9 @@ fn as_many_approve_as_the_role_asks_for() {
     assert_eq!(sim.reply_to(ticket).map(ToolResult::status), Some(Status::Ok));
     // One no is enough, and no yes comes after it.
     let (call, second) = ask(&mut sim, 85);
-    assert_eq!(give(&mut sim, second, 0, Answer::Once), Ok(()));
-    assert_eq!(give(&mut sim, second, 1, Answer::Deny), Ok(()));
-    assert_eq!(give(&mut sim, second, 2, Answer::Once), Err(Reason::UnknownAsk));
+    assert_eq!(give(&mut sim, second, 0, ApprovalAnswer::Once), Ok(()));
+    assert_eq!(give(&mut sim, second, 1, ApprovalAnswer::Deny), Ok(()));
+    assert_eq!(give(&mut sim, second, 2, ApprovalAnswer::Once), Err(Reason::UnknownAsk));
     sim::refused_with(&mut sim, session, &call, Reason::ApprovalDenied);
     let image = sim.kernel.state_image();
     assert_eq!(sim.reopened().unwrap().state_image(), image);
@@ -427,7 +426,7 @@ fn approvers(sim: &Sim, keys: &[SigningKey], threshold: u64) -> KeyChange {
 #[test]
 fn an_approval_is_not_carried_to_an_own_token() {
     let world = world();
-    let approver = |kernel: &syscap::kernel::kernel::Kernel| {
+    let approver = |kernel: &syscap::kernel::Kernel| {
         kernel.roles().set(Role::Approver).unwrap().keys().next().unwrap()
     };
     let approver = world.rt.look(approver).unwrap();
@@ -437,7 +436,7 @@ fn an_approval_is_not_carried_to_an_own_token() {
     let own = own.renews(agent.token());
     let own = world.rt.session("a", world.rt.issue(own).unwrap()).unwrap();
     let ask = send(&agent, "ada").ask().unwrap();
-    world.rt.answer(ask, Answer::Once, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     assert_eq!(send(&own, "ada").reason(), Some(Reason::Asked));
     assert_eq!(world.sent(), 0);
     assert_eq!(send(&agent, "ada").reason(), None);
@@ -452,7 +451,7 @@ fn what_was_refused_takes_no_room() {
     let agent = world.agent("a");
     for n in 0..40 {
         let ask = send(&agent, &format!("to {n}")).ask().unwrap();
-        world.rt.answer(ask, Answer::Deny, None).unwrap();
+        world.rt.answer(ask, ApprovalAnswer::Deny, None).unwrap();
     }
     assert_eq!(send(&agent, "to 0").reason(), Some(Reason::ApprovalDenied));
     assert!(send(&agent, "ada").ask().is_some());

@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
-use syscap::format::id::Seq;
-use syscap::format::json;
-use syscap::format::manifest::{EffectClass, Param, ParamType};
-use syscap::format::provenance::Source;
-use syscap::format::record::{Body, Record, Refusal};
+use syscap::format::{
+    Body, Canonical, EffectClass, Encoder, Item, MapBuilder, Param, ParamType, Profile, Record,
+    Refusal, Seq, Source, json,
+};
 use syscap::host::HostTool;
-use syscap::kernel::store::Next;
+use syscap::kernel::Next;
 use syscap::prelude::*;
 use syscap::{CallWith, Runtime};
 

@@ -6,12 +6,9 @@ use std::path::PathBuf;
 use host_support::new_home;
 use rusqlite::Connection;
 use syscap::artifact::{Artifact, BLOCK_BYTES_MIN, Block, Cut, Excerpt, Kept, Short, Which};
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{AgentId, Seq};
-use syscap::format::label::{Confidentiality, Integrity, Label};
-use syscap::format::manifest::EffectClass;
-use syscap::format::scope::Rights;
+use syscap::format::{
+    AgentId, Confidentiality, EffectClass, Integrity, Item, Label, Rights, Seq, TxOutcome,
+};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 

@@ -4,8 +4,9 @@
 use std::fs;
 
 use host_support::{end, new_home, records};
-use syscap::format::control::{ControlBody as _, Revocation};
-use syscap::format::record::{Answer, Body, CallFields, Kind, Record};
+use syscap::format::{
+    ApprovalAnswer, Body, CallFields, ControlBody as _, Record, RecordKind, Revocation,
+};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -38,7 +39,7 @@ fn each_of_the_seven_is_there() {
     let agent = rt.session("team/a", part).unwrap();
     let write = || agent.call("fs.write", args! { "path": "f", "text": "x" }).unwrap();
     let ask = write().ask().unwrap();
-    rt.answer(ask, Answer::Once, Some("as agreed")).unwrap();
+    rt.answer(ask, ApprovalAnswer::Once, Some("as agreed")).unwrap();
     assert_eq!(write().reason(), None);
     rt.control_because("it leaked", |cause| Revocation::subtree(root).because(cause)).unwrap();
     assert_eq!(write().reason(), Some(Reason::Revoked));
@@ -47,8 +48,11 @@ fn each_of_the_seven_is_there() {
     let log = records(&home);
     let calls: Vec<(&Record, &CallFields)> =
         log.iter().filter_map(|record| Some((record, call(record)?))).collect();
-    let kinds: Vec<Kind> = calls.iter().map(|(record, _)| record.body.kind()).collect();
-    assert_eq!(kinds, [Kind::Ask, Kind::Intent, Kind::Outcome, Kind::Refusal]);
+    let kinds: Vec<RecordKind> = calls.iter().map(|(record, _)| record.body.kind()).collect();
+    assert_eq!(
+        kinds,
+        [RecordKind::Ask, RecordKind::Intent, RecordKind::Outcome, RecordKind::Refusal]
+    );
     for (record, call) in &calls {
         // 1 the agent, 3 the tool, 5 time and correlation.
         assert_eq!(call.agent_id.as_ref().unwrap().as_str(), "team/a");
@@ -80,10 +84,10 @@ fn each_of_the_seven_is_there() {
     else {
         panic!()
     };
-    let said = syscap::format::record::ApprovalBody::from_bytes(&event.control.body).unwrap();
+    let said = syscap::format::ApprovalBody::from_bytes(&event.control.body).unwrap();
     assert!(said.reason.is_some());
     let Body::Outcome(outcome) = &calls[2].0.body else { panic!() };
-    assert_eq!(log[usize::try_from(outcome.intent.get()).unwrap()].body.kind(), Kind::Intent);
+    assert_eq!(log[usize::try_from(outcome.intent.get()).unwrap()].body.kind(), RecordKind::Intent);
     // 7 what ended it, and why.
     let revoked = log.iter().find_map(|record| match &record.body {
         Body::Revoke(event) => Revocation::from_bytes(&event.control.body).ok(),

@@ -8,8 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Durability;
+use syscap::format::{Durability, EffectClass};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 

@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use host_support::{Still, end, new_home, records};
 use syscap::Beside;
 use syscap::approvals::{CarriedAnswer, CarriedAsk, Unsound, reason_given};
-use syscap::format::control::{CONTROL_CONTEXT, Control, ControlBody as _, Role, Signed};
-use syscap::format::hash::leaf;
-use syscap::format::id::{HomeId, Leaf, Seq};
-use syscap::format::limits::ASK_LIFE_MS;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{Answer, ApprovalBody, Body, Head, Kind, Means, RefusalKind};
-use syscap::format::sign::preimage;
+use syscap::format::{
+    ASK_LIFE_MS, ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, CONTROL_CONTEXT, Control,
+    ControlBody as _, EffectClass, Head, HomeId, Leaf, RecordKind, RefusalKind, Role, Seq, Signed,
+    leaf, preimage,
+};
 use syscap::host::HostTool;
 use syscap::keys::{KeyFile, KeyUse, Seal, SecretKey, adding};
 use syscap::policy::Policy;
@@ -62,7 +60,7 @@ impl World {
 
     fn bring(&self, answer: &CarriedAnswer) -> Result<Seq, Reason> {
         let beside = answer.why.clone().map_or(Beside::Nothing, Beside::Why);
-        let brought = self.rt.submit_with(Kind::Approval, answer.control.clone(), &beside);
+        let brought = self.rt.submit_with(RecordKind::Approval, answer.control.clone(), &beside);
         brought.map_err(|error| {
             let Error::Refused(refused) = error else { panic!("{error}") };
             let last = records(&self.home).pop().unwrap();
@@ -106,17 +104,22 @@ fn send(agent: &Session) -> ToolResult {
     agent.call("mail.send", args! { "to": "ada" }).unwrap()
 }
 
-fn signed(ask: &CarriedAsk, answer: Answer, key: &SecretKey) -> Result<CarriedAnswer, Unsound> {
+fn signed(
+    ask: &CarriedAsk,
+    answer: ApprovalAnswer,
+    key: &SecretKey,
+) -> Result<CarriedAnswer, Unsound> {
     ask.check()?.sign(answer, None, &key.public_key(), |message| Ok(key.sign(message)))
 }
 
 /// What somebody signs who looks at nothing.
-fn blind(ask: &CarriedAsk, counter: u64, means: Means, key: &SecretKey) -> CarriedAnswer {
+fn blind(ask: &CarriedAsk, counter: u64, means: ApprovalChannel, key: &SecretKey) -> CarriedAnswer {
     let (scopes, uses, expires, reason) = (None, None, None, None);
-    let (named, answer) = (leaf(&ask.record), Answer::Once);
+    let (named, answer) = (leaf(&ask.record), ApprovalAnswer::Once);
     let body = ApprovalBody { ask: named, answer, means, scopes, uses, expires, reason };
     let (body, key, public) = (body.to_bytes(), key, key.public_key());
-    let message = Control::message(&ask.home, &ask.head, &public, counter, Kind::Approval, &body);
+    let message =
+        Control::message(&ask.home, &ask.head, &public, counter, RecordKind::Approval, &body);
     let signature = key.sign(&preimage(CONTROL_CONTEXT, &message));
     let control = Control::by_one(ask.head, body, Signed { key: public, counter, signature });
     CarriedAnswer { home: ask.home, ask: ask.ask, control, why: None }
@@ -135,7 +138,7 @@ fn a_carried_answer_lets_one_call_through() {
     assert_eq!(to.as_deref(), Some("ada"));
     let (key, why) = (world.key(), reason_given("as she asked", [7; 32]));
     let sign = |message: &[u8]| Ok(key.sign(message));
-    let answer = checked.sign(Answer::Once, Some(why), &key.public_key(), sign).unwrap();
+    let answer = checked.sign(ApprovalAnswer::Once, Some(why), &key.public_key(), sign).unwrap();
     world.waits(ask);
     let by = world.bring(&answer).unwrap();
     let done = send(&agent);
@@ -148,7 +151,7 @@ fn a_carried_answer_lets_one_call_through() {
     assert_eq!(named, Some(by));
     let Body::Approval(event) = &all[usize::try_from(by.get()).unwrap()].body else { panic!() };
     let body = ApprovalBody::from_bytes(&event.control.body).unwrap();
-    assert_eq!((body.answer, body.means), (Answer::Once, Means::File));
+    assert_eq!((body.answer, body.means), (ApprovalAnswer::Once, ApprovalChannel::File));
     assert!(send(&agent).ask().is_some_and(|anew| anew > ask));
     world.end();
 }
@@ -165,7 +168,7 @@ fn an_altered_record_is_of_no_call() {
     carried.record[place] = b'b';
     let checked = carried.check().unwrap();
     assert_eq!(checked.call().agent.as_str(), "besearcher");
-    let answer = signed(&carried, Answer::Once, &world.key()).unwrap();
+    let answer = signed(&carried, ApprovalAnswer::Once, &world.key()).unwrap();
     assert_eq!(world.bring(&answer), Err(Reason::UnknownAsk));
     world.waits(ask);
     world.end();
@@ -182,7 +185,7 @@ fn what_does_not_fit_its_record_is_not_signed() {
     let change = |change: &dyn Fn(&mut CarriedAsk)| {
         let mut other = fine.clone();
         change(&mut other);
-        signed(&other, Answer::Once, &key).unwrap_err()
+        signed(&other, ApprovalAnswer::Once, &key).unwrap_err()
     };
     let other = args! { "to": "bob" }.finish().as_bytes().to_vec();
     assert_eq!(change(&|ask| ask.arguments.clone_from(&other)), Unsound::Arguments);
@@ -199,7 +202,7 @@ fn what_does_not_fit_its_record_is_not_signed() {
     assert_eq!(change(&|ask| ask.keys[0].1 = 0), Unsound::Counter);
     // It would use up all that the key ever has.
     assert_eq!(change(&|ask| ask.keys[0].1 = u64::MAX), Unsound::Counter);
-    assert_eq!(signed(&fine, Answer::Set, &key).unwrap_err(), Unsound::Answer);
+    assert_eq!(signed(&fine, ApprovalAnswer::Set, &key).unwrap_err(), Unsound::Answer);
     world.waits(ask);
     world.end();
 }
@@ -212,14 +215,14 @@ fn an_answer_counts_once_and_in_its_own_home() {
     let (key, fine) = (world.key(), world.carry(ask));
     // Signed for another home, or over what it never had.
     let other = CarriedAsk { home: HomeId::from_bytes([1; 32]), ..fine.clone() };
-    let answer = signed(&other, Answer::Once, &key).unwrap();
+    let answer = signed(&other, ApprovalAnswer::Once, &key).unwrap();
     assert_eq!(world.bring(&answer), Err(Reason::BadSignature));
     let head = Head { seq: fine.head.seq.next(), leaf: Leaf::from_bytes([1; 32]) };
     let other = CarriedAsk { head, ..fine.clone() };
-    let answer = signed(&other, Answer::Once, &key).unwrap();
+    let answer = signed(&other, ApprovalAnswer::Once, &key).unwrap();
     assert_eq!(world.bring(&answer), Err(Reason::UnknownHead));
     // A reason that nobody has signed.
-    let answer = signed(&fine, Answer::Once, &key).unwrap();
+    let answer = signed(&fine, ApprovalAnswer::Once, &key).unwrap();
     let put = CarriedAnswer { why: Some(reason_given("yes", [1; 32])), ..answer.clone() };
     assert_eq!(world.bring(&put), Err(Reason::BadControl));
     world.waits(ask);
@@ -228,7 +231,7 @@ fn an_answer_counts_once_and_in_its_own_home() {
     assert_eq!(world.bring(&answer), Err(Reason::StaleCounter));
     assert_eq!(send(&agent).reason(), None);
     assert_eq!(world.bring(&answer), Err(Reason::StaleCounter));
-    let fresh = blind(&world_head(&world, &fine), fine.keys[0].1 + 1, Means::File, &key);
+    let fresh = blind(&world_head(&world, &fine), fine.keys[0].1 + 1, ApprovalChannel::File, &key);
     assert_eq!(world.bring(&fresh), Err(Reason::UnknownAsk));
     assert_eq!(world.sent(), 1);
     world.end();
@@ -244,7 +247,7 @@ fn what_is_brought_late_is_refused() {
     let world = world();
     let agent = world.agent();
     let ask = send(&agent).ask().unwrap();
-    let answer = signed(&world.carry(ask), Answer::Once, &world.key()).unwrap();
+    let answer = signed(&world.carry(ask), ApprovalAnswer::Once, &world.key()).unwrap();
     world.clock.forward(ASK_LIFE_MS);
     let refused = world.bring(&answer).unwrap_err();
     assert_eq!(refused, Reason::ApprovalExpired);
@@ -261,13 +264,13 @@ fn a_key_that_was_not_asked_does_not_count() {
     let carried = world.carry(ask);
     // An approver, but not when it was asked.
     let late = world.another();
-    assert_eq!(signed(&carried, Answer::Once, &late).unwrap_err(), Unsound::Key);
+    assert_eq!(signed(&carried, ApprovalAnswer::Once, &late).unwrap_err(), Unsound::Key);
     // Not even where the file says that it may.
     let mut forged = carried.clone();
     forged.keys.push((late.public_key(), 1));
-    assert_eq!(signed(&forged, Answer::Once, &late).unwrap_err(), Unsound::Key);
+    assert_eq!(signed(&forged, ApprovalAnswer::Once, &late).unwrap_err(), Unsound::Key);
     // With other approvers nothing waits that was asked of those before: it is asked anew.
-    let answer = blind(&carried, 1, Means::File, &late);
+    let answer = blind(&carried, 1, ApprovalChannel::File, &late);
     assert_eq!(world.bring(&answer), Err(Reason::UnknownAsk));
     assert!(send(&agent).ask().unwrap() > ask);
     world.end();
@@ -299,14 +302,15 @@ fn two_sign_what_was_exported_once() {
     world.rt.set_policy(policy("terminal")).unwrap();
     let ask = send(&world.agent()).ask().unwrap();
     let carried = world.carry(ask);
-    assert_eq!(signed(&carried, Answer::Once, &second).unwrap_err(), Unsound::Means);
-    let answer = blind(&carried, 1, Means::File, &second);
+    assert_eq!(signed(&carried, ApprovalAnswer::Once, &second).unwrap_err(), Unsound::Means);
+    let answer = blind(&carried, 1, ApprovalChannel::File, &second);
     assert_eq!(world.bring(&answer), Err(Reason::BadControl));
     world.rt.set_policy(policy("file")).unwrap();
     let agent = world.agent();
     let ask = send(&agent).ask().unwrap();
     let carried = world.carry(ask);
-    let both = [&world.key(), &second].map(|key| signed(&carried, Answer::Once, key).unwrap());
+    let both =
+        [&world.key(), &second].map(|key| signed(&carried, ApprovalAnswer::Once, key).unwrap());
     world.bring(&both[0]).unwrap();
     assert_eq!((send(&agent).ask(), world.sent()), (Some(ask), 0));
     world.bring(&both[1]).unwrap();
@@ -338,11 +342,11 @@ fn what_must_still_be_so_is_held_against_the_record() {
     let place = carried.texts.iter().position(|text| *text.text == *digest).unwrap();
     let mut other = carried.clone();
     other.texts[place].text = "0".repeat(64).into();
-    assert_eq!(signed(&other, Answer::Once, &key).unwrap_err(), Unsound::Conditions);
+    assert_eq!(signed(&other, ApprovalAnswer::Once, &key).unwrap_err(), Unsound::Conditions);
     other.texts.remove(place);
-    assert_eq!(signed(&other, Answer::Once, &key).unwrap_err(), Unsound::Conditions);
-    let answer = signed(&carried, Answer::Once, &key).unwrap();
-    rt.submit(Kind::Approval, answer.control).unwrap();
+    assert_eq!(signed(&other, ApprovalAnswer::Once, &key).unwrap_err(), Unsound::Conditions);
+    let answer = signed(&carried, ApprovalAnswer::Once, &key).unwrap();
+    rt.submit(RecordKind::Approval, answer.control).unwrap();
     // It is bound to that, however it was answered.
     std::fs::write(workspace.join("a.txt"), "other").unwrap();
     assert_eq!(write().reason(), Some(Reason::Changed));

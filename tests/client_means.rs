@@ -4,12 +4,10 @@
 use ed25519_dalek::{Signer as _, SigningKey};
 use host_support::{end, new_home};
 use syscap::approvals::{SetTerms, answer_in_client};
-use syscap::format::control::{
-    ControlBody, KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession,
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, ControlBody, KeyChange, POSSESSION_CONTEXT,
+    Possession, PublicKey, Role, RoleSet, Seq, Signature, possession, preimage,
 };
-use syscap::format::id::Seq;
-use syscap::format::record::{Answer, ApprovalBody, Means};
-use syscap::format::sign::{PublicKey, Signature, preimage};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 use syscap::{FileKeys, Home, Signer};
@@ -60,13 +58,13 @@ impl World {
         self.write(text).ask().expect("it waits")
     }
 
-    fn means(&self, ask: Seq) -> Vec<Means> {
+    fn means(&self, ask: Seq) -> Vec<ApprovalChannel> {
         let log = Options::new().inspect(self.home()).unwrap();
         log.waiting().unwrap().into_iter().find(|call| call.ask == ask).unwrap().means
     }
 
-    fn give(&self, ask: Seq, means: Means) -> Result<Seq, Reason> {
-        let given = answer_in_client(&self.home(), &self.rt, ask, (Answer::Once, means));
+    fn give(&self, ask: Seq, means: ApprovalChannel) -> Result<Seq, Reason> {
+        let given = answer_in_client(&self.home(), &self.rt, ask, (ApprovalAnswer::Once, means));
         given.map_err(|error| match error {
             Error::Refused(why) => why.reason(),
             other => panic!("{other}"),
@@ -96,7 +94,8 @@ const BOTH: &str = r#", "client_means": ["client_prompt", "elicitation"]"#;
 #[test]
 fn a_client_counts_where_the_policy_names_it() {
     let world = world(BOTH);
-    for (text, means) in [("a", Means::Elicitation), ("b", Means::ClientPrompt)] {
+    for (text, means) in [("a", ApprovalChannel::Elicitation), ("b", ApprovalChannel::ClientPrompt)]
+    {
         let ask = world.ask(text);
         assert!(world.means(ask).is_sorted_by_key(|means| means.code()));
         world.give(ask, means).unwrap();
@@ -108,15 +107,15 @@ fn a_client_counts_where_the_policy_names_it() {
     // Nothing is said: none. One is named: that one.
     let none = self::world("");
     let ask = none.ask("a");
-    for means in [Means::Elicitation, Means::ClientPrompt] {
+    for means in [ApprovalChannel::Elicitation, ApprovalChannel::ClientPrompt] {
         assert_eq!(none.give(ask, means), Err(Reason::BadControl));
     }
     assert!(none.means(ask).iter().all(|means| !means.is_a_clients()));
     none.end();
     let one = self::world(r#", "client_means": ["elicitation"]"#);
     let ask = one.ask("a");
-    assert_eq!(one.give(ask, Means::ClientPrompt), Err(Reason::BadControl));
-    assert!(one.give(ask, Means::Elicitation).is_ok());
+    assert_eq!(one.give(ask, ApprovalChannel::ClientPrompt), Err(Reason::BadControl));
+    assert!(one.give(ask, ApprovalChannel::Elicitation).is_ok());
     one.end();
 }
 
@@ -124,7 +123,7 @@ fn a_client_counts_where_the_policy_names_it() {
 fn a_client_answers_nothing_of_a_level() {
     let world = world(BOTH);
     let ask = world.ask("long");
-    for means in [Means::Elicitation, Means::ClientPrompt] {
+    for means in [ApprovalChannel::Elicitation, ApprovalChannel::ClientPrompt] {
         assert_eq!(world.give(ask, means), Err(Reason::BadControl));
     }
     assert_eq!(world.write("long").reason(), Some(Reason::Asked));
@@ -141,10 +140,10 @@ fn a_client_answers_for_one_call_alone() {
         let log = Options::new().inspect(world.home()).unwrap();
         log.answer_set(ask, &terms, (means, None)).unwrap()
     };
-    for means in [Means::Elicitation, Means::ClientPrompt] {
+    for means in [ApprovalChannel::Elicitation, ApprovalChannel::ClientPrompt] {
         assert_eq!(world.sign(&set(means), Role::Approver), Err(Reason::BadControl));
     }
-    let by_command: ApprovalBody = set(Means::Command);
+    let by_command: ApprovalBody = set(ApprovalChannel::Command);
     assert!(world.sign(&by_command, Role::Approver).is_ok());
     world.end();
 }
@@ -166,7 +165,7 @@ fn a_client_is_none_of_several() {
     world.sign(&change, Role::Operator).unwrap();
     let ask = world.ask("a");
     assert!(world.means(ask).iter().all(|means| !means.is_a_clients()));
-    assert_eq!(world.give(ask, Means::Elicitation), Err(Reason::BadControl));
+    assert_eq!(world.give(ask, ApprovalChannel::Elicitation), Err(Reason::BadControl));
     world.end();
 }
 

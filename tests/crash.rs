@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use host_support::{new_home, records};
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Recovered};
+use syscap::format::{Body, Recovered, Seq};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 

@@ -9,9 +9,7 @@ use std::{fs, thread};
 
 use host_support::{ample, by_cap_std, new_home, verdict};
 use serde_json::{Value, json};
-use syscap::format::cbor::Item;
-use syscap::format::id::TokenId;
-use syscap::format::scope::Scope;
+use syscap::format::{Item, Scope, TokenId};
 use syscap::prelude::*;
 use syscap::verify::Verdict;
 

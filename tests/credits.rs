@@ -3,16 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kernel_support::sim::{self, Ending, Sim, home, refused_with, seated};
-use syscap::format::budget::Dimension;
-use syscap::format::cbor::Item;
-use syscap::format::control::CreditChange;
-use syscap::format::envelope::Status;
-use syscap::format::id::{AgentId, Seq};
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Reason;
-use syscap::format::record::Kind;
+use syscap::format::{
+    AgentId, CreditChange, Dimension, EffectClass, Item, Reason, RecordKind, Seq, Status,
+};
 use syscap::host::HostTool;
-use syscap::kernel::kernel::{Event, Kernel};
+use syscap::kernel::{Event, Kernel};
 use syscap::prelude::*;
 use syscap::verify::{Extent, FromStore, Options as VerifyOptions, verify};
 
@@ -169,10 +164,10 @@ fn who_is_not_an_operator_gives_nothing() {
     let (mut sim, session) = seated();
     let agent = AgentId::new("a0").unwrap();
     let change = CreditChange { agent, added: 5 };
-    for role in [syscap::format::control::Role::Issuer, syscap::format::control::Role::Revoker] {
+    for role in [syscap::format::Role::Issuer, syscap::format::Role::Revoker] {
         let control = sim.signed_by(&change, role);
         let ticket = sim.ticket();
-        sim.event(Event::Control(ticket, Kind::Credit, control, None, None));
+        sim.event(Event::Control(ticket, RecordKind::Credit, control, None, None));
         sim.commit();
         let refused = sim.acked(ticket).unwrap().as_ref().unwrap_err();
         assert_eq!(refused.reason(), Reason::BadSignature);

@@ -9,15 +9,11 @@ use kernel_support::sim::keys::{holder, public_of};
 use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Sim};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::control::{ConfigChange, Freeze, Role};
-use syscap::format::id::HomeId;
-use syscap::format::record::{Body, Kind, RefusalKind};
-use syscap::format::scope::Rights;
-use syscap::format::sign::PublicKey;
-use syscap::format::token::TokenBody;
-use syscap::kernel::kernel::{Ack, Event};
+use syscap::format::{
+    Amounts, Body, Canonical, ConfigChange, Freeze, HomeId, PublicKey, RecordKind, RefusalKind,
+    Rights, Role, TokenBody,
+};
+use syscap::kernel::{Ack, Event};
 use syscap::prelude::*;
 
 struct World {
@@ -60,7 +56,7 @@ impl World {
             }
             body => panic!("{body:?}"),
         }
-        let object = refused.error_object(syscap::format::reason::ErrorKind::Refused);
+        let object = refused.error_object(syscap::format::ErrorKind::Refused);
         let field = object.item().get("field").and_then(|field| field.as_text().map(str::to_owned));
         (refused.reason(), field)
     }
@@ -245,7 +241,7 @@ fn a_part_waits_for_the_time_as_its_root_does() {
     let now = sim.kernel.now();
     let control = sim.signed(&ConfigChange { confirm_time: Some(now) });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Config, control, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Config, control, None, None));
     sim::ok(&mut sim, session);
 }
 

@@ -1,12 +1,10 @@
 //! What a very call does to the world: less than its tool can, and never more.
 
 use host_support::{end, new_home, records};
-use syscap::format::cbor::{Canonical, Item};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::reason::Refused;
-use syscap::format::record::Body;
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    Body, Canonical, EffectClass, Item, Manifest, Param, ParamType, Refused, TxOutcome,
+};
+use syscap::kernel::{Demands, Permit, Plan, Ran, Request, Tool};
 use syscap::prelude::*;
 
 /// A tool that says of each call what it does.

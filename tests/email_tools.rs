@@ -4,7 +4,8 @@ use std::{fs, path::PathBuf, process::Command};
 
 use host_support::{ample, by_cap_std};
 use proptest::prelude::*;
-use syscap::{format::cbor::Item, format::record::Durability, format::scope::Scope, prelude::*};
+use syscap::format::{Durability, Item, Scope};
+use syscap::prelude::*;
 
 struct World {
     dir: tempfile::TempDir,

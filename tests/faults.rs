@@ -8,21 +8,13 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::Canonical;
-use syscap::format::decision::{self, Decision};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{ObjectId, Seq};
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::object::{EngineIdentity, Object};
-use syscap::format::reason::Refused;
-use syscap::format::record::{Body, Durability, Ended, Record};
-use syscap::kernel::kernel::Kernel;
-use syscap::kernel::policy::{PolicyEngine, Question, object_of};
-use syscap::kernel::ports::Clock;
-use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
-use syscap::kernel::time::Reading;
-use syscap::kernel::tool::{
-    Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+use syscap::format::{
+    Body, Canonical, Decision, Durability, EffectClass, EngineIdentity, Manifest, Object, ObjectId,
+    PreviousRun, Record, Refused, Seq, TxOutcome, Verdict as PolicyVerdict,
+};
+use syscap::kernel::{
+    Batch, Clock, Demands, Kernel, Next, Permit, Plan, PolicyEngine, Question, Ran, ReadPermit,
+    ReadPlan, ReadTool, Reading, Request, Room, Store, StoreError, Tool, object_of,
 };
 use syscap::prelude::*;
 use syscap::verify::Verdict;
@@ -343,7 +335,7 @@ impl PolicyEngine for Moody {
     }
     fn decide(&self, question: &Question<'_>) -> Decision {
         assert_ne!(question.manifest.tool.as_str(), "bad", "a policy that panics");
-        Decision::plain(decision::Verdict::Allow)
+        Decision::plain(PolicyVerdict::Allow)
     }
 }
 
@@ -440,7 +432,7 @@ fn a_closed_home_waits_for_what_was_given_up() {
     let shut = records.iter().position(|r| matches!(r.body, Body::Shutdown(_))).unwrap();
     assert!(matches!(records[shut + 1].body, Body::Late(_)), "its return is on record");
     assert!(records[shut + 1..].iter().all(|record| match &record.body {
-        Body::Boot(boot) => boot.before == Ended::Clean && boot.open == 0,
+        Body::Boot(boot) => boot.before == PreviousRun::Clean && boot.open == 0,
         _ => true,
     }));
     assert_eq!(count(&records, |body| matches!(body, Body::Refusal(_))), 0);

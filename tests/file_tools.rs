@@ -6,11 +6,9 @@ use std::{fs, os::unix::fs::symlink, path::PathBuf};
 use host_support::{by_cap_std, new_home};
 use syscap::Args;
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::AgentId;
-use syscap::format::record::{Answer, Durability};
-use syscap::format::scope::{Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::{
+    AgentId, ApprovalAnswer, Durability, Item, Rights, Root, RootedPath, Rule, Scope, TxOutcome,
+};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -310,7 +308,7 @@ fn what_was_approved_is_what_is_moved_or_deleted() {
     let world = world(Some(policy), Grant::workspace);
     let approved = |tool: &str, args: Args, between: &dyn Fn()| {
         let ask = world.call(tool, args.clone()).ask().unwrap();
-        world.rt.answer(ask, Answer::Once, None).unwrap();
+        world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
         between();
         world.call(tool, args).reason()
     };

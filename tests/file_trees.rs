@@ -7,8 +7,7 @@ use host_support::{ample, by_cap_std};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::record::Durability;
-use syscap::format::scope::{Rights, Scope};
+use syscap::format::{Durability, Rights, Scope};
 use syscap::prelude::*;
 
 const SECRET: &str = "SECRET-CANARY";

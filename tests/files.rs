@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use host_support::{ample, by_cap_std};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::Item;
-use syscap::format::record::Durability;
-use syscap::format::scope::Rights;
+use syscap::format::{Durability, Item, Rights};
 use syscap::prelude::*;
 
 const SECRET: &str = "SECRET-CANARY";

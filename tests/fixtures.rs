@@ -12,16 +12,12 @@ use std::time::Duration;
 use host_support::{end, new_home};
 use syscap::approvals::SetTerms;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, Item};
-use syscap::format::control::{CreditChange, Freeze, FreezeChange, FreezeTarget, Role};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::Seq;
-use syscap::format::json;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::record::{Answer, Kind, Record};
-use syscap::format::scope::{Cidr, PortRange, Scope};
-use syscap::kernel::store::Next;
+use syscap::format::{
+    Amounts, ApprovalAnswer, Canonical, Cidr, CreditChange, EffectClass, Freeze, FreezeChange,
+    FreezeTarget, Item, Manifest, Param, ParamType, PortRange, Record, RecordKind, Role, Scope,
+    Seq, TxOutcome, json,
+};
+use syscap::kernel::Next;
 use syscap::keys::{KeyFile, KeyUse, Rotation, Seal, replacing};
 use syscap::policy::{Policy, Preset, WithinToken};
 use syscap::prelude::*;
@@ -50,7 +46,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn kinds(home: &Path) -> BTreeSet<Kind> {
+fn kinds(home: &Path) -> BTreeSet<RecordKind> {
     let mut kinds = BTreeSet::new();
     let mut reader = SqliteReader::open(home).unwrap();
     let each = &mut |_: Seq, bytes: &[u8]| {
@@ -101,26 +97,26 @@ fn a_home_for_later_versions() {
     };
     make(&home);
     let wanted = [
-        Kind::Genesis,
-        Kind::Boot,
-        Kind::Shutdown,
-        Kind::Issue,
-        Kind::Session,
-        Kind::Revoke,
-        Kind::Freeze,
-        Kind::Policy,
-        Kind::Tools,
-        Kind::State,
-        Kind::Charge,
-        Kind::Intent,
-        Kind::Outcome,
-        Kind::Refusal,
-        Kind::Refusals,
-        Kind::Repeat,
-        Kind::Key,
-        Kind::Ask,
-        Kind::Approval,
-        Kind::Credit,
+        RecordKind::Genesis,
+        RecordKind::Boot,
+        RecordKind::Shutdown,
+        RecordKind::Issue,
+        RecordKind::Session,
+        RecordKind::Revoke,
+        RecordKind::Freeze,
+        RecordKind::Policy,
+        RecordKind::Tools,
+        RecordKind::State,
+        RecordKind::Charge,
+        RecordKind::Intent,
+        RecordKind::Outcome,
+        RecordKind::Refusal,
+        RecordKind::Refusals,
+        RecordKind::Repeat,
+        RecordKind::Key,
+        RecordKind::Ask,
+        RecordKind::Approval,
+        RecordKind::Credit,
     ];
     let made = kinds(&home);
     assert!(wanted.iter().all(|kind| made.contains(kind)), "{made:?}");
@@ -137,7 +133,7 @@ fn make(home: &Path) {
     session.call_once("k-1", "fs.write", write()).unwrap().text().unwrap();
     session.call("fs.read", args! { "path": "a.txt" }).unwrap().text().unwrap();
     session.propose(args! { "goal.topic": "bees" }).unwrap();
-    let amounts = syscap::format::budget::Amounts::ZERO.with(Dimension::LlmTokens, 1);
+    let amounts = syscap::format::Amounts::ZERO.with(Dimension::LlmTokens, 1);
     session.charge(amounts).unwrap();
     for _ in 0..20 {
         session.call("fs.read", args! { "path": "../../../etc/passwd" }).unwrap();
@@ -168,7 +164,7 @@ const ASKS: &str = r#"{"v": 1, "constraints": [
 /// more, and still waiting.
 fn authorise(home: &Path) {
     let rt = Runtime::open(home).unwrap();
-    let agent = syscap::format::id::AgentId::new("team").unwrap();
+    let agent = syscap::format::AgentId::new("team").unwrap();
     rt.control(&CreditChange { agent, added: 5_000_000 }).unwrap();
     rt.set_policy(Policy::from_json(ASKS.as_bytes()).unwrap()).unwrap();
     let half = Duration::from_secs(1_800);
@@ -180,10 +176,10 @@ fn authorise(home: &Path) {
         agent.call("fs.write", args! { "path": path, "text": text }).unwrap()
     };
     let once = write("once.txt", "1").ask().unwrap();
-    rt.answer(once, Answer::Once, Some("as agreed")).unwrap();
+    rt.answer(once, ApprovalAnswer::Once, Some("as agreed")).unwrap();
     write("once.txt", "1").value().unwrap();
     let no = write("no.txt", "1").ask().unwrap();
-    rt.answer(no, Answer::Deny, None).unwrap();
+    rt.answer(no, ApprovalAnswer::Deny, None).unwrap();
     write("no.txt", "1").value().unwrap_err();
     let set = write("set.txt", "1").ask().unwrap();
     let expires = Some(rt.look(|kernel| kernel.now()).unwrap().plus(3_600_000));
@@ -294,7 +290,7 @@ fn rotate(home: &Path, role: Role) {
     let key = operator.open().unwrap();
     let signed = log.sign(&change, &key.public_key(), |message| Ok(key.sign(message))).unwrap();
     let rt = Runtime::open(home).unwrap();
-    rt.submit_with(Kind::Key, signed, &Beside::Nothing).unwrap();
+    rt.submit_with(RecordKind::Key, signed, &Beside::Nothing).unwrap();
     rotation.finish().unwrap();
     rt.issue(Grant::to("eve").tools(["echo"])).unwrap();
     rt.close().unwrap();

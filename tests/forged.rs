@@ -4,17 +4,13 @@ mod heads;
 mod world;
 
 use std::fs;
-use syscap::format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession,
-    Revocation, Role, RoleSet, Signed, possession,
+use syscap::format::{
+    Body, CONTROL_CONTEXT, Checkpoint, Control, ControlBody, Head, HomeId, Issue, KeyChange,
+    Object, ObjectKind, POSSESSION_CONTEXT, PolicyChange, Possession, PublicKey, RecordKind,
+    Revocation, Role, RoleSet, Seq, Signature, Signed, SignedEvent, Token, TokenBody, possession,
+    preimage,
 };
-use syscap::format::id::{HomeId, Seq};
-use syscap::format::object::{Object, ObjectKind};
-use syscap::format::record::{Body, Checkpoint, Head, Issue, Kind, SignedEvent};
-use syscap::format::sign::{PublicKey, Signature, preimage};
-use syscap::format::token::{Token, TokenBody};
-use syscap::kernel::halt::{Foreign, Forgery, Halt};
-use syscap::kernel::policy::object_of;
+use syscap::kernel::{Foreign, Forgery, Halt, object_of};
 use syscap::prelude::*;
 use syscap::verify::{Fault, Verdict};
 
@@ -35,7 +31,7 @@ fn key_of(world: &World, role: Role) -> PublicKey {
 }
 
 fn home_id(world: &World) -> HomeId {
-    HomeId::from_bytes(*syscap::format::hash::leaf(&rows(&world.home)[0]).as_bytes())
+    HomeId::from_bytes(*syscap::format::leaf(&rows(&world.home)[0]).as_bytes())
 }
 
 /// The body of the world's own token.
@@ -85,7 +81,7 @@ fn a_token_that_nobody_signed_opens_no_home() {
     (body.issuer, body.head) = (public(&mallory), Some(head_of(&world.home)));
     let bytes = body.to_bytes();
     let token = TokenBody::id_of(&bytes);
-    let signature = mallory.sign(&preimage(syscap::format::token::TOKEN_CONTEXT, &bytes));
+    let signature = mallory.sign(&preimage(syscap::format::TOKEN_CONTEXT, &bytes));
     let wire = Token::wire(&bytes, &Signature::from_bytes(signature.to_bytes()));
     let issue = Issue { token, issuer: body.issuer, parent: None, agent: body.agent };
     let wire = object(ObjectKind::Token, *token.as_bytes(), wire);
@@ -97,7 +93,7 @@ fn a_token_that_nobody_signed_opens_no_home() {
 #[test]
 fn an_issue_that_says_otherwise_than_its_token_opens_no_home() {
     let world = World::new(|_, _, _| {});
-    let place = places(&world, Kind::Issue)[0];
+    let place = places(&world, RecordKind::Issue)[0];
     let whole = rows(&world.home);
     let changes: [&dyn Fn(&mut Issue); 3] = [
         &|issue| issue.agent = AgentId::new("bob").unwrap(),
@@ -138,8 +134,8 @@ fn an_event_that_nobody_signed_opens_no_home() {
     let world = World::new(|_, _, _| {});
     let (home, keys) = (home_id(&world), world.keys());
     let key = key_of(&world, Role::Revoker);
-    let head = Head { leaf: syscap::format::id::Leaf::from_bytes([1; 32]), ..head_of(&world.home) };
-    let message = Control::message(&home, &head, &key, 99, Kind::Revoke, &revoke);
+    let head = Head { leaf: syscap::format::Leaf::from_bytes([1; 32]), ..head_of(&world.home) };
+    let message = Control::message(&home, &head, &key, 99, RecordKind::Revoke, &revoke);
     let signature =
         syscap::Signer::sign(&keys, Role::Revoker, &preimage(CONTROL_CONTEXT, &message));
     let event = signed_by(key, head, revoke, signature.unwrap());
@@ -173,7 +169,7 @@ fn a_key_that_nobody_gave_opens_no_home() {
     let world = World::new(|_, _, _| {});
     let (home, head) = (home_id(&world), head_of(&world.home));
     let (key, body) = (key_of(&world, Role::Operator), change(NOBODY));
-    let message = Control::message(&home, &head, &key, 99, Kind::Key, &body);
+    let message = Control::message(&home, &head, &key, 99, RecordKind::Key, &body);
     let signature =
         syscap::Signer::sign(&world.keys(), Role::Operator, &preimage(CONTROL_CONTEXT, &message));
     let event = signed_by(key, head, body, signature.unwrap());
@@ -211,7 +207,7 @@ fn a_call_that_was_cut_out_is_missed() {
     assert_eq!(world.verify().verdict(), Verdict::Sound);
     let intents: Vec<usize> = (0..)
         .zip(world.records())
-        .filter(|(_, record)| record.body.kind() == Kind::Intent)
+        .filter(|(_, record)| record.body.kind() == RecordKind::Intent)
         .map(|(place, _)| place)
         .collect();
     let cut = |place: usize| {
@@ -223,7 +219,7 @@ fn a_call_that_was_cut_out_is_missed() {
             cut(*place)(records);
             records.iter_mut().for_each(|record| shift(&mut record.body, *place as u64));
         });
-        let issue = places(&world, Kind::Issue)[1] as u64;
+        let issue = places(&world, RecordKind::Issue)[1] as u64;
         assert!(world.faults().contains(&(issue, Fault::NamedHead)), "{:?}", world.faults());
         let forged = Halt::Forged { seq: Seq::new(issue), why: Forgery::Head };
         assert_eq!(world.halt(), forged);
@@ -232,7 +228,7 @@ fn a_call_that_was_cut_out_is_missed() {
     }
     // Nor is one that was changed, with its place kept.
     world.rewrite(|records| records[intents[1]].time = records[intents[1]].time.plus(1));
-    let issue = places(&world, Kind::Issue)[1] as u64;
+    let issue = places(&world, RecordKind::Issue)[1] as u64;
     assert!(world.faults().contains(&(issue, Fault::NamedHead)), "{:?}", world.faults());
     assert_eq!(world.halt(), Halt::Forged { seq: Seq::new(issue), why: Forgery::Head });
     replace(&world.home, &whole);
@@ -241,7 +237,7 @@ fn a_call_that_was_cut_out_is_missed() {
     assert_eq!(world.verify().verdict(), Verdict::Sound);
 }
 
-fn places(world: &World, kind: Kind) -> Vec<usize> {
+fn places(world: &World, kind: RecordKind) -> Vec<usize> {
     let records = world.records();
     (0..records.len()).filter(|place| records[*place].body.kind() == kind).collect()
 }
@@ -271,10 +267,10 @@ fn what_is_reserved_is_refused_by_name() {
     assert_eq!((report.verdict(), report.records), (Verdict::Newer, at.get()));
     assert_eq!(report.newer.map(|newer| newer.seq), Some(at));
 
-    type Change = (&'static str, Kind, fn(&mut Body));
-    let changes: [Change; 1] = [("principal", Kind::Session, |body| {
+    type Change = (&'static str, RecordKind, fn(&mut Body));
+    let changes: [Change; 1] = [("principal", RecordKind::Session, |body| {
         if let Body::Session(session) = body {
-            session.principal = Some(syscap::format::id::TextHash::from_bytes([1; 32]));
+            session.principal = Some(syscap::format::TextHash::from_bytes([1; 32]));
         }
     })];
     for (name, kind, change) in changes {
@@ -288,7 +284,7 @@ fn what_is_reserved_is_refused_by_name() {
 /// What newer software signs is refused by its name as well.
 #[test]
 fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
-    let event_of = |world: &World, kind: Kind, role: Role, body: Vec<u8>| {
+    let event_of = |world: &World, kind: RecordKind, role: Role, body: Vec<u8>| {
         let (home, head, key) = (home_id(world), head_of(&world.home), key_of(world, role));
         let message = Control::message(&home, &head, &key, 99, kind, &body);
         let signature =
@@ -302,7 +298,7 @@ fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
     let world = World::new(|_, _, _| {});
     let set = RoleSet::any_of(Role::Publisher, [public(&SigningKey::from_bytes(&[66; 32]))]);
     let change = KeyChange { set, proofs: Vec::new(), cut_off: None };
-    let event = event_of(&world, Kind::Key, Role::Operator, change.to_bytes());
+    let event = event_of(&world, RecordKind::Key, Role::Operator, change.to_bytes());
     refused(&world, Body::Key(event), &[], "publisher");
 }
 
@@ -316,7 +312,7 @@ fn a_token_that_renews_what_it_may_not_opens_no_home() {
         change(&mut body);
         let bytes = body.to_bytes();
         let token = TokenBody::id_of(&bytes);
-        let message = preimage(syscap::format::token::TOKEN_CONTEXT, &bytes);
+        let message = preimage(syscap::format::TOKEN_CONTEXT, &bytes);
         let signature = syscap::Signer::sign(&world.keys(), Role::Issuer, &message).unwrap();
         let wire = Token::wire(&bytes, &signature);
         let wire = object(ObjectKind::Token, *token.as_bytes(), wire);
@@ -344,6 +340,6 @@ fn a_home_from_before_is_refused_with_a_clear_word() {
     assert_eq!(world.halt(), Halt::TooOld { form: 1 });
     bytes[0][2] = 9;
     replace(&world.home, &bytes);
-    let newer = Halt::UnknownVersion { seq: Seq::GENESIS, kind: Kind::Genesis, version: 9 };
+    let newer = Halt::UnknownVersion { seq: Seq::GENESIS, kind: RecordKind::Genesis, version: 9 };
     assert_eq!(world.halt(), newer);
 }

@@ -10,8 +10,7 @@ use host_support::{ample, by_cap_std};
 use kernel_support::mounts::{mount, with_mounts};
 use serde_json::{Value, json};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::record::Durability;
-use syscap::format::scope::Scope;
+use syscap::format::{Durability, Scope};
 use syscap::prelude::*;
 
 const TOOLS: [&str; 7] = [

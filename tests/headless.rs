@@ -8,8 +8,7 @@ use host_support::{end, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Policed, Sim};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{Answer, Body, HomeLimits};
+use syscap::format::{ApprovalAnswer, Body, EffectClass, HomeLimits};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 
@@ -71,7 +70,7 @@ fn what_was_approved_goes_on_without_a_head() {
     let caller = rt.session("a", token).unwrap();
     // It waits from before, and is answered from elsewhere.
     assert_eq!(send(&caller, "ada").ask(), Some(first));
-    rt.answer(first, Answer::Once, None).unwrap();
+    rt.answer(first, ApprovalAnswer::Once, None).unwrap();
     assert_eq!(send(&caller, "ada").reason(), None);
     assert_eq!(send(&caller, "ada").ask(), None);
     assert_eq!((asks(&home), sent.load(Ordering::SeqCst)), (1, 1));

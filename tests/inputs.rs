@@ -2,14 +2,11 @@
 
 use host_support::new_home;
 use kernel_support::sim::{Sim, ok, records, seated};
-use syscap::format::id::{AgentId, Salt, Seq};
-use syscap::format::label::{Confidentiality, Integrity, Label};
-use syscap::format::limits::TEXT_BYTES_MAX;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, Input};
-use syscap::format::vault::VaultText;
-use syscap::kernel::kernel::{Ack, Event};
-use syscap::kernel::store::{Room, vault_entry};
+use syscap::format::{
+    AgentId, Body, Confidentiality, Input, Integrity, Label, Reason, Salt, Seq, TEXT_BYTES_MAX,
+    VaultText,
+};
+use syscap::kernel::{Ack, Event, Room, vault_entry};
 use syscap::prelude::*;
 use syscap::verify::verify_vault;
 
@@ -93,7 +90,7 @@ fn what_nobody_said_is_refused() {
     let longest = text(&long[1..], 12);
     assert!(heard(&mut sim, input(session, "a0", &longest), longest.clone()).is_ok());
     // Neither stops it that the agent is stopped: it was said all the same.
-    sim.freeze(syscap::format::control::FreezeChange::Freeze);
+    sim.freeze(syscap::format::FreezeChange::Freeze);
     assert!(heard(&mut sim, whole.clone(), said.clone()).is_ok());
     let ticket = sim.ticket();
     sim.event(Event::Shutdown(ticket));
@@ -123,11 +120,11 @@ fn a_session_hears_long_texts_whole() {
     let mut found = Vec::new();
     store
         .records(Seq::GENESIS, &mut |seq, bytes| {
-            let record = syscap::format::record::Record::decode(bytes).unwrap();
+            let record = syscap::format::Record::decode(bytes).unwrap();
             if let Body::Input(input) = record.body {
                 found.push((seq, input.text));
             }
-            syscap::kernel::store::Next::More
+            syscap::kernel::Next::More
         })
         .unwrap();
     assert_eq!(found.first().map(|(seq, _)| *seq), Some(first));

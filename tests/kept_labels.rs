@@ -4,9 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use host_support::{by_cap_std, end, new_home, records};
 use syscap::Args;
-use syscap::format::label::{Confidentiality, Integrity, Label};
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Body;
+use syscap::format::{Body, Confidentiality, EffectClass, Integrity, Label};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 

@@ -8,11 +8,9 @@ use std::process::{Command, Stdio};
 
 use host_support::{end, new_home, records};
 use syscap::approvals::SetTerms;
-use syscap::format::id::Seq;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{Answer, Body, Recovered};
-use syscap::format::scope::{Name, Resource, Scope};
-use syscap::format::time::UnixMillis;
+use syscap::format::{
+    ApprovalAnswer, Body, EffectClass, Name, Recovered, Resource, Scope, Seq, UnixMillis,
+};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
 use syscap::prelude::*;
 
@@ -27,7 +25,7 @@ struct Send {
 impl Typed for Send {
     type Answer = u64;
 
-    fn plan(args: HostArgs<'_>) -> Result<Planned<Self>, syscap::format::reason::Refused> {
+    fn plan(args: HostArgs<'_>) -> Result<Planned<Self>, syscap::format::Refused> {
         let to = args.text("to")?.to_owned();
         let name = Name::new(&to).map_err(|_| args.bad("to", "a short name"))?;
         Ok(Planned::new(Self { to }).touches("to", Resource::Name(name), "to"))
@@ -90,7 +88,7 @@ fn child() {
     match &*stage {
         "asks" => say(&send(&agent).ask().unwrap().to_string()),
         "approves" => {
-            rt.answer(waiting(&rt)[0], Answer::Once, None).unwrap();
+            rt.answer(waiting(&rt)[0], ApprovalAnswer::Once, None).unwrap();
             say("approved");
         }
         "sets" => {

@@ -8,9 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use host_support::{ample, new_home, records, verdict};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::record::{Body, Recovered};
-use syscap::format::scope::Scope;
+use syscap::format::{Body, Recovered, Scope, TxOutcome};
 use syscap::prelude::*;
 use syscap::verify::Verdict;
 

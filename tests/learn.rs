@@ -9,7 +9,7 @@ mod world;
 use std::collections::BTreeSet;
 
 use syscap::analysis::learn::{Allowed, Context, Proposal, Settings, Why};
-use syscap::format::label::Label;
+use syscap::format::Label;
 use syscap::policy::Policy;
 use syscap::verify::Verdict;
 

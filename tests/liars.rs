@@ -5,21 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, Encoder, Fault, Profile};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ObjectId;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::object::Object;
-use syscap::format::reason::Refused;
-use syscap::format::record::Durability;
-use syscap::format::snapshot::Snapshot;
-use syscap::kernel::halt::Halt;
-use syscap::kernel::kernel::{Kernel, Parts};
-use syscap::kernel::registry::{Registry, RegistryError};
-use syscap::kernel::store::{Store, StoreError};
-use syscap::kernel::tool::{
-    Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+use syscap::format::{
+    Amounts, Canonical, DecodeFault, Durability, EffectClass, Encoder, Manifest, Object, ObjectId,
+    Param, ParamType, Profile, Refused, Snapshot, TxOutcome,
+};
+use syscap::kernel::{
+    Demands, Halt, Kernel, Parts, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Registry,
+    RegistryError, Request, Store, StoreError, Tool,
 };
 use syscap::prelude::*;
 use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
@@ -166,7 +158,7 @@ fn a_default_that_nests_too_deep_is_no_manifest() {
             assert_eq!(Manifest::from_bytes(&bytes), Ok(read.clone()));
             assert_eq!(add(read), Ok(()));
         } else {
-            assert_eq!(Manifest::from_bytes(&bytes).map_err(|e| e.fault), Err(Fault::Depth));
+            assert_eq!(Manifest::from_bytes(&bytes).map_err(|e| e.fault), Err(DecodeFault::Depth));
             assert!(matches!(add(read), Err(RegistryError::BadManifest(_))));
         }
     }
@@ -245,7 +237,6 @@ fn a_store_that_fails_on_replay_is_named() {
     rt.close().unwrap();
     let engine = Box::new(syscap::policy::WithinToken);
     let parts = Parts { engine, registry: Registry::new() };
-    let opened =
-        Kernel::open(&mut Blind(memory), parts, &syscap::kernel::kernel::Anchor::default());
+    let opened = Kernel::open(&mut Blind(memory), parts, &syscap::kernel::Anchor::default());
     assert_eq!(opened.err(), Some(Halt::Store(StoreError::Io(5))));
 }

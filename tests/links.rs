@@ -7,14 +7,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{fs, thread};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::{Canonical, Item, Profile};
-use syscap::format::decision::Verdict;
-use syscap::format::hash::args_hash;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Durability, Record};
-use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
-use syscap::kernel::kernel::Tally;
-use syscap::kernel::store::vault_entry;
+use syscap::format::{
+    Body, Canonical, Durability, Item, Paths, Profile, Record, Rights, Root, RootedPath, Rule,
+    Scope, Seq, Verdict, args_hash,
+};
+use syscap::kernel::{Tally, vault_entry};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 

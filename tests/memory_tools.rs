@@ -4,12 +4,7 @@ use std::{fs, path::PathBuf, sync::Barrier, thread};
 
 use host_support::{ample, by_cap_std, end, new_home, records, verdict};
 use syscap::Args;
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ToolId;
-use syscap::format::label::Label;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{Body, Durability};
+use syscap::format::{Body, Durability, EffectClass, Item, Label, ToolId, TxOutcome};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 use syscap::verify::Verdict;
@@ -165,7 +160,7 @@ fn a_prefix_is_of_ones_own_keys() {
     drop((own, other));
     world.rt.close().unwrap();
     // Each call has its record.
-    let answered = |record: &syscap::format::record::Record| match &record.body {
+    let answered = |record: &syscap::format::Record| match &record.body {
         Body::Outcome(_) | Body::Refusal(_) => 1,
         Body::Refusals(run) => run.count.unwrap_or(0),
         _ => 0,

@@ -9,9 +9,7 @@ use std::{fs, thread};
 use host_support::new_home;
 use serde_json::{Value, json};
 use syscap::Counts;
-use syscap::format::control::Notify;
-use syscap::format::label::{Confidentiality, Integrity, Label};
-use syscap::format::manifest::EffectClass;
+use syscap::format::{Confidentiality, EffectClass, Integrity, Label, Notify};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 

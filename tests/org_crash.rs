@@ -8,11 +8,7 @@ use std::process::{Command, Stdio};
 use std::{fs, thread};
 
 use host_support::{new_home, records, verdict};
-use syscap::format::cbor::{Canonical, Profile};
-use syscap::format::hash::leaf;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Recovered};
-use syscap::format::scope::Scope;
+use syscap::format::{Body, Canonical, Profile, Recovered, Scope, Seq, leaf};
 use syscap::prelude::*;
 use syscap::syscalls::org::nonce_of;
 use syscap::verify::Verdict;

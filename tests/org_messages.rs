@@ -8,11 +8,7 @@ use std::{fs, thread};
 
 use crate::stranger::{World, world};
 use host_support::{end, last_label};
-use syscap::format::cbor::{Canonical, Item, Profile};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::json;
-use syscap::format::label::Label;
-use syscap::format::scope::Scope;
+use syscap::format::{Canonical, Item, Label, Profile, Scope, TxOutcome, json};
 use syscap::prelude::*;
 
 const INBOX: [&str; 4] =

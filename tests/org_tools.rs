@@ -6,13 +6,7 @@ use std::{fs, thread};
 
 use crate::stranger::{World, options, world};
 use host_support::{end, last_label, new_home};
-use syscap::format::cbor::Item;
-use syscap::format::control::Role;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::label::Label;
-use syscap::format::scope::Scope;
-use syscap::format::sign::{PublicKey, Signature};
-use syscap::format::token::TokenBody;
+use syscap::format::{Item, Label, PublicKey, Role, Scope, Signature, TokenBody, TxOutcome};
 use syscap::keys::{FileKeys, Signer, SignerError};
 use syscap::prelude::*;
 

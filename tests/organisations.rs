@@ -4,11 +4,9 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use syscap::format::control::{CreditChange, Role};
-use syscap::format::id::AgentId;
-use syscap::format::record::Durability;
-use syscap::format::sign::preimage;
-use syscap::format::token::{TOKEN_CONTEXT, Token, TokenBody};
+use syscap::format::{
+    AgentId, CreditChange, Durability, Role, TOKEN_CONTEXT, Token, TokenBody, preimage,
+};
 use syscap::policy::{Policy, Preset};
 use syscap::prelude::*;
 use syscap::view::Whose;
@@ -97,7 +95,7 @@ fn agents_of_one_name_are_two() {
     acme.rt.control(&CreditChange { agent: agent.clone(), added: 0 }).unwrap();
     assert_eq!(write(&ours, "more"), Some(Reason::Exhausted));
     assert_eq!(write(&theirs, "theirs"), None);
-    globex.rt.freeze(&syscap::format::control::Freeze::agent(&agent)).unwrap();
+    globex.rt.freeze(&syscap::format::Freeze::agent(&agent)).unwrap();
     assert_eq!(write(&theirs, "more"), Some(Reason::Frozen));
     assert_eq!(write(&ours, "more"), Some(Reason::Exhausted));
 }

@@ -4,8 +4,7 @@ use std::{fs, path::PathBuf};
 
 use host_support::new_home;
 use syscap::approvals::SetTerms;
-use syscap::format::id::Seq;
-use syscap::format::record::Answer;
+use syscap::format::{ApprovalAnswer, Seq};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
@@ -62,7 +61,7 @@ fn a_yes_in_one_root_lets_nothing_through_in_another() {
     let (_, own) = world.writing("workspace");
     let (_, shared) = world.writing("shared");
     let ask = write(&own).ask().unwrap();
-    world.rt.answer(ask, Answer::Once, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     let other = write(&shared).ask().unwrap();
     assert_ne!(other, ask, "a person is asked about that by itself");
     assert_eq!(world.read("shared/a.sh"), None);
@@ -82,7 +81,7 @@ fn a_copy_of_what_was_seen_is_not_what_was_seen() {
     }
     let ((_, own), (_, shared)) = (world.writing("workspace"), world.writing("shared"));
     let ask = write(&own).ask().unwrap();
-    world.rt.answer(ask, Answer::Once, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     assert!(write(&shared).ask().is_some_and(|other| other != ask));
     assert_eq!(world.read("shared/a.sh").as_deref(), Some("as it was"));
     world.end();
@@ -95,7 +94,7 @@ fn a_yes_goes_on_under_its_token_or_one_that_renews_it() {
     let (first, own) = world.writing("workspace");
     let (_, other) = world.writing("workspace");
     let ask: Seq = write(&own).ask().unwrap();
-    world.rt.answer(ask, Answer::Once, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     assert!(write(&other).ask().is_some_and(|anew| anew != ask));
     assert_eq!(world.read("agents/a/workspace/shared/a.sh"), None);
     let renewal = Grant::to("a").tools(["fs.write"]).write("workspace").renews(first);
@@ -111,7 +110,7 @@ fn a_renewal_for_another_place_takes_nothing_up() {
     let world = World::new();
     let (first, own) = world.writing("workspace");
     let ask = write(&own).ask().unwrap();
-    world.rt.answer(ask, Answer::Once, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     let renewal = Grant::to("a").tools(["fs.write"]).write("shared").renews(first);
     let renewed = world.rt.session("a", world.rt.issue(renewal).unwrap()).unwrap();
     assert!(write(&renewed).ask().is_some_and(|anew| anew != ask));
@@ -138,7 +137,7 @@ fn what_a_set_let_through_is_no_call_that_was_seen() {
     assert_eq!(send("a.txt", "harmful").reason(), None);
     let ask = send("b.txt", "harmful").ask().unwrap();
     assert_eq!(compared(ask), None);
-    world.rt.answer(ask, Answer::Once, None).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     assert_eq!(send("b.txt", "harmful").reason(), None);
     let ask = send("c.txt", "harmful").ask().unwrap();
     let names: Vec<_> = compared(ask).unwrap().into_iter().map(|one| one.name).collect();
@@ -152,7 +151,7 @@ fn a_no_holds_under_every_token() {
     let world = World::new();
     let ((_, own), (_, other)) = (world.writing("workspace"), world.writing("workspace"));
     let ask = write(&own).ask().unwrap();
-    world.rt.answer(ask, Answer::Deny, Some("not that")).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Deny, Some("not that")).unwrap();
     assert_eq!(write(&other).reason(), Some(Reason::ApprovalDenied));
     world.end();
 }

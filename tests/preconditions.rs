@@ -7,14 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use host_support::{end, new_home, records};
 use syscap::approvals::{SetTerms, WaitingCall};
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::Seq;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::reason::Refused;
-use syscap::format::record::{Answer, Body, PreconditionKind};
-use syscap::kernel::inspect::{Condition, Inspect};
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    ApprovalAnswer, Body, Canonical, EffectClass, Manifest, Param, ParamType, PreconditionKind,
+    Refused, Seq, TxOutcome,
+};
+use syscap::kernel::{Condition, Demands, Inspect, Permit, Plan, Ran, Request, Tool};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -59,7 +56,7 @@ impl World {
     }
 
     fn approve(&self, ask: Seq) {
-        self.rt.answer(ask, Answer::Once, None).unwrap();
+        self.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     }
 
     fn end(self) {

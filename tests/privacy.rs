@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::record::{Body, CallFields, Durability, Record};
+use syscap::format::{Body, CallFields, Durability, Record};
 use syscap::prelude::*;
 
 /// Markers in every place that a caller can fill: none of them is in the log or the documents.

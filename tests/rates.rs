@@ -8,17 +8,11 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Ending, Policed, Shared, Sim};
 use proptest::prelude::*;
 use syscap::audit::memory::MemoryStore;
-use syscap::format::budget::{Amounts, Dimension};
-use syscap::format::cbor::Item;
-use syscap::format::decision::{Decision, Verdict};
-use syscap::format::id::{AgentId, Seq, TokenId, ToolId};
-use syscap::format::object::EngineIdentity;
-use syscap::format::record::{AggregatePhase, Body, CallFields, HomeLimits, Record};
-use syscap::format::time::UnixMillis;
-use syscap::format::token::TokenBody;
-use syscap::kernel::history::{History, Past};
-use syscap::kernel::kernel::{Anchor, Event, Kernel, Parts};
-use syscap::kernel::policy::{PolicyEngine, Question};
+use syscap::format::{
+    AgentId, AggregatePhase, Amounts, Body, CallFields, Decision, Dimension, EngineIdentity,
+    HomeLimits, Item, Record, Seq, TokenBody, TokenId, ToolId, UnixMillis, Verdict,
+};
+use syscap::kernel::{Anchor, Event, History, Kernel, Parts, Past, PolicyEngine, Question};
 use syscap::prelude::*;
 
 /// What a policy was told: the tool, the time, the counts.

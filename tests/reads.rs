@@ -9,14 +9,11 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::Item;
-use syscap::format::id::{ObjectId, Seq};
-use syscap::format::manifest::{EffectClass, Param, ParamType};
-use syscap::format::object::Object;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Answer, Durability};
+use syscap::format::{
+    ApprovalAnswer, Durability, EffectClass, Item, Object, ObjectId, Param, ParamType, Reason, Seq,
+};
 use syscap::host::HostTool;
-use syscap::kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
+use syscap::kernel::{Batch, Next, Room, Settled, Store, StoreError};
 use syscap::prelude::*;
 
 const MEGABYTE: usize = 1_000_000;
@@ -174,8 +171,8 @@ fn small_call_beside_large_requests_reads_nothing() {
     assert!(first < small);
     assert_eq!(world.reads.taken(), (0, 0));
     // What was granted without conditions rests on no text, nor does a refusal without a reason.
-    world.rt.answer(small, Answer::Once, None).unwrap();
-    world.rt.answer(first, Answer::Deny, None).unwrap();
+    world.rt.answer(small, ApprovalAnswer::Once, None).unwrap();
+    world.rt.answer(first, ApprovalAnswer::Deny, None).unwrap();
     world.reads.taken();
     assert_eq!(world.send("hello").text().unwrap(), "sent");
     assert_eq!(world.send(&large[0]).reason(), Some(Reason::ApprovalDenied));
@@ -187,7 +184,7 @@ fn denied_request_reads_its_reason_alone() {
     let world = world();
     let body = "x".repeat(MEGABYTE);
     let ask = world.send(&body).ask().unwrap();
-    world.rt.answer(ask, Answer::Deny, Some("not today")).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Deny, Some("not today")).unwrap();
     world.reads.taken();
     let refused = world.send(&body);
     assert_eq!(refused.reason(), Some(Reason::ApprovalDenied));

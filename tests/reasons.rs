@@ -6,10 +6,7 @@ use std::{collections::BTreeMap, env, fmt::Write as _, fs, sync::OnceLock};
 use crate::repair::world::{World, shown};
 use serde_json::Value;
 use syscap::Error;
-use syscap::format::cbor::MapBuilder;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::SnapshotId;
-use syscap::format::reason::{ErrorKind, Refused, Retry};
+use syscap::format::{ErrorKind, MapBuilder, Refused, Retry, SnapshotId, TxOutcome};
 use syscap::prelude::*;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reasons.md");

@@ -4,11 +4,9 @@
 use ed25519_dalek::{Signer as _, SigningKey};
 use host_support::new_home;
 use syscap::ProvedSession;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::MapBuilder;
-use syscap::format::id::{HomeId, Seq};
-use syscap::format::sign::{PublicKey, Signature, preimage};
-use syscap::format::token::{Opening, Proof};
+use syscap::format::{
+    Amounts, HomeId, MapBuilder, Opening, Proof, PublicKey, Seq, Signature, preimage,
+};
 use syscap::prelude::*;
 
 struct Far {
@@ -156,9 +154,9 @@ fn what_was_sent_is_not_sent_again() {
     let refused = Some(world.far.proof(of, 4, &unknown));
     assert_eq!(reason(&session, &unknown, refused), Some(Reason::MissingField));
     let frozen = Some(world.far.proof(of, 5, &hello));
-    world.rt.freeze(&syscap::format::control::Freeze::all()).unwrap();
+    world.rt.freeze(&syscap::format::Freeze::all()).unwrap();
     assert_eq!(reason(&session, &hello, frozen), Some(Reason::Frozen));
-    world.rt.freeze(&syscap::format::control::Freeze::all().thaw()).unwrap();
+    world.rt.freeze(&syscap::format::Freeze::all().thaw()).unwrap();
     assert_eq!(reason(&session, &hello, frozen), Some(Reason::BadProof));
     let last = Some(world.far.proof(of, u64::MAX, &hello));
     assert_eq!(reason(&session, &hello, last), None);

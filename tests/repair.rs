@@ -6,7 +6,7 @@ pub(crate) mod world;
 use self::world::{MARK, World, seat};
 use serde_json::Value;
 use syscap::args;
-use syscap::format::control::{Freeze, FreezeChange, FreezeTarget, Revocation};
+use syscap::format::{Freeze, FreezeChange, FreezeTarget, Revocation};
 use syscap::prelude::*;
 
 /// A block of `repair/cases.txt`, which says what its lines are.

@@ -1,10 +1,8 @@
 //! Replay: a log is decided again, by the policy that it was made with and by others.
 
 use crate::rules::world::{World, allow_all, constraint, document};
-use syscap::format::decision::Verdict;
-use syscap::format::provenance::Source;
-use syscap::format::vault::VaultEntry;
-use syscap::kernel::kernel::NotAsked;
+use syscap::format::{Source, VaultEntry, Verdict};
+use syscap::kernel::NotAsked;
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -73,7 +71,7 @@ fn history() -> World {
         let topic = if round % 3 == 0 { "bees" } else { "wasps" };
         drop(agent.propose(args! { "goal.topic": topic }));
         if round == 6 {
-            drop(agent.propose(args! { "goal.topic": syscap::format::cbor::Canonical::null() }));
+            drop(agent.propose(args! { "goal.topic": syscap::format::Canonical::null() }));
         }
     }
     drop(world.runtime.observe(&agent, Source::Encoder, &[], args! { "fact.pages": 3_u64 }));

@@ -4,11 +4,7 @@ use std::{fs, path::PathBuf};
 
 use host_support::new_home;
 use syscap::Args;
-use syscap::format::cbor::{Canonical, Item, MapBuilder};
-use syscap::format::id::Seq;
-use syscap::format::label::Label;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Durability;
+use syscap::format::{Canonical, Durability, EffectClass, Item, Label, MapBuilder, Seq};
 use syscap::host::HostTool;
 use syscap::policy::Policy;
 use syscap::prelude::*;

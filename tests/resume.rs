@@ -7,11 +7,10 @@ mod written;
 
 use std::fs;
 
-use syscap::format::control::CreditChange;
-use syscap::format::id::AgentId;
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::record::Durability;
-use syscap::format::scope::{Name, Resource, Rights, Root, RootedPath, Scope};
+use syscap::format::{
+    AgentId, CreditChange, Durability, EffectClass, Manifest, Name, Resource, Rights, Root,
+    RootedPath, Scope,
+};
 use syscap::prelude::*;
 use syscap::resume::{Compiled, Resume, ResumeError};
 use syscap::view::Whose;

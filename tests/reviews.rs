@@ -110,8 +110,8 @@ fn a_list_too_long_to_compare_is_unknown() {
     let world = World::new(&document(&[only]));
     let (_, agent) = world.seat("a", ["echo"]);
     let of = |count: usize| {
-        let list = syscap::format::cbor::Canonical::list(
-            (0..count).map(|_| syscap::format::cbor::Canonical::text("a")),
+        let list = syscap::format::Canonical::list(
+            (0..count).map(|_| syscap::format::Canonical::text("a")),
         );
         agent.call("echo", args! { "value": list }).unwrap().reason()
     };

@@ -8,16 +8,11 @@ use host_support::{records, verdict};
 use kernel_support::sim::keys::{holder, public_of};
 use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Ending, Sim, key, ok, records as logged, seated};
-use syscap::format::budget::Amounts;
-use syscap::format::control::{
-    Control, ControlBody, Revocation, RevokeTarget, Revoked, Role, Signed,
+use syscap::format::{
+    Amounts, Body, Control, ControlBody, OutcomeFlags, Reason, Revocation, RevokeTarget, Revoked,
+    Role, Signature, Signed, TextHash, TokenBody, TokenId, preimage,
 };
-use syscap::format::id::{TextHash, TokenId};
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, OutcomeFlags};
-use syscap::format::sign::{Signature, preimage};
-use syscap::format::token::TokenBody;
-use syscap::kernel::kernel::{Ack, Event, Ticket};
+use syscap::kernel::{Ack, Event, Ticket};
 use syscap::verify::{Extent, FromStore, Options, verify};
 
 const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;
@@ -62,7 +57,7 @@ fn refused(sim: &mut Sim, ticket: Ticket) -> (Reason, String) {
     let refused = sim.acked(ticket).unwrap().clone().unwrap_err();
     let Body::Refusal(refusal) = logged(sim).pop().unwrap().body else { panic!("no refusal") };
     assert_eq!(refusal.reason, refused.reason());
-    let object = refused.error_object(syscap::format::reason::ErrorKind::Refused);
+    let object = refused.error_object(syscap::format::ErrorKind::Refused);
     let field = object.item().get("field").and_then(|field| field.as_text().map(str::to_owned));
     (refused.reason(), field.unwrap_or_default())
 }
@@ -252,7 +247,7 @@ fn a_revocation_that_is_not_sound_ends_nothing() {
         let (key, body) = (public_of(&signer), ControlBody::to_bytes(&epoch));
         let head = sim.kernel.durable().unwrap();
         let message = Control::message(&home, &head, &key, counter, Revocation::KIND, &body);
-        let message = preimage(syscap::format::control::CONTROL_CONTEXT, &message);
+        let message = preimage(syscap::format::CONTROL_CONTEXT, &message);
         let signature = ed25519_dalek::Signer::sign(&signer, &message).to_bytes();
         let signature = Signature::from_bytes(signature);
         let control = Control::by_one(head, body, Signed { key, counter, signature });

@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 
 use host_support::by_cap_std;
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::{Canonical, Item, MapBuilder};
-use syscap::format::control::Role;
-use syscap::format::id::{AgentId, ToolId};
-use syscap::format::record::Durability;
-use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
-use syscap::format::sign::{PublicKey, Signature, preimage};
-use syscap::format::token::{self, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+use syscap::format::{
+    AgentId, Canonical, Durability, Grants, Item, MapBuilder, Paths, PublicKey, Rights, Role, Root,
+    RootedPath, Rule, Scope, Signature, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, ToolGrant,
+    ToolId, preimage,
+};
 use syscap::keys::Seal;
 use syscap::prelude::*;
 use syscap::syscalls::beneath::KEY_FILE_BEGINS;
@@ -60,7 +58,7 @@ impl World {
     /// The same by a token that was signed elsewhere.
     fn registered(&self, root: &str) -> Session {
         let keys = FileKeys::open(&self.home.join("keys")).unwrap();
-        let grant = token::Grant::new().with("path", scope(root));
+        let grant = ToolGrant::new().with("path", scope(root));
         let grants = TOOLS.into_iter().fold(Grants::new(), |grants, tool| {
             grants.with(ToolId::new(tool).unwrap(), grant.clone())
         });

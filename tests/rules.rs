@@ -8,14 +8,10 @@ pub(crate) mod world;
 
 use self::world::{World, allow_all, constraint, document};
 use syscap::Error;
-use syscap::format::cbor::Item;
-use syscap::format::control::{Control, ControlBody, PolicyChange};
-use syscap::format::decision::Verdict;
-use syscap::format::id::SnapshotId;
-use syscap::format::manifest::EffectClass;
-use syscap::format::obligation::ObligationKind;
-use syscap::format::provenance::Source;
-use syscap::format::record::{Body, RefusalKind};
+use syscap::format::{
+    Body, Control, ControlBody, EffectClass, Item, ObligationKind, PolicyChange, RefusalKind,
+    SnapshotId, Source, Verdict,
+};
 use syscap::policy::{LoadFault, Policy};
 use syscap::prelude::*;
 
@@ -404,7 +400,7 @@ fn a_policy_that_is_rolled_back_or_unsigned_is_refused_and_recorded() {
     let head = world.runtime.durable().unwrap();
     let mut stripped = Control { head, ..old.clone() };
     stripped.signatures[0].counter = u64::MAX;
-    stripped.signatures[0].signature = syscap::format::sign::Signature::from_bytes([0; 64]);
+    stripped.signatures[0].signature = syscap::format::Signature::from_bytes([0; 64]);
     assert_eq!(world.control_policy(stripped, engine()), Reason::BadSignature);
     let mut bumped = Control { head, ..old };
     bumped.signatures[0].counter = u64::MAX;

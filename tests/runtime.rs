@@ -9,12 +9,8 @@ use host_support::{ample, end, new_home, records, verdict};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::audit::memory::MemoryStore;
 use syscap::audit::sqlite::{SqliteReader, SqliteStore};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::reason::Refused;
-use syscap::format::record::{Body, Durability, Record};
-use syscap::kernel::store::{Batch, Store, StoreError};
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{Body, Durability, EffectClass, Manifest, Record, Refused, TxOutcome};
+use syscap::kernel::{Batch, Demands, Permit, Plan, Ran, Request, Store, StoreError, Tool};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, Verdict, verify_home};
 
@@ -85,7 +81,7 @@ impl Plan for ActPlan {
 
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         (self.act)();
-        permit.ok(syscap::format::cbor::Canonical::text("done"), TxOutcome::Committed)
+        permit.ok(syscap::format::Canonical::text("done"), TxOutcome::Committed)
     }
 }
 
@@ -171,7 +167,7 @@ fn a_job_that_hangs_holds_up_nobody_else() {
     let agent = rt.session("a", token).unwrap();
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| agent.call("slow", args! {}).unwrap());
-        while rt.look(syscap::kernel::kernel::Kernel::in_flight).unwrap() == 0 {
+        while rt.look(syscap::kernel::Kernel::in_flight).unwrap() == 0 {
             std::thread::yield_now();
         }
         let others: Vec<_> = (0..4)
@@ -246,7 +242,7 @@ fn a_failed_store_halts() {
     assert!(agent.call("echo", args! { "value": 1_u64 }).is_err(), "halted for good");
     assert!(!answered.is_empty());
     let leaves: Vec<_> =
-        memory.all_records().iter().map(|bytes| syscap::format::hash::leaf(bytes)).collect();
+        memory.all_records().iter().map(|bytes| syscap::format::leaf(bytes)).collect();
     assert!(answered.iter().all(|leaf| leaves.contains(leaf)));
 }
 

@@ -9,12 +9,9 @@ use host_support::{end, new_home, records};
 use serde_json::{Value, json};
 use server::{Server, answer};
 use syscap::Configured;
-use syscap::format::cbor::Item;
-use syscap::format::id::{AgentId, ResultHash, Seq};
-use syscap::format::provenance::Source;
-use syscap::format::record::{Body, CallFields, Record};
-use syscap::format::scope::Scope;
-use syscap::format::snapshot::Snapshot;
+use syscap::format::{
+    AgentId, Body, CallFields, Item, Record, ResultHash, Scope, Seq, Snapshot, Source,
+};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 use syscap::syscalls::net::Network;

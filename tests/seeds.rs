@@ -3,7 +3,8 @@
 use crate::named;
 use std::time::SystemTime;
 
-use syscap::{format::cbor::Item, format::record::Durability, prelude::*};
+use syscap::format::{Durability, Item};
+use syscap::prelude::*;
 
 #[test]
 fn each_test_that_is_named_is_there() {

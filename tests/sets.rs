@@ -6,19 +6,12 @@ use host_support::{end, new_home, records};
 use syscap::Inspection;
 use syscap::approvals::{SetTerms, WaitingCall};
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::Role;
-use syscap::format::id::Seq;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Param, ParamType};
-use syscap::format::obligation::ObligationKind;
-use syscap::format::reason::Refused;
-use syscap::format::record::{Answer, Body};
-use syscap::format::scope::{Name, Resource, Rights, Root, RootedPath, Rule, Scope};
-use syscap::format::time::UnixMillis;
-use syscap::format::token::Grants;
-use syscap::format::vault::Commitment;
+use syscap::format::{
+    ApprovalAnswer, Body, Commitment, EffectClass, Grants, Label, Name, ObligationKind, Param,
+    ParamType, Refused, Resource, Rights, Role, Root, RootedPath, Rule, Scope, Seq, UnixMillis,
+};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
-use syscap::kernel::store::vault_entry;
+use syscap::kernel::vault_entry;
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -157,7 +150,7 @@ fn write(agent: &Session, path: &str, text: &str) -> ToolResult {
 fn below(path: &[&str], rights: Rights) -> Grants {
     let root = Root::Workspace(AgentId::new("a").unwrap());
     let rule = Rule { path: RootedPath::new(root, path).unwrap(), rights };
-    let grant = syscap::format::token::Grant::new().with("path", Scope::paths([rule]).unwrap());
+    let grant = syscap::format::ToolGrant::new().with("path", Scope::paths([rule]).unwrap());
     Grants::new().with(ToolId::new("fs.write").unwrap(), grant)
 }
 
@@ -174,7 +167,7 @@ fn a_set_is_for_what_was_shown_and_so_many_calls() {
     }
     // It is used up.
     assert!(write(&agent, "a.txt", "1").ask().is_some_and(|anew| anew > ask));
-    let by = |record: syscap::format::record::Record| match record.body {
+    let by = |record: syscap::format::Record| match record.body {
         Body::Intent(intent) => Some(intent.approval),
         _ => None,
     };
@@ -238,11 +231,11 @@ fn a_wider_set_covers_its_folder_and_no_more() {
     assert_eq!(world.give(ask, &endless), Err(Some(Reason::BadControl)));
     // What is said of another tool, or of more than one, is nothing.
     let read = ToolId::new("fs.read").unwrap();
-    let both = scopes.clone().unwrap().with(read.clone(), syscap::format::token::Grant::new());
+    let both = scopes.clone().unwrap().with(read.clone(), syscap::format::ToolGrant::new());
     let names = Scope::names(["t1"]).unwrap();
-    let names = syscap::format::token::Grant::new().with("team", names);
+    let names = syscap::format::ToolGrant::new().with("team", names);
     let names = Grants::new().with(ToolId::new("fs.write").unwrap(), names);
-    let other = Grants::new().with(read, syscap::format::token::Grant::new());
+    let other = Grants::new().with(read, syscap::format::ToolGrant::new());
     for scopes in [Grants::new(), both, names, other] {
         let terms = SetTerms { uses: 4, scopes: Some(scopes), expires: later };
         assert_eq!(world.give(ask, &terms), Err(Some(Reason::BadControl)));
@@ -274,13 +267,13 @@ fn approval_with_too_many_rules_is_refused_and_the_home_goes_on() {
         let path = RootedPath::new(root(), &[format!("{n}{name}").as_str()]).unwrap();
         Rule { path, rights: Rights::ALL }
     });
-    let grant = syscap::format::token::Grant::new().with("path", Scope::paths(rules).unwrap());
+    let grant = syscap::format::ToolGrant::new().with("path", Scope::paths(rules).unwrap());
     let scopes = Some(Grants::new().with(ToolId::new("fs.write").unwrap(), grant));
     let terms = SetTerms { uses: 2, scopes, expires: Some(world.later()) };
     assert_eq!(world.give(ask, &terms), Err(Some(Reason::BadControl)));
     // It waits still, and the home takes whatever comes.
     assert_eq!(write(&agent, "a.txt", "1").ask(), Some(ask));
-    world.rt.freeze(&syscap::format::control::Freeze::all()).unwrap();
+    world.rt.freeze(&syscap::format::Freeze::all()).unwrap();
     assert_eq!(write(&agent, "a.txt", "1").reason(), Some(Reason::Frozen));
     world.end();
 }
@@ -425,9 +418,9 @@ fn a_no_ends_a_set() {
     assert_eq!(write(&agent, "a.txt", "1").reason(), None);
     // It was answered: another yes is none.
     assert_eq!(world.set(ask, 9), Err(Some(Reason::UnknownAsk)));
-    world.rt.answer(ask, Answer::Deny, Some("enough")).unwrap();
+    world.rt.answer(ask, ApprovalAnswer::Deny, Some("enough")).unwrap();
     assert!(write(&agent, "a.txt", "1").ask().is_some_and(|anew| anew > ask));
-    assert!(world.rt.answer(ask, Answer::Deny, None).is_err());
+    assert!(world.rt.answer(ask, ApprovalAnswer::Deny, None).is_err());
     world.end();
 }
 
@@ -443,7 +436,7 @@ fn an_elevated_call_waits_for_those_whom_the_policy_names() {
         Policy::from_json(format!("{}{params}}}", &text[..end]).as_bytes())
     };
     let rt = options().policy(elevated("").unwrap()).create(&home).unwrap();
-    let key = |kernel: &syscap::kernel::kernel::Kernel| {
+    let key = |kernel: &syscap::kernel::Kernel| {
         kernel.roles().set(Role::Approver).unwrap().keys().next().unwrap()
     };
     let key = rt.look(key).unwrap();
@@ -473,13 +466,13 @@ fn an_elevated_call_waits_for_those_whom_the_policy_names() {
     // By another means it does not count.
     let agent = swap(&only("file"));
     let ask = end(&agent).ask().unwrap();
-    assert!(world.rt.answer(ask, Answer::Once, None).is_err());
+    assert!(world.rt.answer(ask, ApprovalAnswer::Once, None).is_err());
     let agent = swap(&only("signer"));
     // Those who were asked under another policy are not those of this one.
     let anew = end(&agent).ask().unwrap();
     assert!(anew > ask);
     assert_eq!(world.set(anew, 1), Err(Some(Reason::BadControl)));
-    world.rt.answer(anew, Answer::Once, None).unwrap();
+    world.rt.answer(anew, ApprovalAnswer::Once, None).unwrap();
     // Nor is what they said: it is asked anew, and this one's word counts again after.
     let other = swap(&only("command"));
     assert!(end(&other).ask().is_some_and(|third| third > anew));
@@ -490,7 +483,7 @@ fn an_elevated_call_waits_for_those_whom_the_policy_names() {
     world.rt.set_policy(Policy::from_json(POLICY.as_bytes()).unwrap()).unwrap();
     let agent = world.rt.session("a", agent.token()).unwrap();
     let plain = end(&agent).ask().unwrap();
-    world.rt.answer(plain, Answer::Once, None).unwrap();
+    world.rt.answer(plain, ApprovalAnswer::Once, None).unwrap();
     let agent = swap(&only("signer"));
     assert!(end(&agent).ask().is_some_and(|level| level > plain));
     for bad in [

@@ -3,13 +3,8 @@
 use std::time::Duration;
 
 use host_support::new_home;
-use syscap::format::control::Role;
-use syscap::format::limits::TOKEN_LIFE_MS_MAX;
-use syscap::format::sign::PublicKey;
-use syscap::format::time::UnixMillis;
-use syscap::format::token::TokenBody;
-use syscap::kernel::ports::Clock;
-use syscap::kernel::time::Reading;
+use syscap::format::{PublicKey, Role, TOKEN_LIFE_MS_MAX, TokenBody, UnixMillis};
+use syscap::kernel::{Clock, Reading};
 use syscap::prelude::*;
 use syscap::{Inspection, SystemClock};
 

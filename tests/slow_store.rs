@@ -6,11 +6,9 @@ use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Retry;
-use syscap::format::record::Durability;
+use syscap::format::{Durability, EffectClass, Retry};
 use syscap::host::HostTool;
-use syscap::kernel::store::{Batch, Store, StoreError};
+use syscap::kernel::{Batch, Store, StoreError};
 use syscap::prelude::*;
 
 /// How long a commit takes.

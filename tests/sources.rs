@@ -4,13 +4,10 @@ use std::path::Path;
 
 use host_support::new_home;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::decision::{self, Decision};
-use syscap::format::id::Seq;
-use syscap::format::object::EngineIdentity;
-use syscap::format::provenance::{Provenance, Source};
-use syscap::format::record::{Body, Record};
-use syscap::kernel::policy::{PolicyEngine, Question};
-use syscap::kernel::store::Next;
+use syscap::format::{
+    Body, Decision, EngineIdentity, Provenance, Record, Seq, Source, Verdict as PolicyVerdict,
+};
+use syscap::kernel::{Next, PolicyEngine, Question};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, Verdict, verify_home};
 use syscap::{Runtime, Written};
@@ -27,8 +24,8 @@ impl PolicyEngine for UsersOnly {
     }
     fn decide(&self, question: &Question<'_>) -> Decision {
         Decision::plain(match question.source {
-            Source::User => decision::Verdict::Allow,
-            _ => decision::Verdict::Deny,
+            Source::User => PolicyVerdict::Allow,
+            _ => PolicyVerdict::Deny,
         })
     }
 }

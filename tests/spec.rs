@@ -9,44 +9,25 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use syscap::format::budget::Dimension;
-use syscap::format::cbor::Profile;
-use syscap::format::control::{
-    Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, CreditChange, Freeze,
-    FreezeChange, FreezeTarget, KeyChange, Notify, POSSESSION_CONTEXT, PolicyChange, Possession,
-    Resolution, Revocation, RevocationList, RevokeTarget, Role, RoleKey, RoleSet, Signed,
-    ToolsChange, Trust,
-};
-use syscap::format::decision::{Decision, Shadow, Verdict};
-use syscap::format::envelope::{Status, TxOutcome};
-use syscap::format::facts::Namespace;
 use syscap::format::field::{FieldSpec, Shape as _};
-use syscap::format::hash::Domain;
-use syscap::format::id::{AgentId, ConstraintId, FactKey, IdempotencyKey, ToolId};
-use syscap::format::image::{
-    AccountImage, AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage,
-    OpenImage, RateImage, ReleasedImage, RowImage, RunningImage, SessionImage, SetImage,
-    SignerImage, StateImage, TermsImage, TokenImage,
+use syscap::format::{
+    AccountImage, AgentId, AgentImage, AggregatePhase, Algorithm, ApprovalAnswer, ApprovalBody,
+    ApprovalChannel, ArgumentLabel, ArgumentResource, ArgumentSource, AskImage, COMMON_FIELDS,
+    CONTROL_CONTEXT, CallFields, CancelBody, Cidrs, Confidentiality, ConfigChange, ConstraintId,
+    Control, ControlBody, CreditChange, Decision, Dimension, Domain, Durability, EffectClass,
+    Enforcement, EngineIdentity, Extra, FactImage, FactKey, Freeze, FreezeChange, FreezeTarget,
+    HomeLimits, Host, HostPattern, Hosts, IN_FLIGHT_MAX, IdempotencyKey, Integrity, KeyChange,
+    KeyImage, KeyStanding, KeysChangedImage, Manifest, Name, Names, Namespace, Notify, ObjectKind,
+    Obligation, ObligationKind, OpenImage, Opening, POSSESSION_CONTEXT, Param, ParamType, Paths,
+    PolicyChange, PolicyObject, Ports, Possession, Precondition, PreconditionKind, Presence,
+    PreviousRun, Profile, Proof, Provenance, PruneBody, REFUSALS_IN_A_ROW_MAX, RateImage, Reason,
+    RecordKind, Recovered, RedactBody, RefusalKind, ReleasedImage, Resolution, Revocation,
+    RevocationList, RevokeTarget, Role, RoleKey, RoleSet, RootName, RootedPath, RowImage, RunMode,
+    RunningImage, SKEW_MS_MAX, ScopeType, SessionImage, SessionPhase, SetImage, Shadow, Signed,
+    SignerImage, Snapshot, Source, StateImage, Status, TOKEN_CONTEXT, TOKEN_LIFE_MS_MAX,
+    TermsImage, TokenBody, TokenImage, ToolEntry, ToolId, ToolsChange, ToolsObject, Trust,
+    TxOutcome, Verdict,
 };
-use syscap::format::label::{Confidentiality, Integrity};
-use syscap::format::limits;
-use syscap::format::manifest::{
-    ArgumentResource, EffectClass, Enforcement, Extra, Manifest, Param, ParamType, Presence,
-};
-use syscap::format::object::{EngineIdentity, ObjectKind, PolicyObject, ToolEntry, ToolsObject};
-use syscap::format::obligation::{Obligation, ObligationKind};
-use syscap::format::provenance::{Provenance, Source};
-use syscap::format::reason::Reason;
-use syscap::format::record::{
-    AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, COMMON_FIELDS, CallFields,
-    CancelBody, Durability, Ended, HomeLimits, Kind, Means, Precondition, PreconditionKind,
-    PruneBody, Recovered, RedactBody, RefusalKind, RunMode, SessionPhase,
-};
-use syscap::format::scope::{
-    Cidrs, Host, HostPattern, Hosts, Name, Names, Paths, Ports, RootName, RootedPath, ScopeType,
-};
-use syscap::format::snapshot::Snapshot;
-use syscap::format::token::{Opening, Proof, TOKEN_CONTEXT, TokenBody};
 use syscap::verify::Verdict as Verified;
 
 use document::{bits, code, declared, facts, root, spec, table, tables, types};
@@ -69,18 +50,18 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
 }
 
 /// The struct of a kind's own part.
-fn body_of(kind: Kind) -> String {
+fn body_of(kind: RecordKind) -> String {
     match kind {
-        Kind::Session => "SessionChange".to_owned(),
-        Kind::State => "StateChange".to_owned(),
-        Kind::Key
-        | Kind::Revoke
-        | Kind::Freeze
-        | Kind::Policy
-        | Kind::Tools
-        | Kind::Config
-        | Kind::Credit
-        | Kind::Approval => "SignedEvent".to_owned(),
+        RecordKind::Session => "SessionChange".to_owned(),
+        RecordKind::State => "StateChange".to_owned(),
+        RecordKind::Key
+        | RecordKind::Revoke
+        | RecordKind::Freeze
+        | RecordKind::Policy
+        | RecordKind::Tools
+        | RecordKind::Config
+        | RecordKind::Credit
+        | RecordKind::Approval => "SignedEvent".to_owned(),
         _ => format!("{kind:?}"),
     }
 }
@@ -136,7 +117,7 @@ fn every_shape_stands_there_key_by_key() {
     }
     let group: Vec<u64> = CallFields::fields().iter().map(|field| field.key).collect();
     let group = format!("{} to {} |  | `CallFields`", group[0], group[group.len() - 1]);
-    for kind in Kind::ALL {
+    for kind in RecordKind::ALL {
         let (fields, name) = (kind.fields(), body_of(*kind));
         let (mut types, mut rows) = (types(&declared[&name]), Vec::new());
         for row in written.remove(kind.name()).unwrap_or_else(|| panic!("no table of {kind}")) {
@@ -156,7 +137,7 @@ fn every_shape_stands_there_key_by_key() {
 
 #[test]
 fn every_kind_is_written_or_reserved() {
-    let wanted = Kind::ALL.iter().map(|kind| {
+    let wanted = RecordKind::ALL.iter().map(|kind| {
         let written = if kind.is_reserved() { "reserved" } else { "yes" };
         format!("{} | `{}` | {} | {written}", kind.code(), kind.name(), kind.version())
     });
@@ -165,7 +146,7 @@ fn every_kind_is_written_or_reserved() {
     assert_eq!(rows.len(), 29);
     // What replay does with each.
     let fold = table("Kind | What changes | What a verifier also checks");
-    let wanted: Vec<String> = Kind::ALL
+    let wanted: Vec<String> = RecordKind::ALL
         .iter()
         .filter(|kind| !kind.is_reserved())
         .map(|kind| format!("`{}`", kind.name()))
@@ -190,10 +171,10 @@ fn every_code_has_its_number_and_name() {
         )*};
     }
     codes! {
-        Role Algorithm Durability Ended SessionPhase RevokeTarget FreezeTarget FreezeChange
+        Role Algorithm Durability PreviousRun SessionPhase RevokeTarget FreezeTarget FreezeChange
         EffectClass Integrity Confidentiality Enforcement Presence ParamType Extra Source Namespace
         ObligationKind Verdict RunMode ArgumentSource PreconditionKind Status TxOutcome RefusalKind
-        AggregatePhase Recovered Means Answer KeyStanding ObjectKind ScopeType
+        AggregatePhase Recovered ApprovalChannel ApprovalAnswer KeyStanding ObjectKind ScopeType
     }
     let mut written: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let rows = facts(&table("Code | Number | Name | Meaning"));
@@ -201,7 +182,7 @@ fn every_code_has_its_number_and_name() {
         written.entry(code(row)[0]).or_default().push(row.clone());
     }
     assert_eq!(written, wanted);
-    let declared = declared("code!", "pub enum").into_keys().filter(|name| name != "Kind");
+    let declared = declared("code!", "pub enum").into_keys().filter(|name| name != "RecordKind");
     let names: Vec<String> = wanted.into_keys().map(str::to_owned).collect();
     assert_eq!(declared.collect::<Vec<_>>(), names, "every code of the kernel");
     let objects: Vec<String> =
@@ -251,7 +232,7 @@ fn dimensions_and_scope_types_have_their_numbers() {
 
 #[test]
 fn roles_sign_what_the_document_says() {
-    let wanted = Kind::ALL.iter().filter_map(|kind| {
+    let wanted = RecordKind::ALL.iter().filter_map(|kind| {
         let (role, body) = (Role::of(*kind)?, control_body(*kind));
         Some(format!("`{kind}` | {role} | `{body}`"))
     });
@@ -268,7 +249,7 @@ fn roles_sign_what_the_document_says() {
     }
 }
 
-fn control_body(kind: Kind) -> &'static str {
+fn control_body(kind: RecordKind) -> &'static str {
     macro_rules! bodies {
         ($($name:ident)*) => { [$((<$name as ControlBody>::KIND, stringify!($name)),)*] };
     }
@@ -336,7 +317,7 @@ macro_rules! named {
         ),)*]
     };
     (@value ($of:ident) $name:ident) => { u64::try_from($of::$name).unwrap() };
-    (@value $name:ident) => { u64::try_from(limits::$name).unwrap() };
+    (@value $name:ident) => { u64::try_from(syscap::format::$name).unwrap() };
 }
 
 #[test]
@@ -371,11 +352,11 @@ fn limits_have_their_values() {
         let (name, _) = line.split_once(':').unwrap();
         assert!(written.contains(name), "{name}");
     }
-    assert_eq!(HomeLimits::default().skew_ms_max, limits::SKEW_MS_MAX);
-    assert_eq!(HomeLimits::default().in_flight_max, u64::try_from(limits::IN_FLIGHT_MAX).unwrap());
-    assert_eq!(HomeLimits::default().key_life_ms, limits::TOKEN_LIFE_MS_MAX);
-    assert!(spec.contains(&format!("more than {} ms", limits::TOKEN_LIFE_MS_MAX)), "the gap");
-    assert!(spec.contains(&format!("up to {} in a row", limits::REFUSALS_IN_A_ROW_MAX)));
+    assert_eq!(HomeLimits::default().skew_ms_max, SKEW_MS_MAX);
+    assert_eq!(HomeLimits::default().in_flight_max, u64::try_from(IN_FLIGHT_MAX).unwrap());
+    assert_eq!(HomeLimits::default().key_life_ms, TOKEN_LIFE_MS_MAX);
+    assert!(spec.contains(&format!("more than {} ms", TOKEN_LIFE_MS_MAX)), "the gap");
+    assert!(spec.contains(&format!("up to {} in a row", REFUSALS_IN_A_ROW_MAX)));
     let verdicts = [
         Verified::Sound,
         Verified::Tampered,

@@ -8,14 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use host_support::{end, new_home, records};
 use syscap::Configured;
 use syscap::approvals::{SetTerms, Waited};
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::hash::definition_hash;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType};
-use syscap::format::record::{Answer, Body, Record};
-use syscap::format::scope::{Cidr, Scope};
+use syscap::format::{
+    Amounts, ApprovalAnswer, Body, Canonical, Cidr, EffectClass, Enforcement, Extra, Label,
+    Manifest, Param, ParamType, Record, Scope, TxOutcome, definition_hash,
+};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
@@ -273,7 +269,7 @@ fn what_is_done_at_a_path_is_by_class_or_as_said() {
     assert_eq!(call(&both, "at", value), None);
     world.state(|stated| stated.class = Some(EffectClass::Read));
     assert_eq!(call(&reads, "at", value), None);
-    let write = syscap::format::scope::Rights::WRITE;
+    let write = syscap::format::Rights::WRITE;
     world.declare("at", at("docs").needing(write));
     assert_eq!(call(&reads, "at", value), Some(Reason::OutOfScope));
     world.sound();
@@ -321,7 +317,7 @@ fn what_is_run_is_approved_one_by_one() {
     assert!(world.manifest().runs_code());
     let waits = ask(&agent).unwrap();
     assert!(world.rt.answer_set(waits, &terms, None).is_err());
-    assert!(world.rt.answer(waits, Answer::Once, None).is_ok());
+    assert!(world.rt.answer(waits, ApprovalAnswer::Once, None).is_ok());
     assert_eq!(reason(&agent.call_json("docs.put", text, data).unwrap()), None);
     world.sound();
 }
@@ -416,7 +412,7 @@ fn a_call_that_waits_is_not_approved_for_another_tool() {
     let agent = world.session(Grant::to("a"));
     let data = syscap::format::json::Escapes::Data;
     let ask = || agent.call_json("docs.put", r#"{"at": "x"}"#, data).unwrap().ask();
-    let superseded = |ask: syscap::format::id::Seq| {
+    let superseded = |ask: syscap::format::Seq| {
         let log = syscap::Options::new().inspect(&world.home).unwrap();
         let waiting = log.waiting().unwrap();
         waiting.iter().find(|call| call.ask == ask).map(|call| call.superseded)
@@ -432,10 +428,10 @@ fn a_call_that_waits_is_not_approved_for_another_tool() {
         Err(Error::Refused(refused)) => Some(refused.reason()),
         other => other.map(|_| None).unwrap(),
     };
-    assert_eq!(refused(Answer::Once), Some(Reason::ToolChanged));
+    assert_eq!(refused(ApprovalAnswer::Once), Some(Reason::ToolChanged));
     assert_eq!(world.ran(), 0);
     // A no is taken, and what is asked now is another.
-    assert_eq!(refused(Answer::Deny), None);
+    assert_eq!(refused(ApprovalAnswer::Deny), None);
     assert_ne!(ask(), Some(first));
     world.sound();
 }

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use file_store::FileStore;
 use syscap::audit::kit::{Found, Kit, KitError, Rule, prove};
-use syscap::format::id::{ObjectId, Seq};
-use syscap::format::object::Object;
-use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap::format::{Object, ObjectId, Seq};
+use syscap::kernel::{Batch, Next, Room, Store, StoreError};
 use syscap::prelude::*;
 
 /// Hands everything but commits on to the store in a file.

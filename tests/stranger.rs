@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use host_support::new_home;
-use syscap::format::label::Label;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Durability;
+use syscap::format::{Durability, EffectClass, Label};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 

@@ -15,12 +15,11 @@ use std::thread;
 
 use host_support::new_home;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::{ControlBody, PolicyChange};
-use syscap::format::decision::Verdict;
-use syscap::format::id::{PolicyHash, Seq};
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, CallFields, Durability, Record};
-use syscap::kernel::store::Next;
+use syscap::format::{
+    Body, CallFields, ControlBody, Durability, PolicyChange, PolicyHash, Reason, Record, Seq,
+    Verdict,
+};
+use syscap::kernel::Next;
 use syscap::policy::Policy;
 use syscap::prelude::*;
 

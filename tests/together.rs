@@ -8,9 +8,7 @@ use std::thread;
 
 use host_support::{ample, end, new_home, records, verdict};
 use syscap::CallWith;
-use syscap::format::control::{Freeze, FreezeChange, FreezeTarget};
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{Body, OutcomeFlags};
+use syscap::format::{Body, EffectClass, Freeze, FreezeChange, FreezeTarget, OutcomeFlags};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 use syscap::provide::Cancel;

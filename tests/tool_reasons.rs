@@ -2,15 +2,12 @@
 //! the log verifies whatever a tool says.
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::reason::Refused;
-use syscap::format::record::Durability;
-use syscap::kernel::inspect::Inspect;
-use syscap::kernel::probe::{Broken, Finding};
-use syscap::kernel::resolve::Resolve;
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    Durability, EffectClass, Item, Manifest, Param, ParamType, Refused, TxOutcome,
+};
+use syscap::kernel::{
+    Broken, Demands, Finding, Inspect, Permit, Plan, Ran, Request, Resolve, Tool,
+};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};

@@ -6,14 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use host_support::{end, new_home, records, verdict};
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::hash::definition_hash;
-use syscap::format::json;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Enforcement, Manifest, Param, ParamType};
-use syscap::format::record::{Body, Kind};
+use syscap::format::{
+    Amounts, Body, Canonical, EffectClass, Enforcement, Label, Manifest, Param, ParamType,
+    RecordKind, TxOutcome, definition_hash, json,
+};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
@@ -57,7 +53,7 @@ impl<F: Fn(HostCall) -> HostRan + Send + Sync + 'static> Provider for Does<F> {
     }
 }
 
-fn count(home: &Path, kind: Kind) -> usize {
+fn count(home: &Path, kind: RecordKind) -> usize {
     records(home).iter().filter(|record| record.body.kind() == kind).count()
 }
 
@@ -78,14 +74,14 @@ fn standings(rt: &Runtime, tools: &[Manifest]) -> Vec<Standing> {
 fn what_is_offered_first_is_pinned() {
     let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
-    let before = count(&home, Kind::Tools);
+    let before = count(&home, RecordKind::Tools);
     let (provider, runs) = named("one");
     let both = vec![manifest("docs.read", "r"), manifest("docs.write", "w")];
     let offers = rt.provide(both.clone(), Arc::clone(&provider)).unwrap();
     assert!(offers.iter().all(|offer| offer.standing == Standing::Ready));
-    assert_eq!(count(&home, Kind::Tools), before + 1);
+    assert_eq!(count(&home, RecordKind::Tools), before + 1);
     rt.provide(both, Arc::clone(&provider)).unwrap();
-    assert_eq!(count(&home, Kind::Tools), before + 1, "nothing is new");
+    assert_eq!(count(&home, RecordKind::Tools), before + 1, "nothing is new");
     let agent = session(&rt, &["docs.read", "echo"]);
     let echo = |text| agent.call("echo", args! { "value": text }).unwrap();
     assert_eq!(echo("before").reason(), None);
@@ -148,9 +144,9 @@ fn pins_outlive_those_who_offer() {
     let gone = agent.call("docs.read", args! {}).unwrap();
     assert_eq!(gone.reason(), Some(Reason::NoProvider));
     rt.close().unwrap();
-    let tools = count(&home, Kind::Tools);
+    let tools = count(&home, RecordKind::Tools);
     let rt = Runtime::open(&home).unwrap();
-    assert_eq!(count(&home, Kind::Tools), tools, "nothing changed");
+    assert_eq!(count(&home, RecordKind::Tools), tools, "nothing changed");
     let agent = session(&rt, &["docs.read"]);
     let gone = agent.call("docs.read", args! {}).unwrap();
     assert_eq!(gone.reason(), Some(Reason::NoProvider));
@@ -193,12 +189,12 @@ fn each_calls_its_own() {
 fn some_names_are_taken() {
     let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
-    let tools = count(&home, Kind::Tools);
+    let tools = count(&home, RecordKind::Tools);
     let aliased = manifest("docs.read", "r").alias(tool("fs_read"));
     let scoped = manifest("docs.write", "w").needs("paths");
     let taken = standings(&rt, &[manifest("fs.read", "r"), aliased, scoped]);
     assert_eq!(taken, [Standing::Taken; 3]);
-    assert_eq!(count(&home, Kind::Tools), tools);
+    assert_eq!(count(&home, RecordKind::Tools), tools);
     let policy = r#"{"v": 1, "params": {}, "constraints": [{"id": "c", "effect": "deny",
         "subject": {"tool_id": "docs.old"}, "when": {"op": "all", "args": []},
         "on_fail": "block", "reason": "no"}]}"#;
@@ -210,7 +206,7 @@ fn some_names_are_taken() {
         matches!(&refused, Error::Refused(why) if why.reason() == Reason::ToolsMismatch),
         "{refused:?}"
     );
-    assert_eq!(count(&home, Kind::Tools), tools);
+    assert_eq!(count(&home, RecordKind::Tools), tools);
     let twice = vec![manifest("docs.a", "a"), manifest("docs.a", "b")];
     assert!(matches!(rt.provide(twice, Arc::clone(&provider)), Err(Error::Registry(_))));
     let agent = session(&rt, &["echo"]);
@@ -317,7 +313,7 @@ fn providers_misbehave() {
             }
             "docs.doubts" => HostRan { tx: TxOutcome::Unknown, ..ok(Amounts::ZERO) },
             "docs.errs" => {
-                let result = Err(syscap::format::reason::Refused::new(Reason::NotFound));
+                let result = Err(syscap::format::Refused::new(Reason::NotFound));
                 HostRan { failed: true, result, ..ok(Amounts::ZERO) }
             }
             _ => ok(Amounts::ZERO.with(Dimension::EgressBytes, u64::MAX)),

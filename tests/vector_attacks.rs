@@ -5,8 +5,7 @@ use std::{fs, path::PathBuf};
 
 use host_support::{ample, by_cap_std, new_home, records};
 use serde_json::{Value, json};
-use syscap::format::record::{Body, Durability};
-use syscap::format::scope::Scope;
+use syscap::format::{Body, Durability, Scope};
 use syscap::prelude::*;
 
 const TOOLS: [&str; 9] = [

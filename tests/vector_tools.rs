@@ -7,10 +7,7 @@ use std::{fs, thread};
 use crate::stranger::{World, options, world};
 use host_support::{ample, by_cap_std, end, records};
 use serde_json::{Value, json};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::label::Label;
-use syscap::format::record::Body;
-use syscap::format::scope::Scope;
+use syscap::format::{Body, Label, Scope, TxOutcome};
 use syscap::prelude::*;
 
 const TOOLS: [&str; 4] = ["vecdb.query", "vecdb.upsert", "vecdb.delete", "stranger.say"];
@@ -270,11 +267,7 @@ fn what_a_crash_left_is_cut_away() {
         let agent = world.session(&["docs"]);
         let skipped = || {
             let found = call(&agent, "vecdb.query", &json!({ "embedding": [1, 0] }));
-            found
-                .value()
-                .unwrap()
-                .get("skipped_bytes")
-                .and_then(syscap::format::cbor::Item::as_uint)
+            found.value().unwrap().get("skipped_bytes").and_then(syscap::format::Item::as_uint)
         };
         assert_eq!(hits(&agent, &json!({ "embedding": [1, 0] })), ["a"]);
         assert_eq!(skipped(), Some(tail.len() as u64), "that there was more is said");

@@ -8,13 +8,10 @@ use kernel_support::driver::{Driver, Run, key, public};
 use syscap::audit::export::{ExportError, export};
 use syscap::audit::memory::MemoryStore;
 use syscap::audit::sqlite::{SqliteReader, SqliteStore};
-use syscap::format::budget::Dimension;
-use syscap::format::control::{Role, RoleSet};
-use syscap::format::export::{OBJECTS_FOLDER, RECORDS_FILE};
-use syscap::format::id::Seq;
-use syscap::format::record::{Durability, Kind};
-use syscap::kernel::kernel::Event;
-use syscap::kernel::store::{Store, StoreError};
+use syscap::format::{
+    Dimension, Durability, OBJECTS_FOLDER, RECORDS_FILE, RecordKind, Role, RoleSet, Seq,
+};
+use syscap::kernel::{Event, Store, StoreError};
 use syscap::verify::{
     Anchor, AnchorNeed, End, Extent, FINDINGS_MAX, Fault, Finding, FromStore, Options, Report,
     Trust, TrustSource, Verdict, VerifyError, verify, verify_export, verify_home,
@@ -40,12 +37,12 @@ fn a_log_with_every_kind_is_sound() {
     // Of two unknown ones the operator resolved one.
     assert_eq!(report.unknown_intents.len(), 1);
     assert!(report.first_time < report.last_time);
-    for kind in Kind::ALL {
+    for kind in RecordKind::ALL {
         let written = !kind.is_reserved();
         assert_eq!(report.counts.contains_key(kind), written, "{kind}");
     }
-    assert!(report.counts[&Kind::Refusals] >= 8);
-    assert!(report.counts[&Kind::Recovery] >= 4);
+    assert!(report.counts[&RecordKind::Refusals] >= 8);
+    assert!(report.counts[&RecordKind::Recovery] >= 4);
 }
 
 #[test]
@@ -136,7 +133,7 @@ fn a_trust_file_anchors_its_own_home_only() {
     let foreign = [Finding { seq: Seq::GENESIS, fault: Fault::Foreign }];
     assert_eq!(log.verify(other).findings, foreign);
     let mut other = trust.clone();
-    other.home = syscap::format::id::HomeId::from_bytes([1; 32]);
+    other.home = syscap::format::HomeId::from_bytes([1; 32]);
     assert_eq!(log.verify(other).findings, foreign);
 
     let mut bytes = trust.to_bytes();
@@ -154,7 +151,7 @@ fn a_trust_file_anchors_its_own_home_only() {
     assert_eq!(missing, Err(VerifyError::TrustFile(2)));
 }
 
-fn many_calls(body: &mut syscap::format::token::TokenBody) {
+fn many_calls(body: &mut syscap::format::TokenBody) {
     body.budget = body.budget.with(Dimension::Calls, 200);
 }
 
@@ -166,7 +163,7 @@ fn findings_are_listed_up_to_a_limit_and_counted_beyond() {
         }
     }));
     // Every intent and outcome after it is by a token that was not issued.
-    let issued = log.places(Kind::Issue)[0];
+    let issued = log.places(RecordKind::Issue)[0];
     let trust = log.trust();
     log.forge(|records| {
         let Some(before) = records.get(issued - 1).cloned() else { return };
@@ -271,7 +268,7 @@ fn an_export_is_the_same_log() {
     let mut bytes = Vec::new();
     let each = &mut |_: Seq, record: &[u8]| {
         bytes.extend_from_slice(record);
-        syscap::kernel::store::Next::More
+        syscap::kernel::Next::More
     };
     store.records(Seq::GENESIS, each).unwrap();
     assert_eq!(all, bytes);
@@ -341,10 +338,10 @@ fn two_boots_and_a_gap_in_time_are_sound() {
     // Not confirmed: the next boot has the flag too. Then the wall clock goes far back.
     let mut driver = Driver::open(driver.crash(), reading, 0).unwrap();
     driver.boot();
-    let confirm = syscap::format::control::ConfigChange { confirm_time: Some(reading.wall) };
+    let confirm = syscap::format::ConfigChange { confirm_time: Some(reading.wall) };
     driver.control(Role::Operator, &confirm).unwrap();
     driver.flush();
-    reading.wall = syscap::format::time::UnixMillis::new(5);
+    reading.wall = syscap::format::UnixMillis::new(5);
     let mut driver = Driver::open(driver.crash(), reading, 0).unwrap();
     driver.boot();
     driver.event(Event::Tick);
@@ -352,5 +349,5 @@ fn two_boots_and_a_gap_in_time_are_sound() {
     driver.flush();
     let log = Log::of(&driver.store);
     assert_eq!(log.faults(), []);
-    assert_eq!(log.verify(log.trust()).counts[&Kind::Boot], 4);
+    assert_eq!(log.verify(log.trust()).counts[&RecordKind::Boot], 4);
 }

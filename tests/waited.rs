@@ -4,10 +4,7 @@ use std::{path::PathBuf, thread};
 
 use host_support::{Still, end, new_home, verdict};
 use syscap::approvals::{SetTerms, Waited};
-use syscap::format::id::Seq;
-use syscap::format::limits::ASK_LIFE_MS;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Answer;
+use syscap::format::{ASK_LIFE_MS, ApprovalAnswer, EffectClass, Seq};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 use syscap::verify::Verdict;
@@ -61,8 +58,8 @@ fn an_answer_is_heard_and_the_call_goes_on() {
                 move || agent.wait(ask, LONG).unwrap()
             })
         });
-        world.rt.answer(asks[0], Answer::Once, None).unwrap();
-        world.rt.answer(asks[1], Answer::Deny, Some("not now")).unwrap();
+        world.rt.answer(asks[0], ApprovalAnswer::Once, None).unwrap();
+        world.rt.answer(asks[1], ApprovalAnswer::Deny, Some("not now")).unwrap();
         waits.map(|wait| wait.join().unwrap())
     });
     assert_eq!(heard, [Waited::Approved, Waited::Denied]);
@@ -155,7 +152,7 @@ fn who_is_attached_asks_by_calling_again() {
     assert!(matches!(agent.wait(ask, LONG), Err(Error::NotHolder)));
     // Who holds the home hears of it, however it was answered.
     let own = holder.session("a", token).unwrap();
-    holder.answer(ask, Answer::Once, None).unwrap();
+    holder.answer(ask, ApprovalAnswer::Once, None).unwrap();
     assert_eq!(own.wait(ask, LONG).unwrap(), Waited::Approved);
     assert_eq!(send(&agent, "ada").reason(), None);
     other.close().unwrap();

@@ -1,6 +1,6 @@
 //! What is answered.
 
-use syscap_format::id::AgentId;
+use syscap_format::AgentId;
 use syscap_policy::{scenario::Scenario, semantics::Outcome};
 
 /// How many nodes a search visits where the caller has no other wish: seconds at most. A place

@@ -2,8 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_format::decision::Verdict;
-use syscap_format::id::{ConstraintId, ToolId};
+use syscap_format::{ConstraintId, ToolId, Verdict};
 use syscap_policy::document::{Document, Effect, Subject};
 
 use super::finding::Finding;

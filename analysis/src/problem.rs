@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
-use syscap_format::{decision::Verdict, id::ToolId, manifest::EffectClass, obligation::Obligation};
+use syscap_format::{EffectClass, Obligation, ToolId, Verdict};
 use syscap_policy::document::{
     Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test,
 };

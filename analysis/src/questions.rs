@@ -2,9 +2,7 @@
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use syscap_format::decision::Verdict;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::EffectClass;
+use syscap_format::{AgentId, EffectClass, ToolId, Verdict};
 use syscap_policy::document::{Ask, Attribute, Document};
 use syscap_policy::scenario::{Given, Scenario};
 use syscap_policy::{Truth, semantics};

@@ -2,8 +2,7 @@
 
 use alloc::{format, string::String};
 
-use syscap_format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
-use syscap_format::json;
+use syscap_format::{Canonical, Encoder, Item, MapBuilder, Profile, json};
 use syscap_policy::path_text;
 use syscap_policy::scenario::{Given, Scenario};
 

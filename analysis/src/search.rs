@@ -5,10 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use syscap_format::decision::Verdict;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::EffectClass;
-use syscap_format::obligation::Obligation;
+use syscap_format::{AgentId, EffectClass, Obligation, ToolId, Verdict};
 use syscap_policy::document::{Ask, Attribute, Effect};
 use syscap_policy::scenario::{Given, Scenario};
 use syscap_policy::{Truth, semantics};

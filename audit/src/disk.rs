@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use syscap_kernel::store::StoreError;
+use syscap_kernel::StoreError;
 
 /// A home's database, where the home itself keeps its log: a folder that has one is a home.
 pub const DATABASE_FILE: &str = "home.db";

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use syscap_kernel::store::StoreError;
+use syscap_kernel::StoreError;
 
 use crate::disk::{self, from_errno, from_io};
 

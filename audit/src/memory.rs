@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_format::record::Head;
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap_format::{Head, Object, ObjectId, Seq};
+use syscap_kernel::{Batch, Next, Room, Store, StoreError};
 
 /// A log in memory. Handles made by [`MemoryStore::share`] write to the same log.
 #[derive(Debug, Default)]

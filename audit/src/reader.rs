@@ -1,9 +1,7 @@
 //! Reading a log at rest, or beside the process that holds the home.
 
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_format::record::Head;
-use syscap_kernel::store::{Next, StoreError};
+use syscap_format::{Head, Object, ObjectId, Seq};
+use syscap_kernel::{Next, StoreError};
 
 use crate::lock::LockState;
 

@@ -13,8 +13,8 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap_audit::kit::{Found, Kit, KitError, Rule, prove};
 use syscap_audit::memory::MemoryStore;
 use syscap_audit::sqlite::{BALLAST_FILE, Settings, SqliteStore};
-use syscap_format::record::Durability;
-use syscap_kernel::store::StoreError;
+use syscap_format::Durability;
+use syscap_kernel::StoreError;
 
 /// Stores in memory by their places.
 #[derive(Default)]

@@ -3,9 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Anchor, Kernel};
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError, vault_entry};
+use syscap_kernel::{Anchor, Batch, Halt, Kernel, Next, Room, Store, StoreError, vault_entry};
 
 use kernel_support::driver::tools::AllowAll;
 use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start};
@@ -17,7 +15,7 @@ use syscap_audit::memory::MemoryStore;
 use syscap_audit::sqlite::{
     BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, Settings, SqliteReader, SqliteStore, WRITER_FILE,
 };
-use syscap_format::{id::Seq, record::Durability};
+use syscap_format::{Durability, Seq};
 use tempfile::TempDir;
 
 fn genesis(entropy: u8) -> Batch {
@@ -63,7 +61,7 @@ fn suite<S: Store>(store: S, reopen: impl FnOnce(S) -> S) {
     assert_eq!(all, before);
     assert_eq!(all.len() as u64, head.seq.get() + 1);
     assert!(all.iter().enumerate().all(|(place, (seq, _))| place as u64 == *seq));
-    assert_eq!(syscap_format::hash::leaf(&all.last().unwrap().1), head.leaf);
+    assert_eq!(syscap_format::leaf(&all.last().unwrap().1), head.leaf);
     assert_eq!(records(&mut store, 5), all[5..]);
 
     let mut first = Vec::new();
@@ -74,10 +72,10 @@ fn suite<S: Store>(store: S, reopen: impl FnOnce(S) -> S) {
     store.records(Seq::new(1), each).unwrap();
     assert_eq!(first, [1, 2, 3]);
 
-    let id = syscap_format::id::ObjectId::from_bytes(*token.as_bytes());
+    let id = syscap_format::ObjectId::from_bytes(*token.as_bytes());
     let object = store.object(&id).unwrap().unwrap();
     assert!(object.is_sound());
-    let absent = syscap_format::id::ObjectId::from_bytes([9; 32]);
+    let absent = syscap_format::ObjectId::from_bytes([9; 32]);
     assert_eq!(store.object(&absent), Ok(None));
 
     let first = receipt.intent.unwrap().0;
@@ -133,9 +131,9 @@ fn two_kernels_can_not_fork_a_log() {
     assert_eq!(head, Some(first.kernel.head()));
 }
 
-fn boot_event() -> syscap_kernel::kernel::Event {
-    syscap_kernel::kernel::Event::Boot {
-        ticket: syscap_kernel::kernel::Ticket(1),
+fn boot_event() -> syscap_kernel::Event {
+    syscap_kernel::Event::Boot {
+        ticket: syscap_kernel::Ticket(1),
         id: [2; 16],
         software: Box::from("test"),
         durability: Durability::Full,
@@ -397,7 +395,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let mut store = open(dir.path()).unwrap();
     assert!(store.has_ballast(), "it is made again where there is room");
     let kept = records(&mut store, answered.outcome_seq.get());
-    assert_eq!(syscap_format::hash::leaf(&kept[0].1), answered.outcome_leaf);
+    assert_eq!(syscap_format::leaf(&kept[0].1), answered.outcome_leaf);
     let reading = start();
     let mut driver = Driver::open(store, reading, 0).unwrap();
     driver.boot();
@@ -472,9 +470,9 @@ fn a_fault_stops_a_store_where_it_was_told_to() {
         driver.kernel.handle(boot_event(), start());
         driver.flush();
         assert!(driver.error.is_none());
-        driver.kernel.handle(syscap_kernel::kernel::Event::Tick, start());
+        driver.kernel.handle(syscap_kernel::Event::Tick, start());
         let ticket = driver.ticket();
-        driver.event(syscap_kernel::kernel::Event::Shutdown(ticket));
+        driver.event(syscap_kernel::Event::Shutdown(ticket));
         assert_eq!(driver.error, Some(Halt::Store(FAULT)));
         assert_eq!(memory.all_records().len(), kept);
         let mut store = driver.crash();

@@ -1,12 +1,7 @@
 //! Calls in a kernel that keeps nothing.
 
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::Form;
-use syscap::format::id::{ObjectId, Seq};
-use syscap::format::object::Object;
-use syscap::format::provenance::Source;
-use syscap::kernel::kernel::{Effect, Event, Measured, Submit};
-use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap::format::{Canonical, Form, Object, ObjectId, Seq, Source};
+use syscap::kernel::{Batch, Effect, Event, Measured, Next, Room, Store, StoreError, Submit};
 
 use super::{harness, sim::Sim};
 

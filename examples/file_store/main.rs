@@ -3,7 +3,7 @@
 mod store;
 
 use store::FileStore;
-use syscap::{format::budget::Amounts, prelude::*};
+use syscap::{format::Amounts, prelude::*};
 
 fn main() -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(|_| Error::NotStarted)?;

@@ -1,6 +1,6 @@
 //! A store of one's own: log, control documents and vault in one append-only file.
 //!
-//! It keeps every rule that `syscap::kernel::store::Store` states; the store kit says so
+//! It keeps every rule that `syscap::kernel::Store` states; the store kit says so
 //! (`tests/stores.rs`). What the database has and this has not: an index on the disk (opening
 //! reads the whole file), a reserve for when the disk is full, and readers beside the holder.
 //!
@@ -22,11 +22,8 @@ use std::path::Path;
 
 use syscap::audit::disk::sync_parent;
 use syscap::audit::sqlite::ROOM_BYTES_MIN;
-use syscap::format::hash::leaf;
-use syscap::format::id::{ObjectId, Seq};
-use syscap::format::object::{Object, ObjectKind};
-use syscap::format::record::Head;
-use syscap::kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap::format::{Head, Object, ObjectId, ObjectKind, Seq, leaf};
+use syscap::kernel::{Batch, Next, Room, Store, StoreError};
 
 const MAGIC: &[u8; 10] = b"syscap-log";
 const VERSION: u16 = 1;

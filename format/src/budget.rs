@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::Field;
 
 /// One dimension of a budget. The numbers are stable.
@@ -113,7 +113,7 @@ impl Field for Dimension {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         Self::from_name(decoder.text()?).ok_or(fault)
     }
 }
@@ -207,7 +207,7 @@ impl Field for Amounts {
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let mut amounts = Self::ZERO;
         if decoder.array()? != 10 {
-            return Err(decoder.fault(Fault::Value));
+            return Err(decoder.fault(DecodeFault::Value));
         }
         for slot in &mut amounts.0 {
             *slot = decoder.uint()?;

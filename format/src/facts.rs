@@ -6,7 +6,7 @@
 
 use alloc::{collections::BTreeMap, sync::Arc};
 
-use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item};
+use crate::cbor::{Canonical, DecodeError, DecodeFault, Decoder, Encoder, Item};
 use crate::field::{Field, code, name_field};
 use crate::id::printed;
 use crate::provenance::Source;

@@ -6,7 +6,7 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
-use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind};
+use crate::cbor::{Canonical, DecodeError, DecodeFault, Decoder, Encoder, Item, ItemKind};
 use crate::id::{self, AgentId, ConstraintId, IdempotencyKey, Seq, ToolId};
 use crate::record::head::Head;
 use crate::sign::{PublicKey, Signature};
@@ -25,15 +25,15 @@ pub trait Field: Sized {
     /// Reads the item.
     ///
     /// # Errors
-    /// Faults of the decoder; [`Fault::Value`] for an item that is no such value.
+    /// Faults of the decoder; [`DecodeFault::Value`] for an item that is no such value.
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 
     /// Reads an array of at most so many of them.
     ///
     /// # Errors
-    /// As [`Field::take`]; [`Fault::Value`] for a longer one.
+    /// As [`Field::take`]; [`DecodeFault::Value`] for a longer one.
     fn take_list(decoder: &mut Decoder<'_>, most: usize) -> Result<Vec<Self>, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         let mut values = Vec::new();
         decoder.each(|decoder| {
             if values.len() >= most {
@@ -64,7 +64,7 @@ pub trait Shape: Field {
     /// Reads the keys that are always there and their values, after the head of the map.
     ///
     /// # Errors
-    /// As [`Field::take`]; [`Fault::Key`] for another key.
+    /// As [`Field::take`]; [`DecodeFault::Key`] for another key.
     fn take_fields(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn encode<T: Field>(value: &T) -> Vec<u8> {
 /// Decodes a value whole, with nothing after it.
 ///
 /// # Errors
-/// As [`Field::take`]; [`Fault::Trailing`] for bytes after it.
+/// As [`Field::take`]; [`DecodeFault::Trailing`] for bytes after it.
 pub(crate) fn decode<T: Field>(bytes: &[u8]) -> Result<T, DecodeError> {
     let mut decoder = Decoder::new(bytes, crate::cbor::Profile::CONTROL);
     let value = T::take(&mut decoder)?;
@@ -207,7 +207,7 @@ impl<T: Field> Field for Option<T> {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        if decoder.peek()? == Kind::Null {
+        if decoder.peek()? == ItemKind::Null {
             decoder.null()?;
             return Ok(None);
         }
@@ -271,7 +271,7 @@ impl<K: Field + Ord, V: Field> Field for BTreeMap<K, V> {
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let mut values = Self::new();
         decoder.each(|decoder| {
-            let fault = decoder.fault(Fault::Value);
+            let fault = decoder.fault(DecodeFault::Value);
             let (key, value) = Field::take(decoder)?;
             if values.last_key_value().is_some_and(|(last, _)| *last >= key) {
                 return Err(fault);
@@ -302,7 +302,7 @@ fn two<T>(
     decoder: &mut Decoder<'_>,
     read: impl FnOnce(&mut Decoder<'_>) -> Result<T, DecodeError>,
 ) -> Result<T, DecodeError> {
-    let fault = decoder.fault(Fault::Value);
+    let fault = decoder.fault(DecodeFault::Value);
     if decoder.array()? != 2 {
         return Err(fault);
     }
@@ -341,7 +341,7 @@ macro_rules! name_field {
             }
 
             fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-                let fault = decoder.fault(Fault::Value);
+                let fault = decoder.fault(DecodeFault::Value);
                 Self::new(decoder.text()?).ok_or(fault)
             }
         }
@@ -379,7 +379,7 @@ impl Field for Head {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         if decoder.array()? != 2 {
             return Err(fault);
         }
@@ -395,7 +395,7 @@ impl Field for PublicKey {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         Self::new(decoder.array_of()?).map_err(|_| fault)
     }
 }

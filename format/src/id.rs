@@ -3,8 +3,6 @@
 use alloc::{string::String, sync::Arc};
 use core::fmt;
 
-pub use crate::facts::FactKey;
-
 /// Declares a 32-byte digest type.
 macro_rules! digest {
     ($($(#[$doc:meta])* $name:ident)*) => {$(

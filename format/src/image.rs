@@ -6,15 +6,16 @@ use alloc::vec::Vec;
 use crate::budget::Amounts;
 use crate::control::{Notify, RevocationList, Role, Roles};
 use crate::envelope::Status;
+use crate::facts::FactKey;
 use crate::field::{code, encode, shape};
 use crate::id::{
-    AgentId, FactId, FactKey, HomeId, IdempotencyKey, Leaf, PolicyHash, RecoveryHash, ResultHash,
-    SentHash, Seq, SnapshotId, TokenId, ToolId, ToolsHash,
+    AgentId, FactId, HomeId, IdempotencyKey, Leaf, PolicyHash, RecoveryHash, ResultHash, SentHash,
+    Seq, SnapshotId, TokenId, ToolId, ToolsHash,
 };
 use crate::label::Label;
 use crate::manifest::EffectClass;
 use crate::obligation::Obligation;
-use crate::record::{Durability, Ended, Head, HomeLimits};
+use crate::record::{Durability, Head, HomeLimits, PreviousRun};
 use crate::sign::PublicKey;
 use crate::time::UnixMillis;
 use crate::token::Grants;
@@ -33,7 +34,7 @@ shape! {
         /// The number of the boot.
         5 => pub boot: u64,
         /// How it stands: ended cleanly, or not.
-        6 => pub ended: Ended,
+        6 => pub ended: PreviousRun,
         /// What an acknowledged record survives.
         7 => pub durability: Durability,
         /// What is fixed for the home.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::{Field, code};
 
 code! {
@@ -126,7 +126,7 @@ impl Field for Label {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         let number = decoder.uint()?;
         let categories = u32::try_from(number >> CATEGORIES_SHIFT).map_err(|_| fault)?;
         let low = number & 0xff;

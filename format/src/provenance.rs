@@ -3,7 +3,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Item};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder, Item};
 use crate::field::{code, shape};
 use crate::id::Seq;
 use crate::limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
@@ -58,7 +58,7 @@ impl Provenance {
         let mut provenance = Self::new(source, UnixMillis::default());
         provenance.time = None;
         let mut decoder = Decoder::new(item.as_bytes(), crate::cbor::Profile::DATA);
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         decoder.text_map(|key, decoder| {
             match key {
                 "source" => {

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{Canonical, DecodeError, DecodeFault, Decoder, Encoder};
 use crate::envelope::TxOutcome;
 use crate::field::Field;
 use crate::limits::DETAIL_BYTES_MAX;
@@ -255,7 +255,7 @@ impl Field for Reason {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         Self::from_code(decoder.uint()?).ok_or(fault)
     }
 }
@@ -412,7 +412,7 @@ impl Field for Refused {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         if decoder.array()? != 4 {
             return Err(fault);
         }

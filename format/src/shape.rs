@@ -56,7 +56,7 @@ macro_rules! shape {
                 fields
             }
 
-            fn put_fields(&self, encoder: &mut $crate::cbor::Encoder) {
+            fn put_fields(&self, encoder: &mut $crate::Encoder) {
                 $( const { assert!(<$flat_type as $crate::field::Shape>::WHOLE) }; )?
                 $( $crate::field::Shape::put_fields(&self.$flat, encoder); )?
                 $(
@@ -68,8 +68,8 @@ macro_rules! shape {
             }
 
             fn take_fields(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
+                decoder: &mut $crate::Decoder<'_>,
+            ) -> Result<Self, $crate::DecodeError> {
                 $( let $flat = <$flat_type as $crate::field::Shape>::take_fields(decoder)?; )?
                 $(
                     decoder.key($key)?;
@@ -84,7 +84,7 @@ macro_rules! shape {
         impl $crate::field::Field for $name {
             const SHAPE: &'static str = stringify!($name);
 
-            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+            fn put(&self, encoder: &mut $crate::Encoder) {
                 let keys = <Self as $crate::field::Shape>::COUNT;
                 $( $(
                     let keys = if self.$maybe.is_some() { keys.saturating_add(1) } else { keys };
@@ -100,8 +100,8 @@ macro_rules! shape {
             }
 
             fn take(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
+                decoder: &mut $crate::Decoder<'_>,
+            ) -> Result<Self, $crate::DecodeError> {
                 let count = $crate::field::count(<Self as $crate::field::Shape>::COUNT);
                 $crate::shape!(@body decoder count $( $(, $maybe_key $maybe)+ )?)
             }
@@ -125,7 +125,7 @@ macro_rules! shape {
                 }
             )+
             // Keys that are left are none of these, or not in their order.
-            if more > 0 { Err(decoder.fault($crate::cbor::Fault::Key)) } else { Ok(held) }
+            if more > 0 { Err(decoder.fault($crate::DecodeFault::Key)) } else { Ok(held) }
         })
     }};
     (@take $decoder:ident) => { $crate::field::Field::take($decoder) };
@@ -171,14 +171,14 @@ macro_rules! code {
         impl $crate::field::Field for $name {
             const SHAPE: &'static str = concat!("uint ", stringify!($name));
 
-            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+            fn put(&self, encoder: &mut $crate::Encoder) {
                 encoder.uint(self.code());
             }
 
             fn take(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
-                let fault = decoder.fault($crate::cbor::Fault::Value);
+                decoder: &mut $crate::Decoder<'_>,
+            ) -> Result<Self, $crate::DecodeError> {
+                let fault = decoder.fault($crate::DecodeFault::Value);
                 Self::from_code(decoder.uint()?).ok_or(fault)
             }
         }
@@ -211,7 +211,7 @@ macro_rules! choice {
         impl $crate::field::Field for $name {
             const SHAPE: &'static str = concat!("array [uint ", stringify!($name), ", ..]");
 
-            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+            fn put(&self, encoder: &mut $crate::Encoder) {
                 encoder.array(2);
                 match self {
                     $( Self::$variant $( ($crate::choice!(@bind held $type)) )? => {
@@ -222,14 +222,14 @@ macro_rules! choice {
             }
 
             fn take(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
-                let fault = decoder.fault($crate::cbor::Fault::Value);
+                decoder: &mut $crate::Decoder<'_>,
+            ) -> Result<Self, $crate::DecodeError> {
+                let fault = decoder.fault($crate::DecodeFault::Value);
                 if decoder.array()? != 2 {
                     return Err(fault);
                 }
                 decoder.nested(|decoder| {
-                    let fault = decoder.fault($crate::cbor::Fault::Value);
+                    let fault = decoder.fault($crate::DecodeFault::Value);
                     match decoder.uint()? {
                         $( $number => $crate::choice!(
                             @take decoder $name $variant $( $type, $([..$most])? )?
@@ -321,14 +321,14 @@ macro_rules! flags {
         impl $crate::field::Field for $name {
             const SHAPE: &'static str = "uint bits";
 
-            fn put(&self, encoder: &mut $crate::cbor::Encoder) {
+            fn put(&self, encoder: &mut $crate::Encoder) {
                 encoder.uint(self.0);
             }
 
             fn take(
-                decoder: &mut $crate::cbor::Decoder<'_>,
-            ) -> Result<Self, $crate::cbor::DecodeError> {
-                let fault = decoder.fault($crate::cbor::Fault::Value);
+                decoder: &mut $crate::Decoder<'_>,
+            ) -> Result<Self, $crate::DecodeError> {
+                let fault = decoder.fault($crate::DecodeFault::Value);
                 let bits = decoder.uint()?;
                 if ($is_known)(bits) { Ok(Self(bits)) } else { Err(fault) }
             }

@@ -5,10 +5,11 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, MapBuilder, Profile};
+use crate::cbor::{Canonical, DecodeError, DecodeFault, Decoder, Encoder, MapBuilder, Profile};
+use crate::facts::FactKey;
 use crate::field::{Field, decode, encode, shape};
 use crate::hash::Domain;
-use crate::id::{AgentId, FactId, FactKey, SnapshotId};
+use crate::id::{AgentId, FactId, SnapshotId};
 
 shape! {
     /// An agent's sparse state at one point.
@@ -52,11 +53,11 @@ impl Snapshot {
     /// The facts, by key.
     ///
     /// # Errors
-    /// [`Fault::Value`] where a key or an id is not of its form.
+    /// [`DecodeFault::Value`] where a key or an id is not of its form.
     pub fn fact_ids(&self) -> Result<BTreeMap<FactKey, FactId>, DecodeError> {
         let mut facts = BTreeMap::new();
         let mut decoder = Decoder::new(self.facts.as_bytes(), Profile::CONTROL);
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         decoder.text_map(|key, decoder| {
             facts.insert(FactKey::new(key).ok_or(fault)?, FactId::take(decoder)?);
             Ok(())

@@ -9,11 +9,12 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile};
+use crate::cbor::{Canonical, DecodeError, DecodeFault, Decoder, Encoder, Item, ItemKind, Profile};
 use crate::envelope::Status;
+use crate::facts::FactKey;
 use crate::field::Field;
 use crate::hash::{args_hash, changes_hash, fact_id, result_hash, text_hash};
-use crate::id::{ArgsHash, FactId, FactKey, ObjectId, ResultHash, Salt, Seq, TextHash, ToolId};
+use crate::id::{ArgsHash, FactId, ObjectId, ResultHash, Salt, Seq, TextHash, ToolId};
 use crate::limits::{REFERENCES_MAX, TEXT_BYTES_MAX, TEXTS_MAX};
 
 /// Version of a row that has all that it says itself.
@@ -68,7 +69,7 @@ impl Field for VaultText {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         if decoder.array()? != 3 {
             return Err(fault);
         }
@@ -115,16 +116,16 @@ impl Field for ArgsPiece {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        if decoder.peek()? == Kind::Bytes {
+        if decoder.peek()? == ItemKind::Bytes {
             return decoder.bytes().map(|bytes| Self::Bytes(Vec::from(bytes)));
         }
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         if decoder.array()? != 2 {
             return Err(fault);
         }
         let (outcome, path) = (Seq::take(decoder)?, decoder.item()?);
         let is_step = |step: Item<'_>| step.as_text().is_some() || step.as_uint().is_some();
-        match path.kind() == Kind::Array && path.elements().all(is_step) {
+        match path.kind() == ItemKind::Array && path.elements().all(is_step) {
             true => Ok(Self::Part(outcome, path.into())),
             false => Err(fault),
         }
@@ -320,7 +321,7 @@ fn list(all: &[impl Field]) -> Option<Vec<u8>> {
 
 /// Such a list of so many at most.
 fn listed<T: Field>(decoder: &mut Decoder<'_>, most: usize) -> Result<Vec<T>, DecodeError> {
-    let fault = decoder.fault(Fault::Value);
+    let fault = decoder.fault(DecodeFault::Value);
     let count = decoder.array()?;
     if count > crate::field::count(most) {
         return Err(fault);
@@ -342,7 +343,7 @@ const fn item_len(bytes: &[u8]) -> usize {
 
 fn parse(row: &[u8]) -> Result<VaultEntry, DecodeError> {
     let mut decoder = Decoder::new(row, Profile::CONTROL);
-    let fault = decoder.fault(Fault::Value);
+    let fault = decoder.fault(DecodeFault::Value);
     let (5, version @ (WHOLE | IN_PIECES)) = (decoder.array()?, decoder.uint()?) else {
         return Err(fault);
     };
@@ -382,7 +383,7 @@ fn optional<'a, T>(
     decoder: &mut Decoder<'a>,
     take: impl FnOnce(&mut Decoder<'a>) -> Result<T, DecodeError>,
 ) -> Result<Option<T>, DecodeError> {
-    if decoder.peek()? == Kind::Null {
+    if decoder.peek()? == ItemKind::Null {
         return decoder.null().map(|()| None);
     }
     take(decoder).map(Some)

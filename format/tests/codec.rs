@@ -4,7 +4,7 @@ use crate::common::tree::{self, Flavour, Tree, canonical, cases, pull, trees, wa
 use crate::common::vectors::{INVALID, hex, valid};
 use ciborium::Value;
 use proptest::prelude::*;
-use syscap_format::cbor::{DecodeError, Decoder, Fault, Item, Kind, Profile};
+use syscap_format::{DecodeError, DecodeFault, Decoder, Item, ItemKind, Profile};
 
 /// What ciborium reads, as a tree; `None` where the profile has no such value.
 fn from_ciborium(value: &Value) -> Option<Tree> {
@@ -55,7 +55,7 @@ fn agrees(bytes: &[u8]) -> bool {
     true
 }
 
-fn refusal(bytes: &[u8], profile: Profile) -> Option<Fault> {
+fn refusal(bytes: &[u8], profile: Profile) -> Option<DecodeFault> {
     Item::check(bytes, profile).err().map(|error| error.fault)
 }
 
@@ -71,7 +71,7 @@ fn valid_vectors_mean_what_the_table_says() {
         assert_eq!(tree.ours(), bytes, "{text}");
         assert!(agrees(&bytes), "{text}");
         let control = refusal(&bytes, Profile::CONTROL);
-        assert_eq!(control, has_float(&tree).then_some(Fault::Float), "{text}");
+        assert_eq!(control, has_float(&tree).then_some(DecodeFault::Float), "{text}");
     }
 }
 
@@ -91,8 +91,8 @@ fn depth_is_counted_in_arrays_and_maps() {
         for open in [&b"\x81"[..], b"\xa1\x61a", b"\xa1\x00"] {
             let nest = |depth: usize| [open.repeat(depth - 1), vec![0x80]].concat();
             assert!(Item::check(&nest(max), profile).is_ok());
-            assert_eq!(refusal(&nest(max + 1), profile), Some(Fault::Depth));
-            assert_eq!(refusal(&open.repeat(100_000), profile), Some(Fault::Depth));
+            assert_eq!(refusal(&nest(max + 1), profile), Some(DecodeFault::Depth));
+            assert_eq!(refusal(&open.repeat(100_000), profile), Some(DecodeFault::Depth));
         }
     }
 }
@@ -105,34 +105,41 @@ fn typed_reads_take_one_type() {
         let start = || Decoder::new(&bytes, Profile::DATA);
         let fault = |error: DecodeError| error.fault;
         let kind = start().peek().unwrap();
-        let expect = |found: Result<(), Fault>, kinds: &[Kind]| {
+        let expect = |found: Result<(), DecodeFault>, kinds: &[ItemKind]| {
             let fine = kinds.contains(&kind);
-            assert_eq!(found, if fine { Ok(()) } else { Err(Fault::Type) }, "{text} {kinds:?}");
+            assert_eq!(
+                found,
+                if fine { Ok(()) } else { Err(DecodeFault::Type) },
+                "{text} {kinds:?}"
+            );
         };
-        expect(start().uint().map(|_| ()).map_err(fault), &[Kind::Uint]);
-        expect(start().int().map(|_| ()).map_err(fault), &[Kind::Uint, Kind::Negative]);
-        expect(start().bytes().map(|_| ()).map_err(fault), &[Kind::Bytes]);
-        expect(start().text().map(|_| ()).map_err(fault), &[Kind::Text]);
-        expect(start().boolean().map(|_| ()).map_err(fault), &[Kind::Bool]);
-        expect(start().null().map_err(fault), &[Kind::Null]);
-        expect(start().float().map(|_| ()).map_err(fault), &[Kind::Float]);
-        expect(start().array().map(|_| ()).map_err(fault), &[Kind::Array]);
+        expect(start().uint().map(|_| ()).map_err(fault), &[ItemKind::Uint]);
+        expect(start().int().map(|_| ()).map_err(fault), &[ItemKind::Uint, ItemKind::Negative]);
+        expect(start().bytes().map(|_| ()).map_err(fault), &[ItemKind::Bytes]);
+        expect(start().text().map(|_| ()).map_err(fault), &[ItemKind::Text]);
+        expect(start().boolean().map(|_| ()).map_err(fault), &[ItemKind::Bool]);
+        expect(start().null().map_err(fault), &[ItemKind::Null]);
+        expect(start().float().map(|_| ()).map_err(fault), &[ItemKind::Float]);
+        expect(start().array().map(|_| ()).map_err(fault), &[ItemKind::Array]);
         let count = tree.children().len() as u64;
-        expect(start().shape(count).map_err(fault), &[Kind::Map]);
-        if kind == Kind::Map {
-            assert_eq!(start().shape(count + 1).map_err(fault), Err(Fault::Key), "{text}");
+        expect(start().shape(count).map_err(fault), &[ItemKind::Map]);
+        if kind == ItemKind::Map {
+            assert_eq!(start().shape(count + 1).map_err(fault), Err(DecodeFault::Key), "{text}");
         }
     }
     let mut decoder = Decoder::new(b"\xa2\x01\x43abc\x02\xf6", Profile::CONTROL);
     assert_eq!(decoder.shape(2), Ok(()));
     for other in [0, 2] {
         let error = decoder.clone().key(other).unwrap_err();
-        assert_eq!((error.fault, error.at), (Fault::Key, 1));
+        assert_eq!((error.fault, error.at), (DecodeFault::Key, 1));
     }
     assert_eq!(decoder.key(1), Ok(()));
-    assert_eq!(decoder.clone().array_of::<2>().map_err(|error| error.fault), Err(Fault::Value));
+    assert_eq!(
+        decoder.clone().array_of::<2>().map_err(|error| error.fault),
+        Err(DecodeFault::Value)
+    );
     assert_eq!(decoder.array_of::<3>(), Ok(*b"abc"));
-    assert_eq!(decoder.clone().finish().map_err(|error| error.fault), Err(Fault::Trailing));
+    assert_eq!(decoder.clone().finish().map_err(|error| error.fault), Err(DecodeFault::Trailing));
     assert_eq!((decoder.key(2), decoder.null(), decoder.finish()), (Ok(()), Ok(()), Ok(())));
 }
 
@@ -182,7 +189,7 @@ proptest! {
         prop_assert_eq!(walk(canonical(&tree).item()), tree.clone());
         prop_assert!(agrees(&bytes));
         let control = refusal(&bytes, Profile::CONTROL);
-        prop_assert_eq!(control, has_float(&tree).then_some(Fault::Float));
+        prop_assert_eq!(control, has_float(&tree).then_some(DecodeFault::Float));
     }
 
     #[test]

@@ -4,23 +4,23 @@ use crate::common::mutate::Mutation;
 use crate::common::tree::{Flavour, Tree, cases, trees};
 use crate::common::vectors::valid;
 use proptest::prelude::*;
-use syscap_format::cbor::{Canonical, DecodeError, Decoder, Fault, Item, Kind, Profile};
+use syscap_format::{Canonical, DecodeError, DecodeFault, Decoder, Item, ItemKind, Profile};
 
 /// Reads whatever comes, piece by piece where the decoder has a way for that.
 fn read(decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
     match decoder.peek()? {
-        Kind::Uint => decoder.uint().map(|_| ()),
-        Kind::Negative => decoder.int().map(|_| ()),
-        Kind::Bytes => decoder.bytes().map(|_| ()),
-        Kind::Text => decoder.text().map(|_| ()),
-        Kind::Bool => decoder.boolean().map(|_| ()),
-        Kind::Null => decoder.null(),
-        Kind::Float => decoder.float().map(|_| ()),
-        Kind::Array => decoder.each(read),
-        Kind::Map => {
+        ItemKind::Uint => decoder.uint().map(|_| ()),
+        ItemKind::Negative => decoder.int().map(|_| ()),
+        ItemKind::Bytes => decoder.bytes().map(|_| ()),
+        ItemKind::Text => decoder.text().map(|_| ()),
+        ItemKind::Bool => decoder.boolean().map(|_| ()),
+        ItemKind::Null => decoder.null(),
+        ItemKind::Float => decoder.float().map(|_| ()),
+        ItemKind::Array => decoder.each(read),
+        ItemKind::Map => {
             let mut texts = decoder.clone();
             match texts.text_map(|_, decoder| read(decoder)) {
-                Err(error) if error.fault == Fault::KeyType => decoder.item().map(|_| ()),
+                Err(error) if error.fault == DecodeFault::KeyType => decoder.item().map(|_| ()),
                 outcome => {
                     *decoder = texts;
                     outcome

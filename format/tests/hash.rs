@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::cbor::MapBuilder;
-use syscap_format::decision::matches_digest;
-use syscap_format::hash::{Domain, changes_hash, fact_id, leaf};
-use syscap_format::id::{FactKey, Salt};
+use syscap_format::{
+    Domain, FactKey, MapBuilder, Salt, changes_hash, fact_id, leaf, matches_digest,
+};
 
 #[test]
 fn context_keys_are_the_hashes_of_their_contexts() {

@@ -2,8 +2,8 @@
 
 use crate::common::json_tree::{Mode, base64, meaning, read, refusal};
 use crate::common::tree::{Tree, foreign};
-use syscap_format::cbor::{Canonical, Fault, Item, MapBuilder, Profile};
 use syscap_format::json::{JsonFault, from_data, from_item, to_cbor};
+use syscap_format::{Canonical, DecodeFault, Item, MapBuilder, Profile};
 
 fn serde(text: &str) -> Option<Tree> {
     meaning(&serde_json::from_str(text).ok()?, Mode::Arguments)
@@ -401,7 +401,7 @@ fn an_item_nested_too_deep_prints_as_null() {
     let (full, over) = (nest(64), nest(65));
     assert_eq!(to_cbor(from_item(full.item()).as_bytes()), Ok(full));
     let refused = Item::check(over.as_bytes(), Profile::DATA).unwrap_err();
-    assert_eq!(refused.fault, Fault::Depth);
+    assert_eq!(refused.fault, DecodeFault::Depth);
     assert_eq!(from_item(over.item()), "null");
     assert_eq!(from_data(over.item()), "null");
 }

@@ -1,6 +1,6 @@
 //! Texts of a MiB, built so that work that grew with the square of their length would not end.
 
-use syscap_format::cbor::Item;
+use syscap_format::Item;
 use syscap_format::json::{JsonFault, from_data, from_item, to_cbor};
 
 const MIB: usize = 1 << 20;

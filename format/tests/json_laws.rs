@@ -3,8 +3,8 @@
 use crate::common::json_tree::{Mode, alike, is_reference, is_yield, lone, meaning, read};
 use crate::common::tree::{Flavour, Tree, cases, foreign, trees, walk};
 use proptest::prelude::*;
-use syscap_format::cbor::{Item, Kind, Profile};
 use syscap_format::json::{Escapes, JsonFault, arguments, from_data, from_item, to_cbor, to_data};
+use syscap_format::{Item, ItemKind, Profile};
 
 fn with_children(tree: &Tree, change: &dyn Fn(&Tree) -> Tree) -> Tree {
     match tree {
@@ -117,7 +117,7 @@ fn agrees_as_data(text: &[u8]) {
     let tree = walk(ours.item());
     assert!(is_yield(&tree, Mode::Literal));
     assert!(alike(&tree, &meaning(&theirs, Mode::Literal).unwrap()), "{tree:?} {theirs:?}");
-    let escaped = like_escapes(&tree) && ours.item().kind() == Kind::Map;
+    let escaped = like_escapes(&tree) && ours.item().kind() == ItemKind::Map;
     match arguments(text, Escapes::Data) {
         Ok(args) if escaped => assert_eq!(args.item().get("$lit"), Some(ours.item())),
         Ok(args) => assert_eq!(args, ours),

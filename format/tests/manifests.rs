@@ -1,10 +1,9 @@
 //! What a later version added to a manifest and to a home's limits: absent where there is none.
 
-use syscap_format::cbor::Fault;
-use syscap_format::control::{ControlBody as _, Freeze, Role};
-use syscap_format::id::ToolId;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::record::{HomeLimits, Kind};
+use syscap_format::{
+    ControlBody as _, DecodeFault, EffectClass, Freeze, HomeLimits, Manifest, Param, ParamType,
+    RecordKind, Role, ToolId,
+};
 
 fn manifest() -> Manifest {
     Manifest::new(ToolId::new("mail.send").unwrap(), EffectClass::ExternalWrite)
@@ -36,22 +35,26 @@ fn nothing_else_is_taken_in_its_place() {
     let old = manifest().to_bytes();
     let fault = |bytes: &[u8]| Manifest::from_bytes(bytes).unwrap_err().fault;
     // Null where it should be absent: the same would have two forms.
-    assert_eq!(fault(&with(&old, 0xb0, &[0x10, 0xf6])), Fault::Type);
-    assert_eq!(fault(&with(&old, 0xb0, &[0x14, 0x61, b'a'])), Fault::Key, "another key");
-    assert_eq!(fault(&with(&old, 0xae, &[])), Fault::Key, "one too few");
+    assert_eq!(fault(&with(&old, 0xb0, &[0x10, 0xf6])), DecodeFault::Type);
+    assert_eq!(fault(&with(&old, 0xb0, &[0x14, 0x61, b'a'])), DecodeFault::Key, "another key");
+    assert_eq!(fault(&with(&old, 0xae, &[])), DecodeFault::Key, "one too few");
     let two = [0x10, 0x61, b'a', 0x11, 0x61, b'b'];
-    assert_eq!(fault(&with(&old, 0xb4, &two)), Fault::Key, "more than there are");
+    assert_eq!(fault(&with(&old, 0xb4, &two)), DecodeFault::Key, "more than there are");
     let turned = [0x11, 0xa0, 0x10, 0x61, b'a'];
-    assert_eq!(fault(&with(&old, 0xb1, &turned)), Fault::Key, "not in their order");
+    assert_eq!(fault(&with(&old, 0xb1, &turned)), DecodeFault::Key, "not in their order");
     let twice = [0x10, 0x61, b'a', 0x10, 0x61, b'a'];
-    assert_eq!(fault(&with(&old, 0xb1, &twice)), Fault::Key, "twice");
+    assert_eq!(fault(&with(&old, 0xb1, &twice)), DecodeFault::Key, "twice");
     let fine = [0x10, 0x61, b'a', 0x11, 0xa0];
     let both = Manifest::from_bytes(&with(&old, 0xb1, &fine)).unwrap();
     assert_eq!((both.compensated_by.is_some(), both.settings.is_some()), (true, true));
     let settings = Manifest::from_bytes(&with(&old, 0xb0, &[0x11, 0xa0])).unwrap();
     assert_eq!((settings.compensated_by.is_some(), settings.settings.is_some()), (false, true));
-    assert_eq!(fault(&with(&old, 0xaf, &[0x10, 0x61, b'a'])), Fault::Trailing, "beyond its end");
-    assert_eq!(fault(&with(&old, 0x8f, &[])), Fault::Type);
+    assert_eq!(
+        fault(&with(&old, 0xaf, &[0x10, 0x61, b'a'])),
+        DecodeFault::Trailing,
+        "beyond its end"
+    );
+    assert_eq!(fault(&with(&old, 0x8f, &[])), DecodeFault::Type);
 }
 
 #[test]
@@ -59,13 +62,13 @@ fn a_homes_limits_say_who_thaws() {
     let (new, old) = (HomeLimits::default(), HomeLimits { thaws: None, ..HomeLimits::default() });
     let (freeze, thaw) = (Freeze::all().to_bytes(), Freeze::all().thaw().to_bytes());
     for (limits, thaws) in [(&new, Role::Operator), (&old, Role::Revoker)] {
-        assert_eq!(limits.role_of(Kind::Freeze, &thaw), Some(thaws));
-        assert_eq!(limits.role_of(Kind::Freeze, &freeze), Some(Role::Revoker));
+        assert_eq!(limits.role_of(RecordKind::Freeze, &thaw), Some(thaws));
+        assert_eq!(limits.role_of(RecordKind::Freeze, &freeze), Some(Role::Revoker));
         // What is no body of its kind is refused whoever signed it.
-        assert_eq!(limits.role_of(Kind::Freeze, b""), Some(Role::Revoker));
-        assert_eq!(limits.role_of(Kind::Revoke, &thaw), Some(Role::Revoker));
-        assert_eq!(limits.role_of(Kind::Policy, &thaw), Some(Role::Policy));
-        assert_eq!(limits.role_of(Kind::Intent, &thaw), None);
+        assert_eq!(limits.role_of(RecordKind::Freeze, b""), Some(Role::Revoker));
+        assert_eq!(limits.role_of(RecordKind::Revoke, &thaw), Some(Role::Revoker));
+        assert_eq!(limits.role_of(RecordKind::Policy, &thaw), Some(Role::Policy));
+        assert_eq!(limits.role_of(RecordKind::Intent, &thaw), None);
     }
 }
 

@@ -4,15 +4,10 @@
 //! Of each kind 5,000 are made; with `SYSCAP_LONG` a million.
 
 use ed25519_dalek::{Signer, SigningKey};
-use syscap_format::budget::{Budget, Dimension};
-use syscap_format::cbor::MapBuilder;
-use syscap_format::id::{AgentId, HomeId, Leaf, PolicyHash, Seq, ToolId};
-use syscap_format::record::Head;
-use syscap_format::scope::{Rights, Root, RootedPath, Rule, Scope};
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{
-    Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, attenuates,
+use syscap_format::{
+    AgentId, Budget, Dimension, Grants, Head, HomeId, Leaf, MapBuilder, PolicyHash, PublicKey,
+    Rights, Root, RootedPath, Rule, Scope, Seq, Signature, TOKEN_CONTEXT, Token, TokenBody,
+    TokenFlags, ToolGrant, ToolId, UnixMillis, attenuates, preimage,
 };
 
 /// Numbers that are the same each time (SplitMix64).
@@ -51,12 +46,14 @@ fn grants(folders: &[(&str, Rights)], teams: &[&str]) -> Grants {
         rights: *rights,
     };
     let paths = Scope::paths(folders.iter().map(rule)).unwrap();
-    let mail = Grant::new()
+    let mail = ToolGrant::new()
         .with("team", Scope::names(teams).unwrap())
         .with("host", Scope::hosts(["*.example.com"]).unwrap())
         .with("size", Scope::ints(0, 500).unwrap());
     let tool = |name| ToolId::new(name).unwrap();
-    Grants::new().with(tool("fs.read"), Grant::new().with("path", paths)).with(tool("mail"), mail)
+    Grants::new()
+        .with(tool("fs.read"), ToolGrant::new().with("path", paths))
+        .with(tool("mail"), mail)
 }
 
 fn root() -> TokenBody {

@@ -1,10 +1,8 @@
 //! Obligations and keys of the state: their forms.
 
-use syscap_format::budget::Dimension;
-use syscap_format::facts::Namespace;
-use syscap_format::id::{ConstraintId, FactKey};
-use syscap_format::obligation::{Obligation, ObligationKind};
-use syscap_format::provenance::Source;
+use syscap_format::{
+    ConstraintId, Dimension, FactKey, Namespace, Obligation, ObligationKind, Source,
+};
 
 /// Whatever the order, the same comes of it; of two caps or cuts the smaller counts.
 #[test]

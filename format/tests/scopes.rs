@@ -3,11 +3,10 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::LazyLock};
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use syscap_format::cbor::{Decoder, Encoder, Fault, Profile};
-use syscap_format::id::AgentId;
-use syscap_format::scope::{
-    Cidr, Host, HostPattern, Hosts, Ints, Name, Names, Paths, PortRange, Ports, Resource, Rights,
-    Root, RootName, RootedPath, Rule, Scope, ScopeError, ScopeType,
+use syscap_format::{
+    AgentId, Cidr, DecodeFault, Decoder, Encoder, Host, HostPattern, Hosts, Ints, Name, Names,
+    Paths, PortRange, Ports, Profile, Resource, Rights, Root, RootName, RootedPath, Rule, Scope,
+    ScopeError, ScopeType,
 };
 
 /// What a scope is made of, with a second, naive account of what it means.
@@ -236,7 +235,7 @@ fn bytes_of(scope: &Scope) -> Vec<u8> {
     encoder.into_bytes()
 }
 
-fn decoded(bytes: &[u8]) -> Result<Scope, Fault> {
+fn decoded(bytes: &[u8]) -> Result<Scope, DecodeFault> {
     let mut decoder = Decoder::new(bytes, Profile::CONTROL);
     let scope = Scope::decode(&mut decoder).map_err(|error| error.fault)?;
     decoder.finish().map_err(|error| error.fault)?;
@@ -437,7 +436,7 @@ fn other_forms_are_refused() {
     let lines = NOT_NORMAL.lines().filter(|line| !line.starts_with('#'));
     for text in lines.flat_map(str::split_whitespace) {
         let text = text.replace("NUL", "\0");
-        assert_eq!(decoded(&wire(&text)), Err(Fault::Value), "{text}");
+        assert_eq!(decoded(&wire(&text)), Err(DecodeFault::Value), "{text}");
     }
 }
 
@@ -547,7 +546,7 @@ fn the_wire_has_limits() {
     encoder.uint(1);
     encoder.array(Names::COUNT_MAX + 1);
     (0..=Names::COUNT_MAX).for_each(|n| encoder.text(&format!("n{n:04}")));
-    assert_eq!(decoded(&encoder.into_bytes()), Err(Fault::Value));
+    assert_eq!(decoded(&encoder.into_bytes()), Err(DecodeFault::Value));
 }
 
 #[test]

@@ -3,18 +3,12 @@
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 use proptest::prelude::*;
-use syscap_format::budget::{Budget, Dimension};
-use syscap_format::cbor::{Canonical, Encoder, MapBuilder, Profile};
-use syscap_format::id::{AgentId, HomeId, Leaf, PolicyHash, Seq, TokenId, ToolId};
-use syscap_format::label::{Confidentiality, Integrity, Label};
-use syscap_format::limits::{TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::Head;
-use syscap_format::scope::{Resource, Rights, Root, RootedPath, Rule, Scope};
-use syscap_format::sign::{PublicKey, Signature, SignatureError, preimage, self_test};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{
-    Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, attenuates,
+use syscap_format::{
+    AgentId, Budget, Canonical, Confidentiality, Dimension, Encoder, Grants, Head, HomeId,
+    Integrity, Label, Leaf, MapBuilder, PolicyHash, Profile, PublicKey, Reason, Refused, Resource,
+    Rights, Root, RootedPath, Rule, Scope, Seq, Signature, SignatureError, TOKEN_CONTEXT,
+    TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX, Token, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId,
+    UnixMillis, attenuates, preimage, self_test,
 };
 
 fn key(n: u8) -> SigningKey {
@@ -61,8 +55,8 @@ fn parent() -> TokenBody {
         expires: UnixMillis::new(100_000),
         epoch: 4,
         grants: Grants::new()
-            .with(ToolId::new("fs.read").unwrap(), Grant::new().with("path", paths(&[("", 3)])))
-            .with(ToolId::new("echo").unwrap(), Grant::new()),
+            .with(ToolId::new("fs.read").unwrap(), ToolGrant::new().with("path", paths(&[("", 3)])))
+            .with(ToolId::new("echo").unwrap(), ToolGrant::new()),
         budget: Budget::standard(),
         caveats: Vec::new(),
         policy: Some(PolicyHash::from_bytes([5; 32])),
@@ -87,8 +81,10 @@ fn child() -> TokenBody {
         depth_max: 2,
         not_before: UnixMillis::new(2_000),
         expires: UnixMillis::new(50_000),
-        grants: Grants::new()
-            .with(ToolId::new("fs.read").unwrap(), Grant::new().with("path", paths(&[("a", 1)]))),
+        grants: Grants::new().with(
+            ToolId::new("fs.read").unwrap(),
+            ToolGrant::new().with("path", paths(&[("a", 1)])),
+        ),
         budget: Budget::standard().with(Dimension::Calls, 10),
         flags: TokenFlags::READ_ONLY,
         ..parent
@@ -110,7 +106,7 @@ fn a_rightful_child_attenuates() {
 #[test]
 fn each_rule_of_derivation_holds_by_itself() {
     type Change = fn(&mut TokenBody);
-    let scope = |c: &mut TokenBody, grant: Grant| {
+    let scope = |c: &mut TokenBody, grant: ToolGrant| {
         c.grants = Grants::new().with(ToolId::new("fs.read").unwrap(), grant);
     };
     let table: Vec<(Reason, Box<dyn Fn(&mut TokenBody)>)> = vec![
@@ -133,19 +129,19 @@ fn each_rule_of_derivation_holds_by_itself() {
         (
             Reason::OutOfScope,
             Box::new(|c| {
-                c.grants = Grants::new().with(ToolId::new("fs.write").unwrap(), Grant::new());
+                c.grants = Grants::new().with(ToolId::new("fs.write").unwrap(), ToolGrant::new());
             }),
         ),
         (
             Reason::OutOfScope,
             Box::new(move |c| {
-                scope(c, Grant::new().with("path", paths(&[("a", 7)])));
+                scope(c, ToolGrant::new().with("path", paths(&[("a", 7)])));
             }),
         ),
         (
             Reason::OutOfScope,
             Box::new(move |c| {
-                scope(c, Grant::new().with("host", Scope::hosts(["a.example"]).unwrap()));
+                scope(c, ToolGrant::new().with("host", Scope::hosts(["a.example"]).unwrap()));
             }),
         ),
         (Reason::WrongAudience, Box::new(|c| c.audience = HomeId::from_bytes([8; 32]))),
@@ -233,7 +229,7 @@ fn forms_that_version_one_does_not_have_are_refused() {
 
 /// The body with the value of one key replaced.
 fn replace(body: &[u8], key: u64, value: &[u8]) -> Vec<u8> {
-    let mut decoder = syscap_format::cbor::Decoder::new(body, Profile::CONTROL);
+    let mut decoder = syscap_format::Decoder::new(body, Profile::CONTROL);
     decoder.shape(20).unwrap();
     let mut out = Encoder::new();
     out.map(20);
@@ -333,7 +329,7 @@ proptest! {
             let rules: Vec<(&str, u8)> = rules.iter().map(|(p, r)| (p.as_str(), *r)).collect();
             Grants::new().with(
                 ToolId::new("fs.read").unwrap(),
-                Grant::new().with("path", paths(&rules)),
+                ToolGrant::new().with("path", paths(&rules)),
             )
         };
         let (a, b) = (grants(&a), grants(&b));

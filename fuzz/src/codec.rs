@@ -1,7 +1,7 @@
 //! The codec: what is accepted is written again to the same bytes, in either way of reading it.
 
-use syscap::format::cbor::{
-    Canonical, DecodeError, Decoder, Encoder, Item, Kind, MapBuilder, Profile,
+use syscap::format::{
+    Canonical, DecodeError, Decoder, Encoder, Item, ItemKind, MapBuilder, Profile,
 };
 
 pub fn codec(data: &[u8]) {
@@ -30,19 +30,19 @@ pub fn codec(data: &[u8]) {
 fn walked(item: Item<'_>) -> Canonical {
     let mut encoder = Encoder::new();
     match item.kind() {
-        Kind::Null => assert!(item.is_null()),
-        Kind::Bool => encoder.boolean(item.as_bool().unwrap()),
-        Kind::Uint => encoder.uint(item.as_uint().unwrap()),
-        Kind::Negative => encoder.int(i64::try_from(item.as_int().unwrap()).unwrap()),
-        Kind::Float => encoder.float(item.as_float().unwrap()),
-        Kind::Bytes => encoder.bytes(item.as_byte_string().unwrap()),
-        Kind::Text => return Canonical::text(item.as_text().unwrap()),
-        Kind::Array => {
+        ItemKind::Null => assert!(item.is_null()),
+        ItemKind::Bool => encoder.boolean(item.as_bool().unwrap()),
+        ItemKind::Uint => encoder.uint(item.as_uint().unwrap()),
+        ItemKind::Negative => encoder.int(i64::try_from(item.as_int().unwrap()).unwrap()),
+        ItemKind::Float => encoder.float(item.as_float().unwrap()),
+        ItemKind::Bytes => encoder.bytes(item.as_byte_string().unwrap()),
+        ItemKind::Text => return Canonical::text(item.as_text().unwrap()),
+        ItemKind::Array => {
             let items: Vec<Canonical> = item.elements().map(walked).collect();
             assert_eq!(items.len(), item.count());
             return Canonical::list(items.into_iter());
         }
-        Kind::Map => {
+        ItemKind::Map => {
             let entries: Vec<_> = item.entries().map(|(key, value)| (key, walked(value))).collect();
             // Entries show text keys only.
             if entries.len() < item.count() {
@@ -67,26 +67,26 @@ fn walked(item: Item<'_>) -> Canonical {
 /// Written as [`Decoder`] reads it.
 fn pulled(decoder: &mut Decoder<'_>, encoder: &mut Encoder) -> Result<(), DecodeError> {
     match decoder.peek()? {
-        Kind::Null => {
+        ItemKind::Null => {
             decoder.null()?;
             encoder.null();
         }
-        Kind::Bool => encoder.boolean(decoder.boolean()?),
-        Kind::Uint => encoder.uint(decoder.uint()?),
-        Kind::Negative => encoder.int(i64::try_from(decoder.int()?).unwrap()),
-        Kind::Float => encoder.float(decoder.float()?),
-        Kind::Bytes => encoder.bytes(decoder.bytes()?),
-        Kind::Text => encoder.text(decoder.text()?),
-        Kind::Array => {
+        ItemKind::Bool => encoder.boolean(decoder.boolean()?),
+        ItemKind::Uint => encoder.uint(decoder.uint()?),
+        ItemKind::Negative => encoder.int(i64::try_from(decoder.int()?).unwrap()),
+        ItemKind::Float => encoder.float(decoder.float()?),
+        ItemKind::Bytes => encoder.bytes(decoder.bytes()?),
+        ItemKind::Text => encoder.text(decoder.text()?),
+        ItemKind::Array => {
             let count = decoder.clone().array()?;
             encoder.array(usize::try_from(count).unwrap());
             decoder.each(|decoder| pulled(decoder, encoder))?;
         }
-        Kind::Map => {
+        ItemKind::Map => {
             let item = decoder.clone().item()?;
             let mut inside = decoder.clone();
             inside.shape(u64::try_from(item.count()).unwrap())?;
-            if item.count() > 0 && inside.peek()? == Kind::Uint {
+            if item.count() > 0 && inside.peek()? == ItemKind::Uint {
                 // Read by a shape, whose schema knows the keys: what stands there was checked.
                 decoder.item()?;
                 encoder.map(item.count());

@@ -1,17 +1,11 @@
 //! Control documents: what is accepted has one encoding, and a signed one leaves the kernel going.
 
-use syscap::format::cbor::{DecodeError, Item, Profile};
-use syscap::format::control::{
-    ConfigChange, ControlBody, CreditChange, Freeze, KeyChange, PolicyChange, Resolution,
-    Revocation, Role, ToolsChange, Trust,
+use syscap::format::{
+    ConfigChange, ControlBody, CreditChange, DecodeError, Freeze, Item, KeyChange, Manifest,
+    Object, ObjectId, ObjectKind, PolicyChange, PolicyObject, Profile, RecordKind, Resolution,
+    Revocation, Role, Snapshot, ToolsChange, ToolsObject, Trust,
 };
-use syscap::format::id::ObjectId;
-use syscap::format::manifest::Manifest;
-use syscap::format::object::{Object, ObjectKind, PolicyObject, ToolsObject};
-use syscap::format::record::Kind;
-use syscap::format::snapshot::Snapshot;
-use syscap::kernel::kernel::Event;
-use syscap::kernel::registry::ToolsDelta;
+use syscap::kernel::{Event, ToolsDelta};
 
 use super::{sim, sound};
 
@@ -80,8 +74,8 @@ fn body<B: ControlBody>(data: &[u8]) -> Option<B> {
     let mut sim = sim::home();
     let (control, ticket) = (sim.signed(&body), sim.ticket());
     sim.event(match B::KIND {
-        Kind::Policy => Event::Policy(ticket, control, None, Vec::new()),
-        Kind::Tools => Event::Tools(ticket, control, None, ToolsDelta::default()),
+        RecordKind::Policy => Event::Policy(ticket, control, None, Vec::new()),
+        RecordKind::Tools => Event::Tools(ticket, control, None, ToolsDelta::default()),
         kind => Event::Control(ticket, kind, control, None, None),
     });
     sim.commit();

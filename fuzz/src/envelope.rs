@@ -3,20 +3,15 @@
 
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::audit::memory::MemoryStore;
-use syscap::format::budget::{Amounts, Budget, Dimension};
-use syscap::format::cbor::{Canonical, Item, Profile};
-use syscap::format::envelope::{Form, Status, TxOutcome};
-use syscap::format::id::{Seq, ToolId};
-use syscap::format::json;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::reason::{Reason, Refused};
-use syscap::format::record::{HomeLimits, Kind, Record};
-use syscap::format::scope::{Host, Name, Resource, Rights, Root, RootedPath, Rule, Scope};
-use syscap::format::token::{Grant, Grants};
-use syscap::kernel::kernel::{Event, Parts, Ticket};
-use syscap::kernel::registry::Registry;
-use syscap::kernel::store::{Next, Store as _};
-use syscap::kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    Amounts, Budget, Canonical, Dimension, EffectClass, Form, Grants, HomeLimits, Host, Item,
+    Manifest, Name, Param, ParamType, Profile, Reason, Record, RecordKind, Refused, Resource,
+    Rights, Root, RootedPath, Rule, Scope, Seq, Status, ToolGrant, ToolId, TxOutcome, json,
+};
+use syscap::kernel::{
+    Demand, Demands, Event, Next, Parts, Permit, Plan, Ran, Registry, Request, Store as _, Ticket,
+    Tool,
+};
 use syscap::policy::Policy;
 
 use super::sim::tools::Look;
@@ -78,9 +73,10 @@ fn recorded(sim: &mut Sim, ticket: Ticket) -> Option<Reason> {
     sim.store.records(receipt.outcome_seq, &mut each).unwrap();
     let record = found.expect("a record of the answer");
     assert_eq!(record.leaf(), receipt.outcome_leaf);
-    let kinds = [Kind::Outcome, Kind::Refusal, Kind::Refusals, Kind::Repeat];
+    let kinds =
+        [RecordKind::Outcome, RecordKind::Refusal, RecordKind::Refusals, RecordKind::Repeat];
     assert!(kinds.contains(&record.body.kind()));
-    assert!(reason.is_some() || record.body.kind() != Kind::Refusal);
+    assert!(reason.is_some() || record.body.kind() != RecordKind::Refusal);
     reason
 }
 
@@ -105,7 +101,7 @@ fn seated() -> (Sim, Seq) {
         path: RootedPath::new(Root::named(name).unwrap(), [""; 0]).unwrap(),
         rights,
     });
-    let grant = Grant::new()
+    let grant = ToolGrant::new()
         .with("path", Scope::paths(rules).unwrap())
         .with("host", Scope::hosts(["*.example"]).unwrap())
         .with("int", Scope::ints(-5, 2_000).unwrap())
@@ -113,10 +109,10 @@ fn seated() -> (Sim, Seq) {
     let tool = |name| ToolId::new(name).unwrap();
     let budget = Budget::standard().with(Dimension::DiskWriteBytes, 1_000);
     let mut body = sim.token_body("a0", budget, 1_000_000);
-    body.grants = Grants::new().with(tool("probe"), grant).with(tool("look"), Grant::new());
+    body.grants = Grants::new().with(tool("probe"), grant).with(tool("look"), ToolGrant::new());
     let ticket = sim.ticket();
     sim.event(Event::Issue(ticket, Sim::wire(&body), None));
-    sim.open("a0", syscap::format::token::TokenBody::id_of(&body.to_bytes()));
+    sim.open("a0", syscap::format::TokenBody::id_of(&body.to_bytes()));
     sim.commit();
     let session = sim.sessions[0];
     (sim, session)

@@ -1,7 +1,7 @@
 //! JSON: what is read is printed to what reads the same, and so is whatever is canonical.
 
-use syscap::format::cbor::{Item, Profile};
 use syscap::format::json::{JsonFault, from_data, from_item, to_cbor};
+use syscap::format::{Item, Profile};
 
 pub fn json(data: &[u8]) {
     match to_cbor(data) {

@@ -2,9 +2,8 @@
 //! policy, and decides as its semantics say. After a zero byte may stand a scenario.
 
 use syscap::analysis::scenario::to_json;
-use syscap::format::decision::Decision;
-use syscap::format::manifest::EffectClass;
-use syscap::kernel::policy::{PolicyEngine as _, object_of};
+use syscap::format::{Decision, EffectClass};
+use syscap::kernel::{PolicyEngine as _, object_of};
 use syscap::policy::limits::TEXT_BYTES_MAX;
 use syscap::policy::scenario::Scenario;
 use syscap::policy::{Policy, Seen, Values, engine, semantics};

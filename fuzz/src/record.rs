@@ -3,11 +3,7 @@
 
 use std::sync::OnceLock;
 
-use syscap::format::cbor::{Item, Profile};
-use syscap::format::hash::leaf;
-use syscap::format::id::{Leaf, ObjectId, Seq};
-use syscap::format::object::Object;
-use syscap::format::record::Record;
+use syscap::format::{Item, Leaf, Object, ObjectId, Profile, Record, Seq, leaf};
 use syscap::verify::{Chunk, Extent, Options, Source, verify};
 
 use kernel_support::history::{self, Bytes};

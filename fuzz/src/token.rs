@@ -2,12 +2,10 @@
 //! reached: a parent's body and one that is derived from it, each with its length before it.
 
 use ed25519_dalek::Signer as _;
-use syscap::format::cbor::{Item, Profile};
-use syscap::format::control::Role;
-use syscap::format::reason::{Reason, Refused};
-use syscap::format::scope::{Resource, Scope};
-use syscap::format::sign::{PublicKey, Signature, preimage};
-use syscap::format::token::{Grants, TOKEN_CONTEXT, Token, TokenBody, attenuates};
+use syscap::format::{
+    Grants, Item, Profile, PublicKey, Reason, Refused, Resource, Role, Scope, Signature,
+    TOKEN_CONTEXT, Token, TokenBody, attenuates, preimage,
+};
 
 use kernel_support::history::Bytes;
 

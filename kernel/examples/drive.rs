@@ -10,30 +10,18 @@
 use std::collections::BTreeMap;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_format::budget::Budget;
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Roles, Signed, ToolsChange,
+use syscap_format::{
+    AgentId, Budget, CONTROL_CONTEXT, CallSalts, Canonical, Control, ControlBody, Decision,
+    Durability, EffectClass, EngineIdentity, Form, Grants, HomeLimits, Manifest, MapBuilder,
+    Object, ObjectId, Param, ParamType, PolicyChange, PublicKey, Refused, Roles, Salt, Seq,
+    Signature, Signed, Source, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, TokenId, ToolGrant,
+    ToolId, ToolResult, ToolsChange, TxOutcome, UnixMillis, Verdict, preimage,
 };
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::envelope::{Form, ToolResult, TxOutcome};
-use syscap_format::id::{AgentId, ObjectId, Salt, Seq, TokenId, ToolId};
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::object::{EngineIdentity, Object};
-use syscap_format::provenance::Source;
-use syscap_format::reason::Refused;
-use syscap_format::record::{Durability, HomeLimits};
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
-use syscap_format::vault::CallSalts;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket};
-use syscap_kernel::policy::{PolicyEngine, Question};
-use syscap_kernel::registry::{Registry, ToolsDelta};
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
-use syscap_kernel::time::Reading;
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_kernel::{
+    Ack, Batch, Demands, Effect, Event, Halt, Kernel, Measured, NewHome, Next, Parts, Permit, Plan,
+    PolicyEngine, Question, Ran, Reading, Registry, Request, Room, Store, StoreError, Submit,
+    Ticket, Tool, ToolsDelta,
+};
 
 /// A tool whose effect is a line on the terminal.
 struct Say(Manifest);
@@ -257,7 +245,7 @@ impl Host {
             not_before: now,
             expires: now.plus(60_000),
             epoch: 0,
-            grants: Grants::new().with(ToolId::new(tool).expect("a name"), Grant::new()),
+            grants: Grants::new().with(ToolId::new(tool).expect("a name"), ToolGrant::new()),
             budget: Budget::standard(),
             caveats: Vec::new(),
             policy: None,

@@ -3,14 +3,12 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
-use syscap_format::cbor::{Canonical, Decoder, Encoder, Item, Kind, Profile};
-use syscap_format::envelope::{kind_name, levels};
-use syscap_format::id::Seq;
-use syscap_format::json;
-use syscap_format::limits::{ENVELOPE_BYTES_MAX, PARAMS_MAX, REFERENCES_MAX};
-use syscap_format::manifest::{Extra, Manifest, Param, ParamType, Presence};
-use syscap_format::reason::{Reason, Refused};
 use syscap_format::summary::summary;
+use syscap_format::{
+    Canonical, Decoder, ENVELOPE_BYTES_MAX, Encoder, Extra, Item, ItemKind, Manifest, PARAMS_MAX,
+    Param, ParamType, Presence, Profile, REFERENCES_MAX, Reason, Refused, Seq, json, kind_name,
+    levels,
+};
 
 /// A reference to an earlier result, by record and path into it.
 pub(crate) struct Reference<'a> {
@@ -99,8 +97,8 @@ pub(crate) fn resolve(
 /// `None` where a map of the item has other keys than text.
 fn has_text_keys(decoder: &mut Decoder<'_>) -> Option<()> {
     match decoder.peek().ok()? {
-        Kind::Array => (0..decoder.array().ok()?).try_for_each(|_| has_text_keys(decoder)),
-        Kind::Map => (0..decoder.map_head().ok()?).try_for_each(|_| {
+        ItemKind::Array => (0..decoder.array().ok()?).try_for_each(|_| has_text_keys(decoder)),
+        ItemKind::Map => (0..decoder.map_head().ok()?).try_for_each(|_| {
             decoder.text().ok()?;
             has_text_keys(decoder)
         }),
@@ -135,12 +133,12 @@ where
 {
     let malformed = |_| Refused::new(Reason::Malformed).field("args");
     match decoder.peek().map_err(malformed)? {
-        Kind::Array => {
+        ItemKind::Array => {
             let count = size(decoder.array().map_err(malformed)?);
             each(Piece::Array(count))?;
             (0..count).try_for_each(|_| walk(decoder, each))
         }
-        Kind::Map => {
+        ItemKind::Map => {
             let count = size(decoder.map_head().map_err(malformed)?);
             if count != 1 {
                 each(Piece::Map(count))?;
@@ -182,7 +180,7 @@ impl<'a> Reference<'a> {
         let record = value.get("record").and_then(Item::as_uint).ok_or_else(bad_reference)?;
         let path = value.get("path").ok_or_else(bad_reference)?;
         let fits = value.count() == 2
-            && path.kind() == Kind::Array
+            && path.kind() == ItemKind::Array
             && path.count() <= usize::from(Profile::DATA.depth_max());
         if fits { Ok(Self { record: Seq::new(record), path }) } else { Err(bad_reference()) }
     }
@@ -209,10 +207,10 @@ impl<'a> Reference<'a> {
 fn lost(step: Item<'_>, mut here: Decoder<'_>) -> Refused {
     let got = step.as_text().map_or_else(|| json::from_data(step), String::from);
     let allowed = match here.item() {
-        Ok(map) if map.kind() == Kind::Map => {
+        Ok(map) if map.kind() == ItemKind::Map => {
             format!("one of: {}", summary(map.entries().map(|(key, _)| key)))
         }
-        Ok(list) if list.kind() == Kind::Array => format!("less than {}", list.count()),
+        Ok(list) if list.kind() == ItemKind::Array => format!("less than {}", list.count()),
         _ => String::from("a path that ends before it"),
     };
     Refused::new(Reason::UnknownReference).field("$ref.path").got(&got).allowed(&allowed)
@@ -220,7 +218,7 @@ fn lost(step: Item<'_>, mut here: Decoder<'_>) -> Refused {
 
 /// Moves to the value of a key of the map that comes next.
 fn enter_key(decoder: &mut Decoder<'_>, key: &str) -> Option<()> {
-    if decoder.peek().ok()? != Kind::Map {
+    if decoder.peek().ok()? != ItemKind::Map {
         return None;
     }
     for _ in 0..decoder.map_head().ok()? {
@@ -234,7 +232,7 @@ fn enter_key(decoder: &mut Decoder<'_>, key: &str) -> Option<()> {
 
 /// Moves to a place in the list that comes next.
 fn enter_place(decoder: &mut Decoder<'_>, place: u64) -> Option<()> {
-    if decoder.peek().ok()? != Kind::Array || place >= decoder.array().ok()? {
+    if decoder.peek().ok()? != ItemKind::Array || place >= decoder.array().ok()? {
         return None;
     }
     (0..place).try_for_each(|_| decoder.item().ok().map(|_| ()))
@@ -243,7 +241,7 @@ fn enter_place(decoder: &mut Decoder<'_>, place: u64) -> Option<()> {
 /// Checks arguments against the manifest, drops optional nulls that the tool's own schema does not
 /// permit, adds defaults. `None` where they are as they must be.
 pub(crate) fn conform(manifest: &Manifest, args: Item<'_>) -> Result<Option<Canonical>, Refused> {
-    if args.kind() != Kind::Map {
+    if args.kind() != ItemKind::Map {
         return Err(Refused::new(Reason::BadArgument).field("args").allowed("map"));
     }
     let (params, mut same) = (&manifest.params, true);
@@ -308,7 +306,7 @@ impl Foreign {
 /// and OpenAPI's `nullable`. What another keyword says is left to who wrote it. A schema nests no
 /// deeper than data may.
 fn permits_null(schema: Item<'_>) -> bool {
-    if schema.kind() != Kind::Map {
+    if schema.kind() != ItemKind::Map {
         return schema.as_bool() == Some(true);
     }
     let all = |key: &str, holds: &dyn Fn(Item<'_>) -> bool| schema.get(key).is_none_or(holds);
@@ -416,25 +414,28 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
         || Refused::new(Reason::BadArgument).field(&param.name).allowed(&TypeAndBounds(param));
     let right_type = match param.kind {
         ParamType::Any => true,
-        ParamType::Text | ParamType::Path | ParamType::Code => value.kind() == Kind::Text,
-        ParamType::Int => matches!(value.kind(), Kind::Uint | Kind::Negative),
-        ParamType::Bool => value.kind() == Kind::Bool,
-        ParamType::Bytes => value.kind() == Kind::Bytes,
-        ParamType::List => value.kind() == Kind::Array,
+        ParamType::Text | ParamType::Path | ParamType::Code => value.kind() == ItemKind::Text,
+        ParamType::Int => matches!(value.kind(), ItemKind::Uint | ItemKind::Negative),
+        ParamType::Bool => value.kind() == ItemKind::Bool,
+        ParamType::Bytes => value.kind() == ItemKind::Bytes,
+        ParamType::List => value.kind() == ItemKind::Array,
         ParamType::Argv => {
-            value.kind() == Kind::Array && value.elements().all(|one| one.kind() == Kind::Text)
+            value.kind() == ItemKind::Array
+                && value.elements().all(|one| one.kind() == ItemKind::Text)
         }
-        ParamType::Map => value.kind() == Kind::Map,
-        ParamType::Number => matches!(value.kind(), Kind::Uint | Kind::Negative | Kind::Float),
+        ParamType::Map => value.kind() == ItemKind::Map,
+        ParamType::Number => {
+            matches!(value.kind(), ItemKind::Uint | ItemKind::Negative | ItemKind::Float)
+        }
     };
     if !right_type {
         return Err(bad().got(&described(value)));
     }
     let size = match value.kind() {
-        Kind::Text => value.as_text().map(|text| length(text.len())),
-        Kind::Bytes => value.as_byte_string().map(|bytes| length(bytes.len())),
-        Kind::Array | Kind::Map => Some(length(value.count())),
-        Kind::Uint | Kind::Negative => value.as_int(),
+        ItemKind::Text => value.as_text().map(|text| length(text.len())),
+        ItemKind::Bytes => value.as_byte_string().map(|bytes| length(bytes.len())),
+        ItemKind::Array | ItemKind::Map => Some(length(value.count())),
+        ItemKind::Uint | ItemKind::Negative => value.as_int(),
         _ => None,
     };
     let within = size.is_none_or(|size| {
@@ -448,7 +449,7 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
 /// referred to as a whole.
 fn described(value: Item<'_>) -> String {
     match value.kind() {
-        Kind::Map if value.count() > 0 => {
+        ItemKind::Map if value.count() > 0 => {
             format!("map of {}", summary(value.entries().map(|(key, _)| key)))
         }
         kind => String::from(kind_name(kind)),
@@ -462,8 +463,8 @@ impl fmt::Display for Measured<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(value, size) = self;
         match value.kind() {
-            Kind::Text | Kind::Bytes => write!(f, "{size} bytes"),
-            Kind::Array | Kind::Map => write!(f, "{size} items"),
+            ItemKind::Text | ItemKind::Bytes => write!(f, "{size} bytes"),
+            ItemKind::Array | ItemKind::Map => write!(f, "{size} items"),
             _ => write!(f, "{size}"),
         }
     }

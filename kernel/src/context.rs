@@ -7,11 +7,7 @@ use crate::state::agents::AgentState;
 use crate::state::fold::State;
 use crate::state::sessions::Session;
 use crate::state::tokens::TokenView;
-use syscap_format::facts::Facts;
-use syscap_format::id::{AgentId, Seq, SnapshotId};
-use syscap_format::provenance::Source;
-use syscap_format::reason::Reason;
-use syscap_format::time::UnixMillis;
+use syscap_format::{AgentId, Facts, Reason, Seq, SnapshotId, Source, UnixMillis};
 
 /// A session, and the state around it, at one moment.
 pub(crate) struct Context<'a> {

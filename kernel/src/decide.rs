@@ -3,14 +3,10 @@
 use alloc::{format, string::String};
 
 use crate::policy::{Advice, PolicyEngine, Question};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::Item;
-use syscap_format::decision::{Decision, Shadow, Verdict};
-use syscap_format::json;
-use syscap_format::manifest::Manifest;
-use syscap_format::obligation::{Obligation, ObligationKind};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::RefusalKind;
+use syscap_format::{
+    Amounts, Decision, Dimension, Item, Manifest, Obligation, ObligationKind, Reason, RefusalKind,
+    Refused, Shadow, Verdict, json,
+};
 
 /// The kernel's own engines.
 #[derive(Clone, Copy)]
@@ -18,7 +14,7 @@ pub(crate) struct Engines<'a> {
     /// The one in force.
     pub(crate) policy: &'a dyn PolicyEngine,
     /// One that is asked for the record only.
-    pub(crate) shadow: Option<(syscap_format::id::PolicyHash, &'a dyn PolicyEngine)>,
+    pub(crate) shadow: Option<(syscap_format::PolicyHash, &'a dyn PolicyEngine)>,
 }
 
 impl Engines<'_> {
@@ -34,9 +30,9 @@ impl Engines<'_> {
 /// It goes into every record of the call: an engine that says too much, or contradicts itself,
 /// says no.
 pub(crate) fn sound(mut decision: Decision) -> Decision {
-    decision.matches.truncate(syscap_format::limits::MATCHES_MAX);
+    decision.matches.truncate(syscap_format::MATCHES_MAX);
     let asked = core::mem::take(&mut decision.obligations);
-    let too_many = asked.len() > syscap_format::limits::OBLIGATIONS_MAX;
+    let too_many = asked.len() > syscap_format::OBLIGATIONS_MAX;
     // Of two caps the smaller one counts, whether or not the engine says so itself.
     decision.obligations = Obligation::unite(asked);
     let fine = !too_many && decision.is_sound();

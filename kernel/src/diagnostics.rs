@@ -4,11 +4,9 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{context::Context, state::tokens::TokenView};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::envelope::ToolCall;
-use syscap_format::id::{AgentId, Seq};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::summary::summary;
+use syscap_format::{
+    AgentId, Amounts, Dimension, Reason, Refused, Seq, ToolCall, summary::summary,
+};
 
 /// Most records that a refusal names, of those that a reference could have meant.
 const RECORDS_SHOWN_MAX: usize = 8;

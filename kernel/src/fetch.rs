@@ -10,12 +10,10 @@ use core::fmt;
 
 use crate::args::Reference;
 use crate::store::{Store, StoreError, vault_rows};
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::Status;
-use syscap_format::id::{ResultHash, Seq};
-use syscap_format::limits::{ENVELOPE_BYTES_MAX, RESULT_BYTES_MAX};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::vault::{CallSalts, Commitment, VaultEntry};
+use syscap_format::{
+    CallSalts, Canonical, Commitment, ENVELOPE_BYTES_MAX, RESULT_BYTES_MAX, Reason, Refused,
+    ResultHash, Seq, Status, VaultEntry,
+};
 
 /// Most bytes of rows that the references of one call make the host read: one largest result, the
 /// largest arguments of its call, and as much again for texts and framing.

@@ -1,11 +1,7 @@
 //! Why the kernel stopped. It fails closed: once halted it answers nothing more.
 
 use crate::store::StoreError;
-use syscap_format::cbor::DecodeError;
-use syscap_format::control::Role;
-use syscap_format::id::Seq;
-use syscap_format::record::Kind;
-use syscap_format::sign::{PublicKey, SignatureError};
+use syscap_format::{DecodeError, PublicKey, RecordKind, Role, Seq, SignatureError};
 
 /// Why the kernel stopped, or did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +50,7 @@ pub enum Halt {
         /// Its position.
         seq: Seq,
         /// Its kind.
-        kind: Kind,
+        kind: RecordKind,
         /// The version.
         version: u64,
     },
@@ -86,7 +82,7 @@ pub enum Halt {
     /// The log has no genesis record.
     #[error("the log is empty")]
     Empty,
-    /// A record would exceed [`syscap_format::limits::RECORD_BYTES_MAX`].
+    /// A record would exceed [`syscap_format::RECORD_BYTES_MAX`].
     #[error("a record would be too large")]
     RecordTooLarge,
     /// The host claimed durability for a record that the kernel did not write last.

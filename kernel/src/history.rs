@@ -7,9 +7,7 @@
 use core::cell::OnceCell;
 
 use crate::state::rates::Rates;
-use syscap_format::field::code;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::time::UnixMillis;
+use syscap_format::{AgentId, ToolId, UnixMillis, field::code};
 
 code! {
     /// One of the counts, by what is counted, of whom, and since when.

@@ -8,9 +8,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use syscap_format::id::Salt;
-use syscap_format::record::{Precondition, PreconditionKind};
-use syscap_format::vault::{VaultEntry, VaultText};
+use syscap_format::{Precondition, PreconditionKind, Salt, VaultEntry, VaultText};
 
 /// The key under which the texts of preconditions are committed to.
 const PRECONDITIONS: u64 = 35;

@@ -27,22 +27,12 @@ mod tests {
     use crate::state::sessions::Session;
     use crate::time::Reading;
     use crate::tool::{Demands, Permit, Plan, Ran, Request, Tool};
-    use syscap_format::budget::Budget;
-    use syscap_format::cbor::{Canonical, MapBuilder};
-    use syscap_format::control::Roles;
-    use syscap_format::decision::{Decision, Verdict};
-    use syscap_format::envelope::{Form, TxOutcome};
-    use syscap_format::id::{AgentId, Salt, Seq, TokenId, ToolId};
-    use syscap_format::label::Label;
-    use syscap_format::manifest::{EffectClass, Manifest};
-    use syscap_format::object::EngineIdentity;
-    use syscap_format::provenance::Source;
-    use syscap_format::reason::Refused;
-    use syscap_format::record::{Durability, HomeLimits};
-    use syscap_format::sign::PublicKey;
-    use syscap_format::time::UnixMillis;
-    use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
-    use syscap_format::vault::CallSalts;
+    use syscap_format::{
+        AgentId, Budget, CallSalts, Canonical, Decision, Durability, EffectClass, EngineIdentity,
+        Form, Grants, HomeLimits, Label, Manifest, MapBuilder, PublicKey, Refused, Roles, Salt,
+        Seq, Source, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, TxOutcome, UnixMillis,
+        Verdict,
+    };
 
     pub(super) static TOOLS: AtomicU32 = AtomicU32::new(0);
     pub(super) static TOKENS: AtomicU32 = AtomicU32::new(0);
@@ -133,7 +123,7 @@ mod tests {
             not_before: UnixMillis::default(),
             expires: reading().wall.plus(1),
             epoch: 0,
-            grants: Grants::new().with(tool, Grant::new()),
+            grants: Grants::new().with(tool, ToolGrant::new()),
             budget: Budget::standard(),
             caveats: Vec::new(),
             policy: None,

@@ -1,7 +1,6 @@
 //! What a run has used of what was set aside for it.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Amounts, Dimension, Reason, Refused};
 
 /// What a run may use of each dimension, and what it has used.
 #[derive(Clone, Copy, Debug)]

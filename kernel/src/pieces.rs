@@ -3,10 +3,10 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::cbor::{Canonical, Decoder, Item, Kind, Profile};
-use syscap_format::id::Seq;
-use syscap_format::limits::{ENVELOPE_BYTES_MAX, REFERENCES_MAX};
-use syscap_format::vault::{ArgsPiece, VaultEntry};
+use syscap_format::{
+    ArgsPiece, Canonical, Decoder, ENVELOPE_BYTES_MAX, Item, ItemKind, Profile, REFERENCES_MAX,
+    Seq, VaultEntry,
+};
 
 use crate::args::Reference;
 use crate::fetch::Part;
@@ -60,11 +60,11 @@ fn find<'p>(
         found.push((start, item.len(), part));
     } else if let Some(below) = levels.checked_sub(1).filter(|_| is_long) {
         match decoder.peek().ok()? {
-            Kind::Array => {
+            ItemKind::Array => {
                 let count = decoder.array().ok()?;
                 return (0..count).try_for_each(|_| find(decoder, below, parts, found));
             }
-            Kind::Map => {
+            ItemKind::Map => {
                 return (0..decoder.map_head().ok()?).try_for_each(|_| {
                     decoder.text().ok()?;
                     find(decoder, below, parts, found)

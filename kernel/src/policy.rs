@@ -2,18 +2,10 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::Item;
-use syscap_format::decision::Decision;
-use syscap_format::facts::Facts;
-use syscap_format::id::{AgentId, TokenId, ToolId};
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::object::{EngineIdentity, PolicyObject};
-use syscap_format::provenance::Source;
-use syscap_format::record::Means;
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, TokenBody};
+use syscap_format::{
+    AgentId, Amounts, ApprovalChannel, Decision, EffectClass, EngineIdentity, Facts, Item,
+    Manifest, PolicyObject, PublicKey, Source, TokenBody, TokenId, ToolGrant, ToolId, UnixMillis,
+};
 
 use crate::{history::Told, tool::Demand};
 
@@ -36,7 +28,7 @@ pub struct Level {
     /// How many of them must approve, where the role asks for fewer.
     pub approvals: u64,
     /// The means that count, of those that do otherwise.
-    pub means: Vec<Means>,
+    pub means: Vec<ApprovalChannel>,
 }
 
 /// What a policy is asked. All of it is the kernel's own: nothing here can be handed in.
@@ -49,7 +41,7 @@ pub struct Question<'a> {
     /// What the token says.
     pub body: &'a TokenBody,
     /// What the token grants for this tool.
-    pub grant: &'a Grant,
+    pub grant: &'a ToolGrant,
     /// The tool's manifest.
     pub manifest: &'a Manifest,
     /// What this very call does to the world: the manifest's class, or less.

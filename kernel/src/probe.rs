@@ -12,13 +12,10 @@ use crate::halt::Halt;
 use crate::kernel::Kernel;
 use crate::store::{Store, record_at, vault_entry};
 use crate::tool::{AnyTool, Request};
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::Canonical;
-use syscap_format::hash::leaf;
-use syscap_format::id::{AgentId, HomeId, Leaf, Seq, ToolId};
-use syscap_format::record::{Body, Record};
-use syscap_format::token::TokenBody;
-use syscap_format::vault::Commitment;
+use syscap_format::{
+    AgentId, Amounts, Body, Canonical, Commitment, HomeId, Leaf, Record, Seq, TokenBody, ToolId,
+    leaf,
+};
 
 /// A run that a crash broke off: its intent is durable, and it has no outcome.
 #[derive(Clone, Copy, Debug)]

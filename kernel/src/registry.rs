@@ -2,10 +2,9 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use syscap_format::id::{ObjectId, ToolId};
-use syscap_format::limits::PARAMS_MAX;
-use syscap_format::manifest::{EffectClass, Manifest, Presence};
-use syscap_format::object::{Object, ToolEntry, ToolsObject};
+use syscap_format::{
+    EffectClass, Manifest, Object, ObjectId, PARAMS_MAX, Presence, ToolEntry, ToolId, ToolsObject,
+};
 
 use crate::lookups;
 use crate::policy::PolicyEngine;

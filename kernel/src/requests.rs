@@ -9,10 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 
 use crate::state::fold::State;
 use crate::store::{Store, StoreError, vault_entry};
-use syscap_format::cbor::Item;
-use syscap_format::hash::args_hash;
-use syscap_format::id::{AgentId, ArgsHash, ObjectId, Salt, Seq, ToolId};
-use syscap_format::vault::Commitment;
+use syscap_format::{AgentId, ArgsHash, Commitment, Item, ObjectId, Salt, Seq, ToolId, args_hash};
 
 /// A call as the index knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

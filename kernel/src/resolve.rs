@@ -9,8 +9,7 @@
 use alloc::{boxed::Box, string::String};
 use core::fmt;
 
-use syscap_format::id::ArgsHash;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{ArgsHash, Reason, Refused};
 
 /// Follows the links of one argument. Made without I/O, by [`Tool::resolver`].
 ///

@@ -3,11 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::{halt::Halt, pieces};
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, Leaf, ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_format::record::Head;
-use syscap_format::vault::{VaultEntry, VaultWrite};
+use syscap_format::{Head, HomeId, Leaf, Object, ObjectId, Seq, VaultEntry, VaultWrite, leaf};
 
 /// A record's bytes and leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,9 +230,9 @@ pub enum StoreError {
 ///   without a gap, objects by their id, vault rows by their record. What is damaged or can't be
 ///   read is an error, never other bytes.
 /// * **An object's id names its bytes.** One that comes again is no error and changes nothing.
-/// * **Sizes**: records of up to [`RECORD_BYTES_MAX`](syscap_format::limits::RECORD_BYTES_MAX),
-///   objects of up to [`OBJECT_BYTES_MAX`](syscap_format::limits::OBJECT_BYTES_MAX), vault rows of
-///   results of up to [`RESULT_BYTES_MAX`](syscap_format::limits::RESULT_BYTES_MAX) and of next to
+/// * **Sizes**: records of up to [`RECORD_BYTES_MAX`](syscap_format::RECORD_BYTES_MAX),
+///   objects of up to [`OBJECT_BYTES_MAX`](syscap_format::OBJECT_BYTES_MAX), vault rows of
+///   results of up to [`RESULT_BYTES_MAX`](syscap_format::RESULT_BYTES_MAX) and of next to
 ///   nothing.
 ///
 /// What opens a place says [`StoreError::Missing`], [`StoreError::Exists`],

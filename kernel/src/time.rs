@@ -4,10 +4,10 @@
 //! (`CLOCK_BOOTTIME`, which counts suspension). Kernel time starts, at each boot of the kernel, at
 //! the later of the last record's time and the wall clock. From then on it advances at least as the
 //! boot-time clock does; the wall clock is followed only while it lies within
-//! [`HomeLimits::skew_ms_max`](syscap_format::record::HomeLimits) of that. So a wall clock set back
+//! [`HomeLimits::skew_ms_max`](syscap_format::HomeLimits) of that. So a wall clock set back
 //! can't revive an expired token, and one set far ahead can't expire tokens or skip the rest.
 
-use syscap_format::time::UnixMillis;
+use syscap_format::UnixMillis;
 
 /// One look at the host's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,17 +14,11 @@ pub use crate::meter::{Meter, OverHold};
 use crate::probe::{Broken, Finding};
 use crate::resolve::Resolve;
 use crate::ticket::Ticket;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, Profile};
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::hash::result_hash;
-use syscap_format::id::{AgentId, CallDigest, Leaf, ResultHash, Salt, Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Enforcement, Manifest};
-use syscap_format::reason::{ErrorKind, Reason, Refused};
-use syscap_format::record::OutcomeFlags;
-use syscap_format::scope::Resource;
-use syscap_format::token::{Grant, TokenBody};
+use syscap_format::{
+    AgentId, Amounts, CallDigest, Canonical, Dimension, EffectClass, Enforcement, ErrorKind, Item,
+    Label, Leaf, Manifest, OutcomeFlags, Profile, Reason, Refused, Resource, ResultHash, Salt, Seq,
+    Status, TokenBody, ToolGrant, ToolId, TxOutcome, result_hash,
+};
 
 /// What a plan is made from.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +28,7 @@ pub struct Request<'a> {
     /// The resolved arguments after defaults: a map that fits the manifest.
     pub args: Item<'a>,
     /// What the token grants for this tool.
-    pub grant: &'a Grant,
+    pub grant: &'a ToolGrant,
     /// The token, for a tool that hands on of it.
     pub token: &'a TokenBody,
     /// Which call it is; `None` where one of the log is only decided again, and will not run.

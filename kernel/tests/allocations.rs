@@ -6,8 +6,8 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Sim};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::{envelope::Form, limits::REFUSALS_IN_A_ROW_MAX, provenance::Source};
-use syscap_kernel::kernel::{Event, Submit};
+use syscap_format::{Form, REFUSALS_IN_A_ROW_MAX, Source};
+use syscap_kernel::{Event, Submit};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -4,16 +4,11 @@ use kernel_support::fault::FaultStore;
 use kernel_support::sim::flights::Flight;
 use kernel_support::sim::{self, Ending, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::id::Seq;
-use syscap_format::json;
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused, Retry};
-use syscap_format::record::Body;
-use syscap_format::vault::Commitment;
-use syscap_kernel::kernel::{Event, Lost, Proposal};
-use syscap_kernel::store::{Store, StoreError, vault_entry};
+use syscap_format::{
+    Amounts, Body, Commitment, Dimension, Reason, Refused, Retry, Seq, Source, Status, TxOutcome,
+    json,
+};
+use syscap_kernel::{Event, Lost, Proposal, Store, StoreError, vault_entry};
 
 /// A row of the vault for each record of a call, and no other: salts and arguments lie in one, the
 /// result in the other, so each can be erased alone.
@@ -301,7 +296,7 @@ fn an_overrun_exhausts() {
     let (mut sim, session) = seated();
     sim.submit_json(session, r#"{"tool_id": "look", "args": {"at": 1}}"#);
     let (_, job) = sim.jobs.remove(0);
-    let measured = syscap_kernel::kernel::Measured { cpu_us: 10, wall_us: 5_000 };
+    let measured = syscap_kernel::Measured { cpu_us: 10, wall_us: 5_000 };
     sim.event(Event::Ran(job.run(), measured));
     sim.commit();
     assert_eq!(exhausted(&mut sim, session), "measured time");

@@ -3,14 +3,10 @@
 use kernel_support::FromStore;
 use kernel_support::sim::{Sim, ok, records, seated};
 use serde_json::{Map, Value, json};
-use syscap_format::cbor::Item;
-use syscap_format::envelope::{Form, ToolResult};
-use syscap_format::id::{Seq, SnapshotId};
-use syscap_format::json;
-use syscap_format::provenance::{Provenance, Source};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, CallFields};
-use syscap_format::snapshot::Snapshot;
+use syscap_format::{
+    Body, CallFields, Form, Item, Provenance, Reason, Seq, Snapshot, SnapshotId, Source,
+    ToolResult, json,
+};
 use syscap_verify::{Extent, Options, verify};
 
 /// An envelope of which every field is there and right.

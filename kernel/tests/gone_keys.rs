@@ -7,16 +7,12 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::keys::public_of;
 use kernel_support::sim::{self, Ending, Policed, Sim};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::control::{
-    KeyChange, POSSESSION_CONTEXT, Possession, Role, RoleSet, possession,
+use syscap_format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, HomeLimits, KeyChange, Leaf, POSSESSION_CONTEXT,
+    Possession, Reason, RecordKind, Role, RoleSet, Seq, Signature, Status, UnixMillis, possession,
+    preimage,
 };
-use syscap_format::envelope::Status;
-use syscap_format::id::{Leaf, Seq};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Answer, ApprovalBody, HomeLimits, Kind, Means};
-use syscap_format::sign::{Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_kernel::kernel::{Ack, Event};
+use syscap_kernel::{Ack, Event};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
 /// The rule asks about 21 units.
@@ -60,7 +56,7 @@ fn approvers(sim: &mut Sim, keys: &[SigningKey], threshold: u64) {
     let change = KeyChange { set: RoleSet { threshold, ..set }, proofs, cut_off: None };
     let control = sim.signed(&change);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Key, control, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Key, control, None, None));
     sim.commit();
     assert!(sim.acked(ticket).unwrap().is_ok(), "{:?}", sim.acked(ticket));
 }
@@ -68,14 +64,15 @@ fn approvers(sim: &mut Sim, keys: &[SigningKey], threshold: u64) {
 fn say(
     sim: &mut Sim,
     ask: Leaf,
-    (answer, uses, expires): (Answer, Option<u64>, Option<UnixMillis>),
+    (answer, uses, expires): (ApprovalAnswer, Option<u64>, Option<UnixMillis>),
     by: &SigningKey,
 ) -> Result<(), Reason> {
     let (scopes, reason) = (None, None);
-    let body = ApprovalBody { ask, answer, means: Means::Signer, scopes, uses, expires, reason };
+    let body =
+        ApprovalBody { ask, answer, means: ApprovalChannel::Signer, scopes, uses, expires, reason };
     let control = sim.signed_with(&body, by);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Approval, control, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Approval, control, None, None));
     sim.commit();
     match sim.acked(ticket).unwrap() {
         Ok(Ack::Recorded(_)) => Ok(()),
@@ -99,7 +96,9 @@ fn runs(sim: &mut Sim, session: Seq) -> bool {
 /// What a thief of the key has let through, once or often, is over with the key.
 #[test]
 fn what_a_key_that_is_gone_has_approved_is_over() {
-    for (answer, uses, life) in [(Answer::Once, None, None), (Answer::Set, Some(9), Some(60_000))] {
+    for (answer, uses, life) in
+        [(ApprovalAnswer::Once, None, None), (ApprovalAnswer::Set, Some(9), Some(60_000))]
+    {
         let (mut sim, session) = start();
         let leaf = ask(&mut sim, session);
         let end = life.map(|ms| sim.kernel.now().plus(ms));
@@ -118,16 +117,16 @@ fn half_a_yes_by_a_key_that_is_gone_does_not_count() {
     let (stolen, good, new) = (seeded(91), seeded(92), seeded(93));
     approvers(&mut sim, &[stolen.clone(), good.clone()], 2);
     let leaf = ask(&mut sim, session);
-    say(&mut sim, leaf, (Answer::Once, None, None), &stolen).unwrap();
+    say(&mut sim, leaf, (ApprovalAnswer::Once, None, None), &stolen).unwrap();
     approvers(&mut sim, &[good.clone(), new.clone()], 2);
-    let late = say(&mut sim, leaf, (Answer::Once, None, None), &good);
+    let late = say(&mut sim, leaf, (ApprovalAnswer::Once, None, None), &good);
     assert_eq!(late, Err(Reason::UnknownAsk));
     assert!(!runs(&mut sim, session));
     // Asked anew, both of now are.
     let leaf = ask(&mut sim, session);
-    say(&mut sim, leaf, (Answer::Once, None, None), &good).unwrap();
+    say(&mut sim, leaf, (ApprovalAnswer::Once, None, None), &good).unwrap();
     assert!(!runs(&mut sim, session));
-    say(&mut sim, leaf, (Answer::Once, None, None), &new).unwrap();
+    say(&mut sim, leaf, (ApprovalAnswer::Once, None, None), &new).unwrap();
     assert!(runs(&mut sim, session));
     replays(&mut sim);
 }
@@ -141,7 +140,7 @@ fn what_waits_is_asked_anew_after_a_rotation() {
     approvers(&mut sim, std::slice::from_ref(&own), 1);
     let anew = ask(&mut sim, session);
     assert_ne!(anew, first);
-    say(&mut sim, anew, (Answer::Once, None, None), &own).unwrap();
+    say(&mut sim, anew, (ApprovalAnswer::Once, None, None), &own).unwrap();
     assert!(runs(&mut sim, session));
     replays(&mut sim);
 }
@@ -173,7 +172,7 @@ fn set_of_two_approvers_is_what_both_let_through() {
         for ((uses, life), key) in [one, two].into_iter().zip(&keys) {
             assert_eq!(sim.kernel.sets().count(), 0, "one of two is not enough");
             let end = life.map(|ms| now.plus(ms));
-            say(&mut sim, leaf, (Answer::Set, Some(uses), end), key).unwrap();
+            say(&mut sim, leaf, (ApprovalAnswer::Set, Some(uses), end), key).unwrap();
         }
         let set = sim.kernel.sets().next().unwrap();
         assert_eq!((set.left, set.session), (uses, with_session.then_some(session)));
@@ -195,7 +194,7 @@ fn set_of_two_approvers_ends_at_the_earliest_end() {
     let leaf = ask(&mut sim, session);
     for (ms, key) in [120_000, 60_000].into_iter().zip(&keys) {
         let end = sim.kernel.now().plus(ms);
-        say(&mut sim, leaf, (Answer::Set, Some(9), Some(end)), key).unwrap();
+        say(&mut sim, leaf, (ApprovalAnswer::Set, Some(9), Some(end)), key).unwrap();
     }
     assert!(runs(&mut sim, session));
     (sim.wall, sim.boottime) = (sim.wall + 60_000, sim.boottime + 60_000);
@@ -216,7 +215,7 @@ fn set_outlasts_neither_a_day_nor_its_token() {
         let session = *sim.sessions.last().unwrap();
         let leaf = ask(&mut sim, session);
         let now = sim.kernel.now();
-        let said = (Answer::Set, Some(9), Some(now.plus(named)));
+        let said = (ApprovalAnswer::Set, Some(9), Some(now.plus(named)));
         say(&mut sim, leaf, said, &sim::key(Role::Approver)).unwrap();
         let set = sim.kernel.sets().next().unwrap();
         assert!(set.until <= now.plus(most), "{:?}", set.until);

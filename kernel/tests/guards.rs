@@ -3,17 +3,12 @@
 use kernel_support::FromStore;
 use kernel_support::sim::{self, Ending, Policed, Sim, home, ok, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{ConfigChange, FreezeChange, Resolution};
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::label::Label;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, Kind, OutcomeFlags, Record, Recovered, Recovery, Refusal};
-use syscap_format::time::UnixMillis;
-use syscap_kernel::halt::{Forgery, Halt};
-use syscap_kernel::kernel::{Anchor, Event, Kernel, Ticket};
-use syscap_kernel::store::{Next, Store, StoreError};
+use syscap_format::{
+    Amounts, Body, ConfigChange, Dimension, FreezeChange, Label, OutcomeFlags, Reason, Record,
+    RecordKind, Recovered, Recovery, Refusal, Resolution, Seq, Status, TokenId, TxOutcome,
+    UnixMillis,
+};
+use syscap_kernel::{Anchor, Event, Forgery, Halt, Kernel, Next, Store, StoreError, Ticket};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
 const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;
@@ -287,7 +282,7 @@ fn a_key_is_kept_as_long_as_the_home_says() {
     let nowhere = kernel_support::fault::FaultPoint::Nowhere;
     let store = syscap_audit::memory::MemoryStore::new();
     let store = kernel_support::fault::FaultStore::new(store, nowhere);
-    let limits = syscap_format::record::HomeLimits { key_life_ms: 5_000, ..Default::default() };
+    let limits = syscap_format::HomeLimits { key_life_ms: 5_000, ..Default::default() };
     let mut sim = Sim::with_limits(store, limits);
     let token = sim.issue("a0", 100, 100, 1_000_000);
     sim.open("a0", token);
@@ -322,11 +317,11 @@ fn a_key_is_not_over_by_a_time_that_nobody_confirmed() {
     let before = sim.wall;
     sim.wall += 200 * 86_400_000;
     sim.boot();
-    let mut body = sim.token_body("a0", syscap_format::budget::Budget::standard(), 90 * 86_400_000);
+    let mut body = sim.token_body("a0", syscap_format::Budget::standard(), 90 * 86_400_000);
     body.renews = Some(old);
     let ticket = sim.ticket();
     sim.event(Event::Issue(ticket, Sim::wire(&body), None));
-    let token = syscap_format::token::TokenBody::id_of(&body.to_bytes());
+    let token = syscap_format::TokenBody::id_of(&body.to_bytes());
     sim.tokens.push((token, 1 << 40));
     let session = sim.seat(token);
     let ticket = run(&mut sim, session, call);
@@ -340,7 +335,7 @@ fn a_key_is_not_over_by_a_time_that_nobody_confirmed() {
     let confirmed = ConfigChange { confirm_time: Some(UnixMillis::new(before)) };
     let signed = sim.signed(&confirmed);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Config, signed, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Config, signed, None, None));
     sim.commit();
     verifies(&mut sim);
     run(&mut sim, session, call);
@@ -382,11 +377,11 @@ fn what_is_set_aside_or_used_is_not_left() {
 #[test]
 fn a_token_ends_at_its_time() {
     let mut sim = home();
-    let mut body = sim.token_body("a0", syscap_format::budget::Budget::standard(), 10_000);
+    let mut body = sim.token_body("a0", syscap_format::Budget::standard(), 10_000);
     body.not_before = body.not_before.plus(1_000);
     let ticket = sim.ticket();
     sim.event(Event::Issue(ticket, Sim::wire(&body), None));
-    sim.open("a0", syscap_format::token::TokenBody::id_of(&body.to_bytes()));
+    sim.open("a0", syscap_format::TokenBody::id_of(&body.to_bytes()));
     sim.tokens.push((TokenId::from_bytes([0; 32]), 1 << 40));
     sim.commit();
     let session = sim.sessions[0];
@@ -455,7 +450,7 @@ fn a_resolution_says_what_was_signed() {
     let [first, second] = recovered[..] else { panic!("{recovered:?}") };
     let signed = sim.signed(&Resolution { intent: first, verdict: Recovered::NotDone });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Recovery, signed, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Recovery, signed, None, None));
     sim.commit();
     let last = records(&mut sim).pop().unwrap();
     let whole = sim.store.into_inner();

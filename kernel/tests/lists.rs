@@ -2,14 +2,10 @@
 //! valid only while a list is new.
 
 use kernel_support::sim::{self, Ending, Sim};
-use syscap_format::budget::Budget;
-use syscap_format::control::RevocationList;
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::reason::Reason;
-use syscap_format::record::Kind;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::TokenBody;
-use syscap_kernel::kernel::Event;
+use syscap_format::{
+    Budget, Reason, RecordKind, RevocationList, Seq, TokenBody, TokenId, UnixMillis,
+};
+use syscap_kernel::Event;
 
 const LOOK: &str = r#"{"tool_id": "look", "args": {"at": 1}}"#;
 const LIFE: u64 = 60_000;
@@ -24,7 +20,7 @@ fn list(sim: &mut Sim, version: u64, as_of: UnixMillis, tokens: &[TokenId]) -> R
 fn listed(sim: &mut Sim, list: &RevocationList) -> Result<(), Reason> {
     let control = sim.signed(list);
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Revoke, control, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Revoke, control, None, None));
     sim.commit();
     sim.acked(ticket).unwrap().as_ref().map(drop).map_err(|refused| refused.reason())
 }

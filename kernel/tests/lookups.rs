@@ -4,19 +4,11 @@
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{Ending, Sim, links, records};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::cbor::{Canonical, Item, Profile};
-use syscap_format::control::{FreezeChange, ToolsChange};
-use syscap_format::envelope::Status;
-use syscap_format::hash::{args_hash, sent_hash};
-use syscap_format::id::{Seq, ToolId};
-use syscap_format::limits::LOOKUPS_MAX;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, CallFields, HomeLimits};
-use syscap_format::scope::Rights;
-use syscap_format::vault::VaultEntry;
-use syscap_kernel::kernel::Event;
-use syscap_kernel::registry::{Registry, ToolsDelta};
-use syscap_kernel::store::vault_entry;
+use syscap_format::{
+    Body, CallFields, Canonical, FreezeChange, HomeLimits, Item, LOOKUPS_MAX, Profile, Reason,
+    Rights, Seq, Status, ToolId, ToolsChange, VaultEntry, args_hash, sent_hash,
+};
+use syscap_kernel::{Event, Registry, ToolsDelta, vault_entry};
 
 /// A home with one agent, a session of it, and links into a place that its token denies, out of
 /// one and to what may be had.
@@ -79,7 +71,7 @@ fn only_a_grant_that_follows_links_is_looked_up() {
         let opened = if follows { "shared/a" } else { "shared/way" };
         assert_eq!(sim.world.lock().unwrap().opened[0].1, opened);
         assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
-        let kind = |record: &syscap_format::record::Record| record.body.kind();
+        let kind = |record: &syscap_format::Record| record.body.kind();
         kinds.push(records(&mut sim)[before..].iter().map(kind).collect::<Vec<_>>());
     }
     kinds.iter_mut().for_each(|kinds| kinds.sort());

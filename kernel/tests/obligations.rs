@@ -5,18 +5,11 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::rule::{Rule, Trim};
 use kernel_support::sim::{self, Ending, Policed, Sim, records};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::Dimension;
-use syscap_format::cbor::Item;
-use syscap_format::control::PolicyChange;
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::envelope::{ToolResult, TxOutcome};
-use syscap_format::id::{ConstraintId, Seq};
-use syscap_format::obligation::{Obligation, ObligationKind};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, CallFields, HomeLimits, Refusal};
-use syscap_kernel::kernel::{Ack, Anchor, Event, Kernel};
-use syscap_kernel::policy::{PolicyEngine, object_of};
-use syscap_kernel::store::vault_entry;
+use syscap_format::{
+    Body, CallFields, ConstraintId, Decision, Dimension, HomeLimits, Item, Obligation,
+    ObligationKind, PolicyChange, Reason, Refusal, Seq, ToolResult, TxOutcome, Verdict,
+};
+use syscap_kernel::{Ack, Anchor, Event, Kernel, PolicyEngine, object_of, vault_entry};
 use syscap_verify::{Extent, Options, verify};
 
 /// A home that a rule governs, and a session. What the rule says of a call is by its units.
@@ -334,11 +327,11 @@ fn what_a_policy_refused_can_be_looked_at() {
     let seq = records(&mut sim).pop().unwrap().seq;
     let entry = vault_entry(&mut sim.store, seq, seq).unwrap();
     let (salts, args) = (entry.salts.unwrap(), entry.args.unwrap());
-    let args = Item::check(&args, syscap_format::cbor::Profile::DATA).unwrap();
+    let args = Item::check(&args, syscap_format::Profile::DATA).unwrap();
     assert_eq!(args.get("units").and_then(Item::as_uint), Some(16));
     let manifest = refusal.call.manifest.unwrap();
     let tool = refusal.call.tool_id.unwrap();
-    let hash = syscap_format::hash::args_hash(&salts.args, &tool, &manifest, args);
+    let hash = syscap_format::args_hash(&salts.args, &tool, &manifest, args);
     assert_eq!(refusal.call.args_hash, Some(hash));
     // One that was refused before the policy was asked leaves nothing.
     sim.submit_json(session, r#"{"tool_id": "trim", "args": {"units": -1}}"#);

@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 
 use kernel_support::history::{Bytes, begin, run, step};
 use kernel_support::sim;
-use syscap_format::budget::Dimension;
-use syscap_format::control::ControlBody as _;
-use syscap_format::decision::Verdict as PolicySays;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Answer, ApprovalBody, Body};
+use syscap_format::{
+    ApprovalAnswer, ApprovalBody, Body, ControlBody as _, Dimension, Reason, Verdict as PolicySays,
+};
 
 use oddities::oddities;
 use proptest::{prelude::*, strategy::ValueTree as _};
@@ -55,7 +53,7 @@ fn histories_have_everything_in_them() {
                 let of = &log[usize::try_from(by.get()).unwrap()].body;
                 let Body::Approval(event) = of else { panic!("{of:?}") };
                 let body = ApprovalBody::from_bytes(&event.control.body).unwrap();
-                let set = body.answer == Answer::Set;
+                let set = body.answer == ApprovalAnswer::Set;
                 *seen.entry("approved by a set, ran").or_default() += u32::from(set);
                 let wide = body.scopes.is_some();
                 *seen.entry("approved by a wider set, ran").or_default() += u32::from(wide);

@@ -4,22 +4,14 @@ use ed25519_dalek::Signer as _;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Ending, Sim, home, ok, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Budget, Dimension};
-use syscap_format::cbor::{Encoder, Item};
-use syscap_format::control::{
-    ConfigChange, ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, POSSESSION_CONTEXT,
-    PolicyChange, Possession, Resolution, Revocation, Role, RoleSet, ToolsChange, possession,
+use syscap_format::{
+    AggregatePhase, Amounts, Body, Budget, ConfigChange, ControlBody, Dimension, Encoder, Form,
+    Freeze, FreezeChange, FreezeTarget, Grants, HomeLimits, Item, KeyChange, POSSESSION_CONTEXT,
+    PolicyChange, Possession, PublicKey, Reason, RecordKind, Recovered, RefusalKind, Resolution,
+    Revocation, Role, RoleSet, Seq, Signature, Source, Status, TokenBody, TokenFlags, TokenId,
+    ToolId, ToolsChange, possession, preimage,
 };
-use syscap_format::envelope::{Form, Status};
-use syscap_format::id::{Seq, TokenId, ToolId};
-use syscap_format::provenance::Source;
-use syscap_format::reason::Reason;
-use syscap_format::record::{AggregatePhase, Body, HomeLimits, Kind, Recovered, RefusalKind};
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::token::{Grants, TokenBody, TokenFlags};
-use syscap_kernel::kernel::{Ack, Event, Submit};
-use syscap_kernel::registry::ToolsDelta;
-use syscap_kernel::store::Room;
+use syscap_kernel::{Ack, Event, Room, Submit, ToolsDelta};
 
 /// The last record is the refusal, for this reason; the answer points to it; nothing happened.
 fn refused(sim: &mut Sim, session: Seq, envelope: &[u8], form: Form, reason: Reason) {
@@ -176,7 +168,7 @@ fn a_clock_set_back_revives_nothing() {
     sim.commit();
     assert_eq!(sim.reason_of(ticket), Some(Reason::Expired));
     let last = records(&mut sim).pop().unwrap();
-    assert!(last.clock.has(syscap_format::record::ClockFlags::SKEWED));
+    assert!(last.clock.has(syscap_format::ClockFlags::SKEWED));
 }
 
 #[test]
@@ -236,7 +228,7 @@ fn a_token_from_before_a_gap_waits_for_confirmation() {
     let now = sim.kernel.now();
     let control = sim.signed(&ConfigChange { confirm_time: Some(now) });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Config, control, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Config, control, None, None));
     ok(&mut sim, session);
 }
 
@@ -273,19 +265,33 @@ fn bad_control_events_are_refused_on_record() {
     let mut forged = good.clone();
     forged.signatures[0].signature = Signature::from_bytes([1; 64]);
     let ticket = sim.ticket();
-    cases.push((Event::Control(ticket, Kind::Revoke, forged, None, None), Reason::BadSignature));
     cases.push((
-        Event::Control(ticket, Kind::Freeze, good.clone(), None, None),
+        Event::Control(ticket, RecordKind::Revoke, forged, None, None),
         Reason::BadSignature,
     ));
-    cases.push((Event::Control(ticket, Kind::Key, good.clone(), None, None), Reason::BadSignature));
-    cases
-        .push((Event::Control(ticket, Kind::Intent, good.clone(), None, None), Reason::BadControl));
+    cases.push((
+        Event::Control(ticket, RecordKind::Freeze, good.clone(), None, None),
+        Reason::BadSignature,
+    ));
+    cases.push((
+        Event::Control(ticket, RecordKind::Key, good.clone(), None, None),
+        Reason::BadSignature,
+    ));
+    cases.push((
+        Event::Control(ticket, RecordKind::Intent, good.clone(), None, None),
+        Reason::BadControl,
+    ));
     let mut stale = good.clone();
     stale.signatures[0].counter = 0;
-    cases.push((Event::Control(ticket, Kind::Revoke, stale, None, None), Reason::StaleCounter));
+    cases.push((
+        Event::Control(ticket, RecordKind::Revoke, stale, None, None),
+        Reason::StaleCounter,
+    ));
     let missing = sim.signed(&Revocation::subtree(TokenId::from_bytes([3; 32])));
-    cases.push((Event::Control(ticket, Kind::Revoke, missing, None, None), Reason::UnknownToken));
+    cases.push((
+        Event::Control(ticket, RecordKind::Revoke, missing, None, None),
+        Reason::UnknownToken,
+    ));
     // What would stop, confirm or resolve nothing is refused rather than acknowledged.
     let alias = Freeze {
         target: FreezeTarget::Tool,
@@ -293,14 +299,17 @@ fn bad_control_events_are_refused_on_record() {
         change: FreezeChange::Freeze,
     };
     cases.push((
-        Event::Control(ticket, Kind::Freeze, sim.signed(&alias), None, None),
+        Event::Control(ticket, RecordKind::Freeze, sim.signed(&alias), None, None),
         Reason::BadControl,
     ));
     let nothing = sim.signed(&ConfigChange { confirm_time: None });
-    cases.push((Event::Control(ticket, Kind::Config, nothing, None, None), Reason::BadControl));
+    cases.push((
+        Event::Control(ticket, RecordKind::Config, nothing, None, None),
+        Reason::BadControl,
+    ));
     let boot = Resolution { intent: Seq::new(1), verdict: Recovered::Done };
     cases.push((
-        Event::Control(ticket, Kind::Recovery, sim.signed(&boot), None, None),
+        Event::Control(ticket, RecordKind::Recovery, sim.signed(&boot), None, None),
         Reason::BadControl,
     ));
 
@@ -312,7 +321,7 @@ fn bad_control_events_are_refused_on_record() {
     cases.push((Event::Issue(ticket, wire[..40].to_vec(), None), Reason::BadToken));
     cases.push((Event::Issue(ticket, vec![0; 70_000], None), Reason::TooLarge));
     let mut other = body.clone();
-    other.audience = syscap_format::id::HomeId::from_bytes([1; 32]);
+    other.audience = syscap_format::HomeId::from_bytes([1; 32]);
     cases.push((Event::Issue(ticket, Sim::wire(&other), None), Reason::WrongAudience));
     let mut long = body.clone();
     long.expires = long.not_before.plus(91 * 24 * 3_600_000);
@@ -322,7 +331,7 @@ fn bad_control_events_are_refused_on_record() {
     child.head = None;
     // By the issuer, and not by who holds it.
     cases.push((Event::Issue(ticket, Sim::wire(&child), None), Reason::WrongIssuer));
-    let agent = syscap_format::id::AgentId::new("a1").unwrap();
+    let agent = syscap_format::AgentId::new("a1").unwrap();
     cases.push((Event::OpenSession(ticket, agent.clone(), token, None), Reason::NotBound));
     let unknown = TokenId::from_bytes([4; 32]);
     cases.push((Event::OpenSession(ticket, agent, unknown, None), Reason::NotBound));
@@ -451,7 +460,7 @@ fn a_flood_is_bounded() {
             sim.kernel.handle(Event::Stored(stored), reading);
         }
         while let Some(effect) = sim.kernel.poll_effect() {
-            if let syscap_kernel::kernel::Effect::Reply(_, result) = effect {
+            if let syscap_kernel::Effect::Reply(_, result) = effect {
                 assert!(result.reason().is_some());
                 answered += 1;
             }
@@ -502,24 +511,23 @@ fn a_flood_locks_nobody_out() {
 #[test]
 fn nothing_runs_before_a_policy_is_in_force() {
     let world = sim::Shared::default();
-    let new = syscap_kernel::kernel::NewHome {
+    let new = syscap_kernel::NewHome {
         entropy: [1; 32],
         origin: Box::from("bare"),
         limits: HomeLimits::default(),
-        durability: syscap_format::record::Durability::Memory,
+        durability: syscap_format::Durability::Memory,
         roles: sim::roles(),
         recovery: None,
     };
     let mut sim = home();
-    sim.kernel =
-        syscap_kernel::kernel::Kernel::create(new, sim::parts(&world), sim.reading()).unwrap();
+    sim.kernel = syscap_kernel::Kernel::create(new, sim::parts(&world), sim.reading()).unwrap();
     sim.store = FaultStore::new(MemoryStore::new(), FaultPoint::Nowhere);
     let ticket = sim.ticket();
     sim.event(Event::Boot {
         ticket,
         id: [0; 16],
         software: Box::from("x"),
-        durability: syscap_format::record::Durability::Memory,
+        durability: syscap_format::Durability::Memory,
         probed: Vec::new(),
     });
     sim.tokens.clear();

@@ -3,13 +3,10 @@
 use kernel_support::FromStore;
 use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Ending, Sim, home, refused_with};
-use syscap_format::cbor::{Canonical, Encoder, Profile};
-use syscap_format::control::Role;
-use syscap_format::id::TokenId;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, OutcomeFlags};
-use syscap_format::token::TokenBody;
-use syscap_kernel::kernel::{Ack, Event};
+use syscap_format::{
+    Body, Canonical, Encoder, OutcomeFlags, Profile, Reason, Role, TokenBody, TokenId,
+};
+use syscap_kernel::{Ack, Event};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
 const LOOK: &str = r#"{"tool_id": "look", "args": {"at": 1}}"#;
@@ -51,9 +48,9 @@ fn leased(sim: &mut Sim) -> TokenId {
 
 /// Renews it until then, and gives nothing.
 fn renew(sim: &mut Sim, old: TokenId, life_ms: u64) -> Result<TokenId, (Reason, bool)> {
-    let mut body = sim.token_body("a0", syscap_format::budget::Budget::none(), life_ms);
+    let mut body = sim.token_body("a0", syscap_format::Budget::none(), life_ms);
     body.renews = Some(old);
-    body.grants = syscap_format::token::Grants::new();
+    body.grants = syscap_format::Grants::new();
     register(sim, &body)
 }
 

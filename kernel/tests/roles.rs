@@ -5,18 +5,13 @@ use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Sim, home, key, ok, records};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::control::{
-    Algorithm, CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget,
-    KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession, Role, RoleKey, RoleSet, Signed,
-    ToolsChange, possession, recovery_hash,
+use syscap_format::{
+    Algorithm, Body, CONTROL_CONTEXT, Control, ControlBody, Durability, Freeze, FreezeChange,
+    FreezeTarget, Head, HomeLimits, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession,
+    PublicKey, ROLE_KEYS_MAX, Reason, RecordKind, Refused, Role, RoleKey, RoleSet, Seq, Signature,
+    Signed, ToolsChange, possession, preimage, recovery_hash,
 };
-use syscap_format::id::Seq;
-use syscap_format::limits::ROLE_KEYS_MAX;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{Body, Durability, Head, HomeLimits, Kind};
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_kernel::kernel::{Ack, Anchor, Event, Kernel, NewHome, Ticket};
-use syscap_kernel::registry::ToolsDelta;
+use syscap_kernel::{Ack, Anchor, Event, Kernel, NewHome, Ticket, ToolsDelta};
 use syscap_verify::{Extent, Options, verify};
 
 fn seeded(seed: u8) -> SigningKey {
@@ -73,7 +68,7 @@ fn event_over<B: ControlBody>(sim: &Sim, head: Head, keys: &[&SigningKey], body:
     Control { head, body, signatures }
 }
 
-fn submit(sim: &mut Sim, kind: Kind, control: Control) -> Result<Seq, Refused> {
+fn submit(sim: &mut Sim, kind: RecordKind, control: Control) -> Result<Seq, Refused> {
     let ticket = sim.ticket();
     sim.event(Event::Control(ticket, kind, control, None, None));
     sim.commit();
@@ -136,11 +131,17 @@ fn as_many_keys_sign_as_the_role_asks_for() {
     // One key twice is one key.
     let mut twice = event(&mut sim, &[&one, &two], &on);
     twice.signatures[1] = twice.signatures[0].clone();
-    assert_eq!(submit(&mut sim, Kind::Freeze, twice).unwrap_err().reason(), Reason::BadControl);
+    assert_eq!(
+        submit(&mut sim, RecordKind::Freeze, twice).unwrap_err().reason(),
+        Reason::BadControl
+    );
     // Of two signatures one that does not verify is as good as none.
     let mut forged = event(&mut sim, &[&one, &two], &on);
     forged.signatures[1].signature = Signature::from_bytes([0; 64]);
-    assert_eq!(submit(&mut sim, Kind::Freeze, forged).unwrap_err().reason(), Reason::BadSignature);
+    assert_eq!(
+        submit(&mut sim, RecordKind::Freeze, forged).unwrap_err().reason(),
+        Reason::BadSignature
+    );
     assert!(sim.kernel.frozen().is_empty());
     send(&mut sim, &[&three, &one], &on).unwrap();
     assert_eq!(sim.kernel.frozen().len(), 1);
@@ -290,12 +291,12 @@ fn nobody_undoes_what_they_have_not_seen() {
     send(&mut sim, &[&one], &adds).unwrap();
     let undoes = change(&sim, Role::Operator, &[&one, &two], 1, &[]);
     let stale = event_over(&sim, before, &[&two], &undoes);
-    assert_eq!(submit(&mut sim, Kind::Key, stale).unwrap_err().reason(), Reason::StaleHead);
+    assert_eq!(submit(&mut sim, RecordKind::Key, stale).unwrap_err().reason(), Reason::StaleHead);
     let set = sim.kernel.roles().set(Role::Operator).unwrap().clone();
     assert!(set.holds(&public(&three)), "it was added, and stays");
     let other = change(&sim, Role::Revoker, &[&three], 1, &[&three]);
     let other = event_over(&sim, before, &[&two], &other);
-    submit(&mut sim, Kind::Key, other).unwrap();
+    submit(&mut sim, RecordKind::Key, other).unwrap();
 
     // Tools.
     let before = sim.kernel.durable().unwrap();
@@ -323,7 +324,7 @@ fn nobody_undoes_what_they_have_not_seen() {
     let back = change(&sim, Role::Operator, &[&seeded(91)], 1, &[&seeded(91)]);
     let back = event_over(&sim, before, &[&seeded(90)], &back);
     send(&mut sim, &[&three], &undoes).unwrap();
-    submit(&mut sim, Kind::Key, back).unwrap();
+    submit(&mut sim, RecordKind::Key, back).unwrap();
     sound(&mut sim);
 }
 

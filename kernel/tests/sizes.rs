@@ -6,51 +6,37 @@
 use ed25519_dalek::Signer as _;
 use kernel_support::sim::keys::public;
 use kernel_support::sim::{self, Sim, home, key, records, seated};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, FreezeChange, RevocationList, Role, Signed,
+use syscap_format::{
+    AgentId, Amounts, ApprovalChannel, ArgsHash, Ask, Body, BodyView, CHANGES_MAX,
+    CONTROL_BODY_BYTES_MAX, CONTROL_CONTEXT, CallFields, CallHash, Cancel, ClockFlags,
+    ConstraintId, Control, ControlBody, DETAIL_BYTES_MAX, Decision, Dimension, Durability,
+    EffectClass, Enforcement, FactKey, Filled, FreezeChange, Head, IdempotencyKey, Intent, Label,
+    Leaf, MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX, ObjectId, Obligation, Outcome,
+    OutcomeFlags, PROVENANCE_INPUTS_MAX, PolicyHash, Precondition, PreconditionKind, Provenance,
+    RECORD_BYTES_MAX, ROLE_KEYS_MAX, Reason, RecordKind, RecordView, Recovered, Recovery, Refusal,
+    RefusalKind, Repeat, ResultHash, RevocationList, Role, RunMode, SentHash, Seq, Shadow,
+    Signature, Signed, SignedEvent, SnapshotId, Source, StateChange, Status, TRACE_BYTES_MAX,
+    TextHash, TokenId, ToolId, TxOutcome, UnixMillis, Verdict, matches_digest, preimage,
 };
-use syscap_format::decision::{Decision, Shadow, Verdict, matches_digest};
-use syscap_format::envelope::{Filled, Status, TxOutcome};
-use syscap_format::id::{
-    AgentId, ArgsHash, CallHash, ConstraintId, FactKey, IdempotencyKey, Leaf, ObjectId, PolicyHash,
-    ResultHash, SentHash, Seq, SnapshotId, TextHash, TokenId, ToolId,
-};
-use syscap_format::label::Label;
-use syscap_format::limits::{
-    CHANGES_MAX, CONTROL_BODY_BYTES_MAX, DETAIL_BYTES_MAX, MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX,
-    OBLIGATIONS_MAX, PROVENANCE_INPUTS_MAX, RECORD_BYTES_MAX, ROLE_KEYS_MAX, TRACE_BYTES_MAX,
-};
-use syscap_format::manifest::{EffectClass, Enforcement};
-use syscap_format::obligation::Obligation;
-use syscap_format::provenance::{Provenance, Source};
-use syscap_format::reason::Reason;
-use syscap_format::record::{
-    Ask, Body, BodyView, CallFields, Cancel, ClockFlags, Durability, Head, Intent, Kind, Means,
-    Outcome, OutcomeFlags, Precondition, PreconditionKind, RecordView, Recovered, Recovery,
-    Refusal, RefusalKind, Repeat, RunMode, SignedEvent, StateChange,
-};
-use syscap_format::sign::{Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_kernel::kernel::Event;
+use syscap_kernel::Event;
 
 /// The kinds of signed events, and whose key signs each.
-const SIGNED: [(Kind, Role); 8] = [
-    (Kind::Key, Role::Operator),
-    (Kind::Revoke, Role::Revoker),
-    (Kind::Freeze, Role::Revoker),
-    (Kind::Config, Role::Operator),
-    (Kind::Approval, Role::Approver),
-    (Kind::Cancel, Role::Revoker),
-    (Kind::Recovery, Role::Operator),
-    (Kind::Credit, Role::Operator),
+const SIGNED: [(RecordKind, Role); 8] = [
+    (RecordKind::Key, Role::Operator),
+    (RecordKind::Revoke, Role::Revoker),
+    (RecordKind::Freeze, Role::Revoker),
+    (RecordKind::Config, Role::Operator),
+    (RecordKind::Approval, Role::Approver),
+    (RecordKind::Cancel, Role::Revoker),
+    (RecordKind::Recovery, Role::Operator),
+    (RecordKind::Credit, Role::Operator),
 ];
 
 const LARGEST: Seq = Seq::new(u64::MAX);
 const HASH: [u8; 32] = [0xff; 32];
 
 /// A body of so many bytes, signed as its kind must be.
-fn signed(sim: &mut Sim, kind: Kind, role: Role, len: usize) -> Control {
+fn signed(sim: &mut Sim, kind: RecordKind, role: Role, len: usize) -> Control {
     let (signer, key) = (key(role), public(role));
     let counter = sim.kernel.counter(&key) + 1;
     let (home, head) = (sim.kernel.home(), sim.kernel.durable().unwrap());
@@ -184,7 +170,7 @@ fn largest_record_of_each_kind_of_a_call_fits() {
         preconditions: preconditions(),
         eligible: vec![public(Role::Approver); ROLE_KEYS_MAX],
         threshold: u64::MAX,
-        means: vec![Means::Signer; 6],
+        means: vec![ApprovalChannel::Signer; 6],
         expires: UnixMillis::new(u64::MAX),
     }));
     fits(BodyView::Refusal(&Refusal {
@@ -264,7 +250,7 @@ fn longest_list_of_revocations_is_recorded() {
     let ticket = sim.control(&list);
     sim.commit();
     assert!(sim.acked(ticket).unwrap().is_ok());
-    assert_eq!(records(&mut sim).last().unwrap().body.kind(), Kind::Revoke);
+    assert_eq!(records(&mut sim).last().unwrap().body.kind(), RecordKind::Revoke);
 }
 
 #[test]

@@ -7,21 +7,13 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Ending, Policed, Sim, ok, records, refused_with, seated};
 use std::collections::BTreeSet;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Budget, Dimension};
-use syscap_format::cbor::Canonical;
-use syscap_format::control::{Freeze, FreezeChange, FreezeTarget};
-use syscap_format::facts::Fact;
-use syscap_format::hash::{changes_hash, fact_id};
-use syscap_format::id::{AgentId, FactKey, ObjectId, Seq, SnapshotId};
-use syscap_format::json;
-use syscap_format::limits::{ANCESTORS_MAX, CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX};
-use syscap_format::provenance::Source;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, HomeLimits, Kind, StateChange};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::token::{TokenBody, TokenFlags};
-use syscap_kernel::kernel::{Ack, Event, Kernel, Proposal, Ticket};
-use syscap_kernel::store::{Next, Room, Store as _, vault_entry};
+use syscap_format::{
+    ANCESTORS_MAX, AgentId, Body, Budget, CHANGES_MAX, Canonical, Dimension, FACT_BYTES_MAX,
+    FACTS_MAX, Fact, FactKey, Freeze, FreezeChange, FreezeTarget, HomeLimits, ObjectId, Reason,
+    RecordKind, Seq, Snapshot, SnapshotId, Source, StateChange, TokenBody, TokenFlags,
+    changes_hash, fact_id, json,
+};
+use syscap_kernel::{Ack, Event, Kernel, Next, Proposal, Room, Store as _, Ticket, vault_entry};
 use syscap_verify::{Extent, Options, verify};
 
 /// The head that an answer gives.
@@ -209,11 +201,11 @@ fn what_is_no_change_is_refused() {
         ok(&mut sim, session);
     }
     let (ticket, salts) = (sim.ticket(), sim.salts());
-    let mut numbers = syscap_format::cbor::Encoder::new();
+    let mut numbers = syscap_format::Encoder::new();
     numbers.map(1);
     numbers.uint(1);
     numbers.uint(1);
-    let changes = Canonical::check(numbers.into_bytes(), syscap_format::cbor::Profile::DATA);
+    let changes = Canonical::check(numbers.into_bytes(), syscap_format::Profile::DATA);
     let proposal = Proposal {
         ticket,
         session,
@@ -385,7 +377,7 @@ fn who_may_not_call_may_not_change() {
     let freeze = |sim: &mut Sim, target, name: &str, change| {
         let control = sim.signed(&Freeze { target, name: Box::from(name), change });
         let ticket = sim.ticket();
-        sim.event(Event::Control(ticket, Kind::Freeze, control, None, None));
+        sim.event(Event::Control(ticket, RecordKind::Freeze, control, None, None));
         sim.commit();
     };
     for (target, name) in [(FreezeTarget::Agent, "a0"), (FreezeTarget::Kernel, "")] {
@@ -457,7 +449,7 @@ fn a_change_pays_a_call() {
     // Exhausted by what the host posts.
     let other = another(&mut sim, "a0", 10, 1_000_000);
     let ticket = sim.ticket();
-    let amounts = syscap_format::budget::Amounts::ZERO.with(Dimension::LlmTokens, 1_000);
+    let amounts = syscap_format::Amounts::ZERO.with(Dimension::LlmTokens, 1_000);
     sim.event(Event::Charge(ticket, other, amounts));
     assert_eq!(aim(&mut sim, other, goal), Err(Reason::Exhausted));
     verifies(&mut sim);

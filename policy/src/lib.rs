@@ -1,6 +1,6 @@
 //! Policy engines of syscap.
 //!
-//! An engine implements [`PolicyEngine`](syscap_kernel::policy::PolicyEngine): pure and total,
+//! An engine implements [`PolicyEngine`](syscap_kernel::PolicyEngine): pure and total,
 //! no clock, no I/O. The kernel owns it, asks it and hashes its document itself.
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]

@@ -1,6 +1,6 @@
 //! Every limit of a policy in one place, each with its reason.
 
-use syscap_format::limits::{DETAIL_BYTES_MAX, OBJECT_BYTES_MAX, OBLIGATIONS_MAX as KERNEL_MAX};
+use syscap_format::{DETAIL_BYTES_MAX, OBJECT_BYTES_MAX, OBLIGATIONS_MAX as KERNEL_MAX};
 
 /// Largest document, in canonical bytes: with its engine's name it is one control document.
 pub const DOCUMENT_BYTES_MAX: usize = OBJECT_BYTES_MAX - 4_096;
@@ -38,6 +38,6 @@ pub const PARAM_NAME_BYTES_MAX: usize = 64;
 /// Most fields below a fact or an argument: deeper data is no matter of policy.
 pub const FIELDS_MAX: usize = 8;
 /// Longest topic of a notice, in bytes: what a record takes.
-pub const TOPIC_BYTES_MAX: usize = syscap_format::limits::OBLIGATION_NAME_BYTES_MAX;
+pub const TOPIC_BYTES_MAX: usize = syscap_format::OBLIGATION_NAME_BYTES_MAX;
 /// Most points of risk.
 pub const RISK_MAX: u8 = 100;

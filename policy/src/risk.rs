@@ -1,6 +1,6 @@
 //! Risk: how much a call can spoil, in points from 0 to 100.
 
-use syscap_format::manifest::EffectClass;
+use syscap_format::EffectClass;
 
 use crate::document::{Attribute, Document};
 use crate::value::{Value, Values};

@@ -3,11 +3,8 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::cell::OnceCell;
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::facts::Fact;
-use syscap_format::scope::Resource;
-use syscap_format::token::TokenFlags;
-use syscap_kernel::{policy::Question, tool::Demand};
+use syscap_format::{Fact, Item, ItemKind, Resource, TokenFlags};
+use syscap_kernel::{Demand, Question};
 
 use crate::document::{Attribute, Document};
 use crate::limits::LIST_MAX;
@@ -161,8 +158,10 @@ fn field<'v>(item: Item<'v>, fields: &[Box<str>]) -> Value<'v> {
 fn value(item: Item<'_>) -> Value<'_> {
     match item.kind() {
         // A call may bring half a million elements, and every test would go through them.
-        Kind::Array if !(1..=LIST_MAX).contains(&item.count()) => Value::Other(Other::EmptyList),
-        Kind::Array => Value::List(item.elements().map(element).collect()),
+        ItemKind::Array if !(1..=LIST_MAX).contains(&item.count()) => {
+            Value::Other(Other::EmptyList)
+        }
+        ItemKind::Array => Value::List(item.elements().map(element).collect()),
         _ => element(item),
     }
 }
@@ -170,17 +169,17 @@ fn value(item: Item<'_>) -> Value<'_> {
 /// An element of a list: one that is a list or a map itself can't be compared.
 fn element(item: Item<'_>) -> Value<'_> {
     match item.kind() {
-        Kind::Uint | Kind::Negative => match item.as_int() {
+        ItemKind::Uint | ItemKind::Negative => match item.as_int() {
             Some(n) => Value::Int(n),
             None => Value::Other(Other::Null),
         },
-        Kind::Text => Value::Text(item.as_text().unwrap_or_default()),
-        Kind::Bool => Value::Bool(item.as_bool().unwrap_or_default()),
-        Kind::Null => Value::Other(Other::Null),
-        Kind::Float => Value::Other(Other::Float),
-        Kind::Bytes => Value::Other(Other::Bytes),
-        Kind::Map => Value::Other(Other::Map),
-        Kind::Array => Value::Other(Other::EmptyList),
+        ItemKind::Text => Value::Text(item.as_text().unwrap_or_default()),
+        ItemKind::Bool => Value::Bool(item.as_bool().unwrap_or_default()),
+        ItemKind::Null => Value::Other(Other::Null),
+        ItemKind::Float => Value::Other(Other::Float),
+        ItemKind::Bytes => Value::Other(Other::Bytes),
+        ItemKind::Map => Value::Other(Other::Map),
+        ItemKind::Array => Value::Other(Other::EmptyList),
     }
 }
 

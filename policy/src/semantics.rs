@@ -17,11 +17,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use syscap_format::decision::Verdict;
-use syscap_format::id::ConstraintId;
-use syscap_format::manifest::ParamType;
-use syscap_format::obligation::Obligation;
-use syscap_format::scope::{Cidr, Host};
+use syscap_format::{Cidr, ConstraintId, Host, Obligation, ParamType, Verdict};
 
 use crate::document::{Ask, Attribute, Condition, Constant, Constraint, Document, Effect, Subject};
 use crate::risk::WithRisk;

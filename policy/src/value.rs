@@ -3,9 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_format::id::{TokenId, ToolId};
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::{Host, RootedPath};
+use syscap_format::{EffectClass, Host, RootedPath, TokenId, ToolId};
 
 use crate::document::attribute::{Attribute, Type};
 

@@ -1,18 +1,16 @@
 //! The engine that adds nothing to the capability.
 
 use alloc::{boxed::Box, vec::Vec};
-use syscap_kernel::policy::{PolicyEngine, Question};
+use syscap_kernel::{PolicyEngine, Question};
 
-use syscap_format::cbor::MapBuilder;
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::object::EngineIdentity;
+use syscap_format::{Decision, EngineIdentity, MapBuilder, Verdict};
 
 /// Allows what the capability grants, and nothing else: every resource that the plan would
 /// touch must be permitted by the token's scope in its dimension. It has no rules of its own,
 /// so its document is the empty map.
 ///
 /// ```
-/// use syscap_kernel::policy::{PolicyEngine as _, object_of};
+/// use syscap_kernel::{PolicyEngine as _, object_of};
 /// use syscap_policy::WithinToken;
 ///
 /// assert_eq!(WithinToken.document(), [0xa0]);

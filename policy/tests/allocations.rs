@@ -5,10 +5,8 @@ use std::{alloc::System, hint::black_box};
 
 use kernel_support::asking::Asked;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use syscap_format::limits::MATCHES_MAX;
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::{Host, Resource};
-use syscap_kernel::policy::{PolicyEngine, Question};
+use syscap_format::{EffectClass, Host, MATCHES_MAX, Resource};
+use syscap_kernel::{PolicyEngine, Question};
 use syscap_policy::Policy;
 
 #[global_allocator]

@@ -4,7 +4,7 @@ use kernel_support::asking;
 use std::collections::BTreeSet;
 
 use crate::random::{Kinds, Random};
-use syscap_format::manifest::EffectClass;
+use syscap_format::EffectClass;
 use syscap_policy::document::{Attribute, Row, Type, Varies};
 use syscap_policy::scenario::Scenario;
 use syscap_policy::{Policy, Seen, Value, Values, time};

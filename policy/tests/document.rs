@@ -1,12 +1,10 @@
 //! Documents: the canonical form, and what comes out again.
 
 use crate::written::{constraint, document, load, one, with_params};
-use syscap_format::cbor::{Canonical, Fault, Profile};
-use syscap_format::id::ConstraintId;
-use syscap_format::json;
-use syscap_format::object::{EngineIdentity, PolicyObject};
-use syscap_format::obligation::Obligation;
-use syscap_kernel::policy::{PolicyEngine, object_of};
+use syscap_format::{
+    Canonical, ConstraintId, DecodeFault, EngineIdentity, Obligation, PolicyObject, Profile, json,
+};
+use syscap_kernel::{PolicyEngine, object_of};
 use syscap_policy::document::{Ask, Attribute, Condition, Constant, Effect, OnFail, Subject};
 use syscap_policy::limits::{DOCUMENT_BYTES_MAX, TEXT_BYTES_MAX};
 use syscap_policy::{LoadFault, Policy, WithinToken, engine};
@@ -134,7 +132,7 @@ fn an_object_names_its_engine() {
 #[test]
 fn canonical_bytes_are_checked() {
     let error = Policy::from_cbor(&[0xa0, 0x00]).unwrap_err();
-    assert_eq!(error.fault, LoadFault::Cbor(Fault::Trailing));
+    assert_eq!(error.fault, LoadFault::Cbor(DecodeFault::Trailing));
     let error = Policy::from_cbor(&[0xa1, 0x01, 0x01]).unwrap_err();
     assert_eq!((error.fault, &*error.place), (LoadFault::Type, "document"));
     let large = vec![0; DOCUMENT_BYTES_MAX + 1];

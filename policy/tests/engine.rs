@@ -1,14 +1,10 @@
 //! What the engine decides, explains and advises.
 
 use kernel_support::asking::{self, Asked, NOW};
-use syscap_format::budget::Dimension;
-use syscap_format::decision::Verdict;
-use syscap_format::manifest::EffectClass;
-use syscap_format::obligation::Obligation;
-use syscap_format::scope::{Host, Name, Resource};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::TokenFlags;
-use syscap_kernel::policy::{Advice, PolicyEngine};
+use syscap_format::{
+    Dimension, EffectClass, Host, Name, Obligation, Resource, TokenFlags, UnixMillis, Verdict,
+};
+use syscap_kernel::{Advice, PolicyEngine};
 use syscap_policy::document::{Attribute, Effect};
 use syscap_policy::scenario::{Given, Scenario};
 use syscap_policy::{Other, Policy, Seen, Truth, Value, Values};
@@ -165,7 +161,7 @@ fn lists_of_tools_and_agents_bind() {
     let denied = verdict(&policy, &call("fs.list"));
     assert_eq!(denied, (Verdict::Deny, "params.agents.bob".into()));
     let mut eve = call("fs.read");
-    eve.agent = syscap_format::id::AgentId::new("eve").unwrap();
+    eve.agent = syscap_format::AgentId::new("eve").unwrap();
     assert_eq!(verdict(&policy, &eve), (Verdict::Deny, "params.agents".into()));
     let read = call("fs.read");
     let question = read.question();

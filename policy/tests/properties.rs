@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::random::{Kinds, Random};
 use kernel_support::asking::Asked;
-use syscap_format::decision::{Decision, Verdict, matches_digest};
-use syscap_format::limits::MATCHES_MAX;
-use syscap_kernel::policy::PolicyEngine;
+use syscap_format::{Decision, MATCHES_MAX, Verdict, matches_digest};
+use syscap_kernel::PolicyEngine;
 use syscap_policy::document::{Condition, Effect};
 use syscap_policy::scenario::Given;
 use syscap_policy::{Policy, Seen, Truth, Values, semantics};

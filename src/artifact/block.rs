@@ -1,6 +1,6 @@
 //! The latest results as text for a model.
 
-use syscap_format::label::Label;
+use syscap_format::Label;
 
 use super::entry::{Referred, entry};
 use super::read::{Artifact, Kept};

@@ -6,10 +6,7 @@
 
 use std::fmt;
 
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::id::Seq;
-use syscap_format::json;
+use syscap_format::{Canonical, Seq, Status, TxOutcome, json};
 
 use super::short::{Excerpt, Short};
 use crate::plain::push_plain;

@@ -33,7 +33,7 @@ pub use self::{
     short::{Cut, Excerpt, Short, parts},
 };
 
-use syscap_format::id::Seq;
+use syscap_format::Seq;
 
 use crate::{Error, Inspection};
 

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::id::{AgentId, ResultHash, Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, Outcome, Record, SessionPhase};
-use syscap_format::time::UnixMillis;
-use syscap_format::vault::{Commitment, VaultEntry};
-use syscap_kernel::store::{Next, Store, StoreError, record_at, vault_entry};
+use syscap_format::{
+    AgentId, Body, Canonical, Commitment, Label, Outcome, Reason, Record, ResultHash, Seq,
+    SessionPhase, Status, ToolId, TxOutcome, UnixMillis, VaultEntry,
+};
+use syscap_kernel::{Next, Store, StoreError, record_at, vault_entry};
 
 use super::short::{Cut, Short};
 

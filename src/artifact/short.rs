@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use syscap_format::cbor::{Canonical, Item, Kind};
-use syscap_format::envelope::{Status, ToolResult, TxOutcome};
-use syscap_format::id::{ResultHash, Seq, ToolId};
-use syscap_format::json;
-use syscap_format::reason::{Reason, Retry};
+use syscap_format::{
+    Canonical, Item, ItemKind, Reason, ResultHash, Retry, Seq, Status, ToolId, ToolResult,
+    TxOutcome, json,
+};
 
 /// How much of a result's texts is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +112,7 @@ impl Short {
 /// left out where there is another.
 #[must_use]
 pub fn parts(result: Item<'_>) -> Vec<(Vec<Box<str>>, Cow<'_, str>)> {
-    if let (Kind::Text, Some(text)) = (result.kind(), result.as_text()) {
+    if let (ItemKind::Text, Some(text)) = (result.kind(), result.as_text()) {
         return vec![(Vec::new(), text.into())];
     }
     let entry = |name: &str| {

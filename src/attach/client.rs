@@ -8,11 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use syscap_format::envelope::ToolResult;
 use syscap_format::field::Field;
-use syscap_format::id::{DefinitionHash, HomeId, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{DefinitionHash, HomeId, Manifest, Reason, Refused, ToolId, ToolResult};
 
 use super::frame::{Carries, Frame, Message};
 use super::frozen::{self, Command, HolderStatus, Phase};

@@ -2,8 +2,8 @@
 //! number of its kind. What may stand there is declared where it belongs, by the macros that
 //! declare documents; all of it is of the one version that there is.
 
-use syscap_format::cbor::{Decoder, Encoder, Profile};
 use syscap_format::field::{Field, code};
+use syscap_format::{Decoder, Encoder, Profile};
 
 use super::wire::Broken;
 

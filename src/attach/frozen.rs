@@ -7,13 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use syscap_format::cbor::{Encoder, Item};
-use syscap_format::control::{Freeze, FreezeChange, FreezeTarget};
 use syscap_format::field::{code, shape};
-use syscap_format::id::{HomeId, Leaf, Seq, TokenId};
-use syscap_format::reason::{ErrorKind, Reason, Refused};
-use syscap_format::record::{Head, Kind};
-use syscap_kernel::kernel::Kernel;
+use syscap_format::{
+    Encoder, ErrorKind, Freeze, FreezeChange, FreezeTarget, Head, HomeId, Item, Leaf, Reason,
+    RecordKind, Refused, Seq, TokenId,
+};
+use syscap_kernel::Kernel;
 
 use super::hello::{Hello, Row, frame};
 use super::limits::{FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX};
@@ -45,7 +44,7 @@ pub(crate) enum Command {
     Shutdown,
     /// Take a revocation or a freeze that was signed elsewhere, as it stands in a record of that
     /// version.
-    Signed { kind: Kind, version: u64, event: Vec<u8> },
+    Signed { kind: RecordKind, version: u64, event: Vec<u8> },
 }
 
 impl Said {
@@ -107,9 +106,10 @@ impl Command {
             Self::STATUS => Ok(Self::Status),
             Self::SHUTDOWN => Ok(Self::Shutdown),
             Self::SIGNED => {
-                let kind = Kind::from_code(row.uint()?);
+                let kind = RecordKind::from_code(row.uint()?);
                 let (version, event) = (row.uint()?, row.bytes()?.to_vec());
-                let kind = kind.filter(|kind| matches!(kind, Kind::Revoke | Kind::Freeze));
+                let kind =
+                    kind.filter(|kind| matches!(kind, RecordKind::Revoke | RecordKind::Freeze));
                 let signed = kind.map(|kind| Self::Signed { kind, version, event });
                 signed.ok_or(Reason::BadControl)
             }

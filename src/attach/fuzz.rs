@@ -11,9 +11,7 @@ mod tests;
 
 use std::{io::Write as _, net::Shutdown, os::unix::net::UnixStream, sync::Arc};
 
-use syscap_format::field::Field;
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::manifest::Manifest;
+use syscap_format::{Manifest, Seq, TokenId, field::Field};
 
 use super::frame::{Carries, Frame, Message as _, take};
 use super::frozen::{HolderStatus, Response, Said};

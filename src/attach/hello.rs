@@ -1,9 +1,7 @@
 //! The first frame of a connection and its answers. Their form never changes, so that every
 //! version understands every other one that far; `docs/spec.md` has the bytes.
 
-use syscap_format::cbor::{Decoder, Encoder, Profile};
-use syscap_format::id::HomeId;
-use syscap_format::reason::Reason;
+use syscap_format::{Decoder, Encoder, HomeId, Profile, Reason};
 
 use super::{versions::Versions, wire::Broken};
 

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::cbor::{DecodeError, Decoder, Encoder};
-use syscap_format::field::Field;
-use syscap_format::hash::leaf;
-use syscap_format::id::Leaf;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{DecodeError, Decoder, Encoder, Leaf, Reason, Refused, field::Field, leaf};
 
 use super::limits::LENT_MAX;
 use crate::Error;

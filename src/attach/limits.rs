@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use syscap_format::limits::{ENVELOPE_BYTES_MAX, OBJECT_BYTES_MAX};
+use syscap_format::{ENVELOPE_BYTES_MAX, OBJECT_BYTES_MAX};
 
 use crate::tools::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 
@@ -40,7 +40,7 @@ pub(crate) const REQUESTS_ALL_MAX: usize = 1_536;
 /// on, so that it asks for nothing more.
 pub(crate) const ANSWERS_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// Most calls of all connections in flight: as many as the kernel takes.
-pub(crate) const CALLS_MAX: usize = syscap_format::limits::IN_FLIGHT_MAX;
+pub(crate) const CALLS_MAX: usize = syscap_format::IN_FLIGHT_MAX;
 /// Most bytes of a connection's requests in flight: twice the longest frame.
 pub(crate) const REQUEST_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// Most calls that an attached process asks for at once, of those that are made together: a

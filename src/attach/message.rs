@@ -1,14 +1,10 @@
 //! What is asked, from either side.
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::Canonical;
 use syscap_format::field::{choice, shape};
-use syscap_format::id::{AgentId, DefinitionHash, ObjectId, Seq, SnapshotId, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::limits::PROVENANCE_INPUTS_MAX;
-use syscap_format::manifest::Manifest;
-use syscap_format::object::PolicyObject;
-use syscap_format::provenance::Source;
+use syscap_format::{
+    AgentId, Amounts, Canonical, DefinitionHash, Label, Manifest, ObjectId, PROVENANCE_INPUTS_MAX,
+    PolicyObject, Seq, SnapshotId, Source, TokenId, ToolId,
+};
 
 use super::frame::{Carries, Message};
 use super::lend::SessionTicket;

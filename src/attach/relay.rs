@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use syscap_format::budget::Amounts;
-use syscap_format::envelope::TxOutcome;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Amounts, Reason, Refused, TxOutcome};
 
 use super::frame::{Message as _, take};
 use super::message::Order;

@@ -1,11 +1,10 @@
 //! What is answered: what was asked for, a refusal, or why it could not be had.
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::{Canonical, DecodeError, Decoder, Encoder, Fault};
-use syscap_format::envelope::{ToolResult, TxOutcome};
 use syscap_format::field::{Field, choice, shape};
-use syscap_format::id::{AgentId, Seq, TokenId};
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{
+    AgentId, Amounts, Canonical, DecodeError, DecodeFault, Decoder, Encoder, Reason, Refused, Seq,
+    TokenId, ToolResult, TxOutcome,
+};
 
 use super::frame::{Carries, Frame, frame, take};
 use super::limits::TOOLS_MAX;
@@ -70,7 +69,7 @@ impl Field for What {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         let name = decoder.text()?;
         NAMES.into_iter().find(|what| *what == name).map(Self).ok_or(fault)
     }
@@ -84,7 +83,7 @@ impl Field for KeyUse {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         Self::named(decoder.text()?).ok_or(fault)
     }
 }
@@ -208,7 +207,7 @@ impl Field for Answered {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         let (head, delivered) = <(Canonical, Canonical)>::take(decoder)?;
         ToolResult::from_parts(head.item(), delivered).map(Self).ok_or(fault)
     }

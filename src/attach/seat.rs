@@ -7,10 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::envelope::ToolResult;
-use syscap_format::id::{Seq, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Manifest, Reason, Refused, Seq, ToolId, ToolResult};
 
 use super::lend::{Lent, SessionTicket};
 use super::limits::{

@@ -12,10 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::control::Control;
-use syscap_format::id::Seq;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::Kind;
+use syscap_format::{Control, Reason, RecordKind, Refused, Seq};
 
 use super::frame::Message as _;
 use super::frozen::{Command, HolderStatus, Phase, Response, Said};
@@ -501,7 +498,7 @@ impl Reads for Connection {
 }
 
 /// Takes a control event that was signed elsewhere, as it stands in a record of that version.
-fn submit(runtime: &Holding, kind: Kind, version: u64, event: &[u8]) -> Result<Seq, Error> {
+fn submit(runtime: &Holding, kind: RecordKind, version: u64, event: &[u8]) -> Result<Seq, Error> {
     if version != kind.version() {
         return Err(Refused::new(Reason::UnknownVersion).field("version").into());
     }

@@ -2,24 +2,14 @@
 
 use std::{io::Write as _, os::unix::net::UnixStream, sync::Arc};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, Profile};
-use syscap_format::control::{Control, Signed};
-use syscap_format::envelope::TxOutcome;
 use syscap_format::field::Field;
-use syscap_format::id::{
-    AgentId, DefinitionHash, Leaf, ObjectId, Seq, SnapshotId, TokenId, ToolId,
-};
 use syscap_format::json::Escapes;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::object::{EngineIdentity, PolicyObject};
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{Head, Kind};
-use syscap_format::scope::{Name, Names, Scope};
-use syscap_format::sign::{PublicKey, Signature};
-use syscap_format::token;
+use syscap_format::{
+    AgentId, Amounts, Canonical, Control, DefinitionHash, Dimension, EffectClass, EngineIdentity,
+    Head, Item, Label, Leaf, Manifest, Name, Names, ObjectId, PolicyObject, Profile, PublicKey,
+    Reason, RecordKind, Refused, Scope, Seq, Signature, Signed, SnapshotId, Source, TokenId,
+    ToolGrant, ToolId, TxOutcome,
+};
 
 use super::frame::{Carries, Frame, Message as _, frame, take};
 use super::lend::SessionTicket;
@@ -102,7 +92,7 @@ fn asks() -> Vec<Ask> {
     let names = ["a/b", "x"].map(|name| Name::new(name).unwrap());
     let scope = Scope::Names(Names::new(names).unwrap());
     let grant = Grant::to("a").tools(["t.a"]).workspace().scope("names", scope.clone());
-    let grant = grant.tool_with(tool("t.b"), token::Grant::new().with("names", scope));
+    let grant = grant.tool_with(tool("t.b"), ToolGrant::new().with("names", scope));
     let used = |id: Option<&str>| ToolUse {
         agent: AgentId::new("a").unwrap(),
         conversation: "c".to_owned(),
@@ -116,6 +106,7 @@ fn asks() -> Vec<Ask> {
         conversation: "c".to_owned(),
         text: "Tell me about bees.".to_owned(),
     };
+    let accepted = (tool("t.a"), ObjectId::from_bytes([3; 32]));
     let settle = |reported| Ask::Settle(Box::new(Settle { token, used: used(None), reported }));
     let control = Control::by_one(head(), vec![0xa0], signed());
     let submit =
@@ -135,14 +126,14 @@ fn asks() -> Vec<Ask> {
         Ask::Provide(vec![manifest.clone(), manifest.clone()]),
         Ask::Withdraw(vec![tool("t.a")]),
         Ask::Accept(Vec::new()),
-        Ask::AcceptAs(vec![(tool("t.a"), ObjectId::from_bytes([3; 32]))]),
+        Ask::AcceptAs(vec![accepted.clone()]),
         Ask::Forget(vec![tool("t.a"), tool("t.b")]),
         Ask::ReadPolicy(b"{}".to_vec()),
-        submit(Kind::Freeze, Beside::Nothing),
-        submit(Kind::Policy, Beside::Policy(Box::new(policy))),
-        submit(Kind::Tools, Beside::Accepted(vec![(tool("t.a"), ObjectId::from_bytes([3; 32]))])),
-        submit(Kind::Tools, Beside::Forgotten(vec![tool("t.a")])),
-        submit(Kind::Tools, Beside::OwnTools),
+        submit(RecordKind::Freeze, Beside::Nothing),
+        submit(RecordKind::Policy, Beside::Policy(Box::new(policy))),
+        submit(RecordKind::Tools, Beside::Accepted(vec![accepted])),
+        submit(RecordKind::Tools, Beside::Forgotten(vec![tool("t.a")])),
+        submit(RecordKind::Tools, Beside::OwnTools),
         Ask::Begin(Box::new(Begin { token, used: used(Some("u")), manifest })),
         settle(Reported::Result(deep())),
         settle(Reported::Failed("no".to_owned())),
@@ -265,7 +256,7 @@ fn lists_are_bounded() {
             assert_eq!(again(&ask.frame(ID)).is_some(), is_taken);
         }
         let submit = Ask::Submit(Box::new(Submission {
-            kind: Kind::Tools,
+            kind: RecordKind::Tools,
             control: Control::by_one(head(), Vec::new(), signed()),
             beside: Beside::Forgotten(many(count)),
         }));
@@ -273,8 +264,8 @@ fn lists_are_bounded() {
     }
     for (count, is_taken) in [(64, true), (65, false)] {
         let scope = || Scope::Names(Names::new([Name::new("x").unwrap()]).unwrap());
-        let many = |grant: token::Grant, n| grant.with(&format!("d{n:02}"), scope());
-        let apart = (0..count).fold(token::Grant::new(), many);
+        let many = |grant: ToolGrant, n| grant.with(&format!("d{n:02}"), scope());
+        let apart = (0..count).fold(ToolGrant::new(), many);
         let grant = Grant::to("a").tool_with(tool("t.a"), apart);
         assert_eq!(again(&Ask::Issue(Box::new(grant)).frame(ID)).is_some(), is_taken);
     }

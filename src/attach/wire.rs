@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use syscap_format::cbor::DecodeError;
+use syscap_format::DecodeError;
 
 use super::limits::{
     FRAME_BYTES_MAX, FRAME_TIME, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, READ_PAUSE, SHORT_BYTES_MAX,

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use syscap_format::{provenance::Source, reason::Reason};
+use syscap_format::{Reason, Source};
 
 use super::frame::{Carries, Frame};
 use super::hello::Lane;

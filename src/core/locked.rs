@@ -75,7 +75,7 @@ mod tests {
     use std::time::Duration;
 
     use syscap_audit::memory::MemoryStore;
-    use syscap_format::reason::Reason;
+    use syscap_format::Reason;
 
     use super::*;
     use crate::{Error, Grant, Options, Session, args};

@@ -5,13 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 
-use syscap_format::{envelope::ToolResult, reason::Refused};
-use syscap_kernel::fetch::Fetching;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::inspect::Inspecting;
-use syscap_kernel::kernel::{Ack, Event, Ticket};
-use syscap_kernel::resolve::Resolving;
-use syscap_kernel::tool::Job;
+use syscap_format::{Refused, ToolResult};
+use syscap_kernel::{Ack, Event, Fetching, Halt, Inspecting, Job, Resolving, Ticket};
 
 /// Says that a job is out, from when the kernel gives it away until what it came to is with the
 /// kernel, and its thread at an end.

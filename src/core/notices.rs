@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use syscap_format::id::Seq;
+use syscap_format::Seq;
 
 /// Most asks that wait to be told; of more only the number is.
 const QUEUE_MAX: usize = 64;

@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use syscap_format::id::Seq;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Event, Lost, Measured, Ticket};
+use syscap_format::Seq;
+use syscap_kernel::{Event, Halt, Lost, Measured, Ticket};
 
 use super::locked::Locked;
 use super::mail::{Brought, Caller, Mailbox, Out};

@@ -2,10 +2,8 @@
 
 use std::{sync::PoisonError, sync::atomic::Ordering};
 
-use syscap_format::record::Head;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::Event;
-use syscap_kernel::store::{Ancestor, Batch, Room, Store, StoreError, Stored};
+use syscap_format::Head;
+use syscap_kernel::{Ancestor, Batch, Event, Halt, Room, Store, StoreError, Stored};
 
 use super::{Core, Held, Shared};
 use crate::guard::caught;

@@ -1,11 +1,10 @@
 //! Answering calls that wait for a person, with a key of this process.
 
-use syscap_format::control::{Control, ControlBody};
-use syscap_format::id::Seq;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{Answer, ApprovalBody, Kind, Means};
-use syscap_format::vault::VaultText;
-use syscap_kernel::kernel::{AskView, Event};
+use syscap_format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Control, ControlBody, Reason, RecordKind,
+    Refused, Seq, VaultText,
+};
+use syscap_kernel::{AskView, Event};
 
 use super::Holding;
 use crate::asks::{SetTerms, answerable, asked_for, body, manifest_of, reason_given};
@@ -19,12 +18,12 @@ impl Holding {
         why: Option<VaultText>,
     ) -> Result<Seq, Error> {
         if let Ok(body) = ApprovalBody::from_bytes(&control.body)
-            && body.answer != Answer::Deny
+            && body.answer != ApprovalAnswer::Deny
         {
             self.stands(|view| view.leaf == body.ask)?;
         }
         let submitted = self.submit_as(control, |ticket, control, ancestor| {
-            Event::Control(ticket, Kind::Approval, control, ancestor, why)
+            Event::Control(ticket, RecordKind::Approval, control, ancestor, why)
         });
         self.answers().ring();
         submitted
@@ -51,7 +50,7 @@ impl Holding {
     pub(crate) fn answer(
         &self,
         ask: Seq,
-        said: (Answer, Option<&SetTerms>),
+        said: (ApprovalAnswer, Option<&SetTerms>),
         why: Option<&str>,
     ) -> Result<Seq, Error> {
         let why = match why {
@@ -60,15 +59,15 @@ impl Holding {
         };
         let leaf = self.core.look(|kernel| answerable(kernel, ask));
         let leaf = leaf.ok_or(Refused::new(Reason::UnknownAsk).field("ask").got(&ask))?;
-        if said.0 != Answer::Deny {
+        if said.0 != ApprovalAnswer::Deny {
             self.stands(|view| view.ask == ask)?;
         }
-        let body = body(leaf, said, (Means::Signer, why.as_ref()));
+        let body = body(leaf, said, (ApprovalChannel::Signer, why.as_ref()));
         let signed = self.sign_made(
-            Kind::Approval,
+            RecordKind::Approval,
             || Ok(body.to_bytes()),
             |ticket, control, ancestor| {
-                Event::Control(ticket, Kind::Approval, control, ancestor, why)
+                Event::Control(ticket, RecordKind::Approval, control, ancestor, why)
             },
         );
         self.answers().ring();

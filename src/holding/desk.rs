@@ -11,14 +11,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::{Canonical, Kind, MapBuilder};
-use syscap_format::envelope::{ToolResult, TxOutcome};
-use syscap_format::id::{AgentId, IdempotencyKey, Seq, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{
+    AgentId, Amounts, Canonical, EffectClass, IdempotencyKey, ItemKind, Label, Manifest,
+    MapBuilder, Reason, Refused, Seq, Source, TokenId, ToolId, ToolResult, TxOutcome,
+};
 
 use super::{Holding, LocalSession, check_said};
 use crate::Error;
@@ -498,7 +494,7 @@ fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
 /// what a model wrote of that name is refused.
 fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
     let own = used.args.item();
-    let is_map = |place: &Canonical| place.item().kind() == Kind::Map;
+    let is_map = |place: &Canonical| place.item().kind() == ItemKind::Map;
     let fine = match is_shell(manifest) {
         true => own.get(PLACE).is_none() && used.place.as_ref().is_none_or(is_map),
         false => used.place.is_none(),

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::control::{Control, ControlBody as _, Role, ToolsChange};
-use syscap_format::id::{ObjectId, Seq, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::record::Kind;
-use syscap_kernel::kernel::Event;
-use syscap_kernel::registry::{Registry, RegistryError, ToolsDelta};
+use syscap_format::{
+    Control, ControlBody as _, Manifest, ObjectId, RecordKind, Role, Seq, ToolId, ToolsChange,
+};
+use syscap_kernel::{Event, Registry, RegistryError, ToolsDelta};
 use syscap_syscalls::net::Network;
 use syscap_syscalls::stated::{Stated, carried};
 
@@ -189,7 +187,7 @@ impl Holding {
         let changed = match by {
             By::Event(control) => self.submit_as(*control, event),
             By::Signer => self.sign_made(
-                Kind::Tools,
+                RecordKind::Tools,
                 || {
                     let tools = self.core.look(|kernel| kernel.registry_hash_after(&pins));
                     let got = || Error::BadName { what: "a tool's alias", got: String::new() };

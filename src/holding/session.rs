@@ -3,20 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::{Canonical, Item, MapBuilder, Profile};
-use syscap_format::envelope::{Form, ToolResult};
-use syscap_format::id::{AgentId, Salt, Seq, SnapshotId, TokenId};
 use syscap_format::json::{self, Escapes};
-use syscap_format::label::Label;
-use syscap_format::limits::{ENVELOPE_BYTES_MAX, TEXT_BYTES_MAX};
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::Input;
-use syscap_format::token::Proof;
-use syscap_format::vault::VaultText;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Ack, Event, Proposal, Submit, Ticket};
+use syscap_format::{
+    AgentId, Amounts, Canonical, ENVELOPE_BYTES_MAX, Form, Input, Item, Label, MapBuilder, Profile,
+    Proof, Reason, Refused, Salt, Seq, SnapshotId, Source, TEXT_BYTES_MAX, TokenId, ToolResult,
+    VaultText,
+};
+use syscap_kernel::{Ack, Event, Halt, Proposal, Submit, Ticket};
 
 use crate::backoff::Backoff;
 use crate::core::{Answer, Core};

@@ -2,20 +2,12 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use syscap_format::cbor::MapBuilder;
-use syscap_format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, Freeze, Revocation, Role, Signed,
+use syscap_format::{
+    AgentId, CONTROL_CONTEXT, Control, ControlBody, Freeze, Grants, Head, MapBuilder, PublicKey,
+    RecordKind, Revocation, Role, Root, Salt, Scope, Seq, Signed, TOKEN_CONTEXT, TextHash, Token,
+    TokenBody, TokenId, UnixMillis, VaultText, preimage,
 };
-use syscap_format::id::{AgentId, Salt, Seq, TextHash, TokenId};
-use syscap_format::record::{Head, Kind};
-use syscap_format::scope::{Root, Scope};
-use syscap_format::sign::{PublicKey, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grants, TOKEN_CONTEXT, Token, TokenBody};
-use syscap_format::vault::VaultText;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Ack, Event, Kernel, Ticket};
-use syscap_kernel::store::Ancestor;
+use syscap_kernel::{Ack, Ancestor, Event, Halt, Kernel, Ticket};
 
 use syscap_syscalls::beneath::FsError;
 use syscap_syscalls::fs::PATH_DIMENSION;
@@ -227,7 +219,7 @@ impl Holding {
     }
 
     /// See [`Runtime::submit`](crate::Runtime::submit).
-    pub(crate) fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
+    pub(crate) fn submit(&self, kind: RecordKind, control: Control) -> Result<Seq, Error> {
         self.submit_as(control, |ticket, control, ancestor| {
             Event::Control(ticket, kind, control, ancestor, None)
         })
@@ -256,7 +248,7 @@ impl Holding {
     /// Signs a body that is made while nobody else signs: what it is made from stays so.
     pub(crate) fn sign_made(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         body: impl FnOnce() -> Result<Vec<u8>, Error>,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {
@@ -265,7 +257,7 @@ impl Holding {
 
     fn sign_as(
         &self,
-        (role, kind): (Option<Role>, Kind),
+        (role, kind): (Option<Role>, RecordKind),
         body: impl FnOnce() -> Result<Vec<u8>, Error>,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {

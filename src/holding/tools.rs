@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use syscap_format::id::{Seq, ToolId};
-use syscap_format::manifest::Manifest;
+use syscap_format::{Manifest, Seq, ToolId};
 
 use super::{By, Holding};
 use crate::Error;

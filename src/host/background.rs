@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::{io, thread};
 
-use syscap_format::envelope::ToolResult;
-use syscap_format::id::{AgentId, TokenId};
-use syscap_format::json::Escapes;
+use syscap_format::{AgentId, TokenId, ToolResult, json::Escapes};
 
 use crate::args::Args;
 use crate::error::Error;

@@ -2,12 +2,9 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use syscap_format::budget::Dimension;
-use syscap_format::id::ToolId;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::scope::ScopeType;
+use syscap_format::{
+    Dimension, EffectClass, Label, Manifest, ObligationKind, Param, ParamType, ScopeType, ToolId,
+};
 
 use super::call::ToolCall;
 use super::closure::{ClosureTool, Ended};

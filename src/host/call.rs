@@ -5,11 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::tool::{Meter, OverHold};
+use syscap_format::{AgentId, Amounts, Canonical, Dimension, Item, Reason, Refused, Seq, ToolId};
+use syscap_kernel::{Meter, OverHold};
 
 use crate::provide::{Cancel, HostCall};
 

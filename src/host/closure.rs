@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::{AgentId, DefinitionHash};
-use syscap_format::manifest::{EffectClass, Enforcement, Manifest};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::ScopeDimension;
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    AgentId, Canonical, DefinitionHash, EffectClass, Enforcement, Manifest, Reason, Refused,
+    ScopeDimension, TxOutcome,
+};
+use syscap_kernel::{Demands, Permit, Plan, Ran, Request, Tool};
 use syscap_syscalls::stated::NamedResources;
 
 use super::{call::ToolCall, failure::Failure};

@@ -2,9 +2,8 @@
 
 use std::{any::Any, error::Error, io};
 
-use syscap_format::envelope::TxOutcome;
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::tool::OverHold;
+use syscap_format::{Reason, Refused, TxOutcome};
+use syscap_kernel::OverHold;
 
 /// Why a host's tool failed. Any error becomes one by `?`.
 ///

@@ -5,7 +5,7 @@
 //! `delegated`.
 //!
 //! ```
-//! use syscap::{host::HostTool, format::manifest::EffectClass, prelude::*};
+//! use syscap::{host::HostTool, format::EffectClass, prelude::*};
 //!
 //! # fn main() -> Result<(), Error> {
 //! # let folder = tempfile::tempdir().expect("a temporary folder");

@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use syscap_format::budget::Amounts;
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::ToolId;
-use syscap_format::manifest::Manifest;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Amounts, Manifest, Reason, Refused, ToolId, TxOutcome};
 
 use super::closure::{ClosureTool, perform, unsure};
 use crate::guard::caught;

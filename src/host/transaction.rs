@@ -2,9 +2,8 @@
 
 use std::marker::PhantomData;
 
-use syscap_format::{manifest::Manifest, reason::Refused};
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{Manifest, Refused};
+use syscap_kernel::{Broken, Demands, Finding, Permit, Plan, Ran, Request, Tool};
 
 use super::call::{HostArgs, ToolCall};
 use super::closure::{Asked, Ended};
@@ -19,7 +18,7 @@ use crate::{args::IntoArg, guard::caught};
 ///
 /// ```
 /// use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
-/// use syscap::format::{manifest::EffectClass, reason::Refused};
+/// use syscap::format::{EffectClass, Refused};
 ///
 /// struct Note(String);
 ///

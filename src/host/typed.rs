@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use syscap_format::{budget::Dimension, manifest::Manifest, reason::Refused, scope::Resource};
-use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{Dimension, Manifest, Refused, Resource};
+use syscap_kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 use syscap_syscalls::stated::NamedResources;
 
 use super::call::{HostArgs, ToolCall};
@@ -16,8 +16,8 @@ use crate::args::IntoArg;
 ///
 /// ```
 /// use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
-/// use syscap::format::{manifest::EffectClass, reason::Refused};
-/// use syscap::format::scope::{Name, Resource};
+/// use syscap::format::{EffectClass, Refused};
+/// use syscap::format::{Name, Resource};
 ///
 /// struct Page(String, String);
 ///
@@ -113,7 +113,7 @@ impl<P> Planned<P> {
     /// Says that this call touches nothing in a dimension which the tool declares by
     /// [`needs`](super::HostTool::needs): an argument that names the resource was left out. A call
     /// that neither touches something in a declared dimension nor says this is refused, by
-    /// [`Reason::NotCompared`](syscap_format::reason::Reason::NotCompared).
+    /// [`Reason::NotCompared`](syscap_format::Reason::NotCompared).
     #[must_use]
     pub fn untouched(mut self, dimension: &'static str) -> Self {
         self.untouched.push(dimension);

@@ -1,9 +1,7 @@
 //! What is said of a tool that an agent's client runs itself.
 
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::ToolResult;
 use syscap_format::field::{choice, shape};
-use syscap_format::id::{AgentId, Seq, ToolId};
+use syscap_format::{AgentId, Canonical, Seq, ToolId, ToolResult};
 
 shape! {
     /// A use of a tool, as an agent's client tells of it.

@@ -1,7 +1,6 @@
 //! Changes of a role's keys, as an operator or the recovery key signs them.
 
-use syscap_format::control::{KeyChange, Possession, RoleSet};
-use syscap_format::sign::PublicKey;
+use syscap_format::{KeyChange, Possession, PublicKey, RoleSet};
 
 /// The same keys and one more, which proves that somebody holds it. `None` where the role has it
 /// already, or can't have more.

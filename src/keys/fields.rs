@@ -1,6 +1,6 @@
 //! Reading the map of a key file: each entry is taken once, and none may be left over.
 
-use syscap_format::cbor::{Item, Kind, Profile};
+use syscap_format::{Item, ItemKind, Profile};
 
 use super::kinds::KeyFileError;
 
@@ -16,7 +16,7 @@ impl<'a> Fields<'a> {
 
     pub(super) fn of(item: Item<'a>) -> Result<Self, KeyFileError> {
         let entries: Vec<_> = item.entries().collect();
-        if item.kind() == Kind::Map && entries.len() == item.count() {
+        if item.kind() == ItemKind::Map && entries.len() == item.count() {
             Ok(Self { entries })
         } else {
             Err(KeyFileError::Form)

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_audit::disk;
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::control::{Algorithm, POSSESSION_CONTEXT, Possession, Role, possession};
-use syscap_format::id::HomeId;
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_kernel::ports::Entropy;
+use syscap_format::{
+    Algorithm, Canonical, HomeId, MapBuilder, POSSESSION_CONTEXT, Possession, PublicKey, Role,
+    Signature, possession, preimage,
+};
+use syscap_kernel::Entropy;
 use zeroize::Zeroizing;
 
 use super::fields::Fields;

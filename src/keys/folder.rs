@@ -8,9 +8,8 @@ use std::time::Duration;
 use std::{io, thread};
 
 use syscap_audit::disk;
-use syscap_format::control::{Role, Roles};
-use syscap_format::sign::{PublicKey, Signature};
-use syscap_kernel::ports::Entropy;
+use syscap_format::{PublicKey, Role, Roles, Signature};
+use syscap_kernel::Entropy;
 
 use super::file::sync_folder_of;
 use super::seal::{Passphrase, Seal};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use syscap_format::control::Role;
+use syscap_format::Role;
 
 /// What a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::fmt;
 use argon2::{Argon2, Block, Params};
 use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_kernel::ports::Entropy;
+use syscap_format::{Canonical, MapBuilder};
+use syscap_kernel::Entropy;
 use zeroize::Zeroizing;
 
 use super::fields::Fields;

@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use syscap_analysis::learn::Ended;
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::EffectClass;
-use syscap_format::record::CallFields;
+use syscap_format::{AgentId, CallFields, EffectClass, Label, Seq, ToolId};
 
 /// Most sessions that are told of: of more, the newest.
 pub const POISONED_MAX: usize = 256;

@@ -7,14 +7,10 @@
 use std::cell::RefCell;
 
 use syscap_analysis::learn::{Denial, Proposal};
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::id::{AgentId, ConstraintId, Seq, ToolId};
-use syscap_format::object::EngineIdentity;
-use syscap_format::reason::Reason;
-use syscap_format::record::Kind;
-use syscap_kernel::kernel::{NotAsked, Redecided};
-use syscap_kernel::policy::{PolicyEngine, Question};
-use syscap_kernel::tool::Demand;
+use syscap_format::{
+    AgentId, ConstraintId, Decision, EngineIdentity, Reason, RecordKind, Seq, ToolId, Verdict,
+};
+use syscap_kernel::{Demand, NotAsked, PolicyEngine, Question, Redecided};
 use syscap_policy::Policy;
 
 use super::Scan;
@@ -187,7 +183,7 @@ impl Preview {
         };
         kind.count = kind.count.saturating_add(1);
         // Also what a person approved ran, and not what the budget refused.
-        kind.ran = kind.ran.saturating_add(u64::from(record == Kind::Intent));
+        kind.ran = kind.ran.saturating_add(u64::from(record == RecordKind::Intent));
         if kind.calls.len() < PREVIEWED_MAX {
             kind.calls.push(PreviewedCall { seq, agent, tool, was: was.verdict, why });
         }
@@ -195,7 +191,7 @@ impl Preview {
 }
 
 /// Why a token that grants so much does not permit a call.
-fn beyond(grant: Option<&syscap_format::token::Grant>, demands: &[Demand]) -> Option<Reason> {
+fn beyond(grant: Option<&syscap_format::ToolGrant>, demands: &[Demand]) -> Option<Reason> {
     let Some(grant) = grant else { return Some(Reason::NotGranted) };
     let permits = |demand: &Demand| grant.permits(demand.dimension, &demand.resource);
     (!demands.iter().all(permits)).then_some(Reason::OutOfScope)

@@ -26,7 +26,7 @@ impl Options {
 
     /// What starts programs for `shell` and `shell_script`. Without one the host itself does, if
     /// its `main` begins with [`launch::entry`](syscap_launch::entry); else those tools are refused
-    /// with [`Reason::NotConfined`](crate::format::reason::Reason::NotConfined).
+    /// with [`Reason::NotConfined`](crate::format::Reason::NotConfined).
     #[must_use]
     pub fn launcher(mut self, launcher: Launcher) -> Self {
         self.launcher = Some(Arc::new(launcher));
@@ -34,12 +34,12 @@ impl Options {
     }
 
     /// Holds the home where nobody is there to be asked, as in a build: a call that the policy asks
-    /// a person about is refused as [`Asked`](syscap_format::reason::Reason::Asked) at once, and
+    /// a person about is refused as [`Asked`](syscap_format::Reason::Asked) at once, and
     /// does not wait. What was approved before goes on. It is for as long as this process holds
     /// the home: one that attaches to another follows that one.
     ///
     /// ```
-    /// use syscap::{format::manifest::EffectClass, host::HostTool, prelude::*};
+    /// use syscap::{format::EffectClass, host::HostTool, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");

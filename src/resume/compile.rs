@@ -1,11 +1,9 @@
 //! From a resume to a grant.
 
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::scope::{
-    Paths, Rights, Root, RootedPath, Rule, Scope, ScopeDimension, ScopeError,
+use syscap_format::{
+    AgentId, Grants, Manifest, Paths, Rights, Root, RootedPath, Rule, Scope, ScopeDimension,
+    ScopeError, ToolGrant, ToolId,
 };
-use syscap_format::token::{self, Grants};
 use syscap_syscalls::{fs::PATH_DIMENSION, org::OUTBOX_DIMENSION};
 
 use super::error::ResumeError;
@@ -74,7 +72,7 @@ impl Resume {
             if compiled.tools.contains(&manifest.tool) {
                 continue;
             }
-            let mut grant = token::Grant::new();
+            let mut grant = ToolGrant::new();
             if needs(manifest, PATH_DIMENSION)
                 && let Some(scope) = for_tool(files.as_ref(), manifest, agent)?
             {
@@ -86,7 +84,7 @@ impl Resume {
                 grant = grant.with(OUTBOX_DIMENSION, scope.clone());
             }
             let with =
-                |grant: token::Grant, (of, scope): &(String, Scope)| grant.with(of, scope.clone());
+                |grant: ToolGrant, (of, scope): &(String, Scope)| grant.with(of, scope.clone());
             let grant = more.iter().fold(grant, with);
             let gives =
                 |of: &str| grant.iter().any(|(given, _)| ScopeDimension::compares(given, of));

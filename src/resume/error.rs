@@ -1,6 +1,6 @@
 //! Why a resume is not taken.
 
-use syscap_format::{json::JsonError, scope::ScopeError};
+use syscap_format::{ScopeError, json::JsonError};
 
 /// Why a resume is not taken, and its agent skipped. Each names the place in the text.
 #[derive(Debug, thiserror::Error)]

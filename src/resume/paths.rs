@@ -1,7 +1,6 @@
 //! The paths of a resume: from the base, as the seed writes them.
 
-use syscap_format::id::AgentId;
-use syscap_format::scope::{Paths, Rights, Root, RootedPath};
+use syscap_format::{AgentId, Paths, Rights, Root, RootedPath};
 
 use super::error::ResumeError;
 use crate::grant::add_up;

@@ -1,6 +1,6 @@
 //! What stands in a resume.
 
-use syscap_format::{id::AgentId, scope::Rights};
+use syscap_format::{AgentId, Rights};
 
 use super::error::ResumeError;
 use super::text::{self, Kind, Value};

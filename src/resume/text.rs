@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use syscap_format::cbor::Item;
+use syscap_format::Item;
 use syscap_format::json::{self, JsonError, JsonFault};
 
 /// Most arrays and maps around a value.

@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use syscap_format::cbor::Canonical;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::json;
-use syscap_format::manifest::Manifest;
-use syscap_format::scope::{Name, Paths, Rights, RootedPath, Rule, Scope};
-use syscap_format::token::{Grant, Grants};
+use syscap_format::{
+    AgentId, Canonical, Grants, Manifest, Name, Paths, Rights, RootedPath, Rule, Scope, ToolGrant,
+    ToolId, json,
+};
 use syscap_syscalls::{fs::PATH_DIMENSION, org::OUTBOX_DIMENSION};
 
 use super::compile::find;
@@ -111,7 +109,7 @@ impl Resume {
         tools: &[Manifest],
     ) -> Result<Vec<ToolId>, ResumeError> {
         let said = self.compile(agent, tools, &[])?.grants;
-        let is_wider = |(tool, grant): &(&ToolId, &Grant)| {
+        let is_wider = |(tool, grant): &(&ToolId, &ToolGrant)| {
             !granted.get(tool).is_some_and(|most| grant.leq(most))
         };
         if let Some((tool, _)) = said.iter().find(is_wider) {

@@ -1,10 +1,10 @@
 //! What an operator does at a home: issues and ends tokens, freezes, sets policies, accepts tools.
 
-use syscap_format::control::{Control, ControlBody, Freeze};
-use syscap_format::id::{ObjectId, Seq, TextHash, TokenId, ToolId};
-use syscap_format::object::PolicyObject;
-use syscap_format::record::{Answer, Kind};
-use syscap_kernel::policy::{PolicyEngine, object_of};
+use syscap_format::{
+    ApprovalAnswer, Control, ControlBody, Freeze, ObjectId, PolicyObject, RecordKind, Seq,
+    TextHash, TokenId, ToolId,
+};
+use syscap_kernel::{PolicyEngine, object_of};
 use syscap_policy::Policy;
 
 use super::{Runtime, failover::Side};
@@ -50,7 +50,7 @@ impl Runtime {
     /// let part = Grant::to("team/reader").tools(["fs.read"]).read("workspace/notes");
     /// let reader = rt.session("team/reader", rt.attenuate(team, part)?)?;
     /// let outside = reader.call("fs.read", args! { "path": "keys.txt" })?;
-    /// assert_eq!(outside.reason(), Some(syscap_format::reason::Reason::OutOfScope));
+    /// assert_eq!(outside.reason(), Some(syscap_format::Reason::OutOfScope));
     /// // What would give more is refused, on the record.
     /// let more = Grant::to("team/writer").tools(["fs.write"]).write("shared");
     /// assert!(matches!(rt.attenuate(team, more), Err(Error::Refused(_))));
@@ -87,7 +87,7 @@ impl Runtime {
         self.home.operate(&Command::Revoke(token), here)
     }
 
-    /// Answers a call that [waits](syscap_format::envelope::ToolResult::ask) for a person, by this
+    /// Answers a call that [waits](syscap_format::ToolResult::ask) for a person, by this
     /// process's own key of the approvers: who calls this says that a person did. Once approved,
     /// the same call goes on when the agent makes it again; `why` of a no is told to the agent. A
     /// no also ends what was answered by [`Runtime::answer_set`].
@@ -95,7 +95,12 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`] where nothing waits there any more, the key may not answer, or not that,
     /// with the reason on record; else as [`Runtime::look`].
-    pub fn answer(&self, ask: Seq, answer: Answer, why: Option<&str>) -> Result<Seq, Error> {
+    pub fn answer(
+        &self,
+        ask: Seq,
+        answer: ApprovalAnswer,
+        why: Option<&str>,
+    ) -> Result<Seq, Error> {
         self.here(|holding| holding.answer(ask, (answer, None), why))
     }
 
@@ -104,13 +109,13 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::answer`]; [`Error::Refused`] too where these terms are none that may be given.
     pub fn answer_set(&self, ask: Seq, terms: &SetTerms, why: Option<&str>) -> Result<Seq, Error> {
-        self.here(|holding| holding.answer(ask, (Answer::Set, Some(terms)), why))
+        self.here(|holding| holding.answer(ask, (ApprovalAnswer::Set, Some(terms)), why))
     }
 
     /// Begins or ends a freeze of an agent, a tool or the kernel.
     ///
     /// ```
-    /// use syscap::{format::control::Freeze, prelude::*};
+    /// use syscap::{format::Freeze, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
@@ -135,7 +140,7 @@ impl Runtime {
     /// target than [`Runtime::revoke`]'s, say, or the end of a call that is out.
     ///
     /// ```
-    /// use syscap::{format::control::Revocation, prelude::*};
+    /// use syscap::{format::Revocation, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
@@ -163,7 +168,7 @@ impl Runtime {
     /// lie in the vault, under the record, and can be erased.
     ///
     /// ```
-    /// use syscap::{format::control::Revocation, prelude::*};
+    /// use syscap::{format::Revocation, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
@@ -176,7 +181,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::control`]; so too where the body does not commit to it, or it is empty or
-    /// longer than [`TEXT_BYTES_MAX`](syscap_format::limits::TEXT_BYTES_MAX).
+    /// longer than [`TEXT_BYTES_MAX`](syscap_format::TEXT_BYTES_MAX).
     pub fn control_because<B: ControlBody>(
         &self,
         why: &str,
@@ -190,7 +195,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::submit_with`].
-    pub fn submit(&self, kind: Kind, control: Control) -> Result<Seq, Error> {
+    pub fn submit(&self, kind: RecordKind, control: Control) -> Result<Seq, Error> {
         self.submit_with(kind, control, &Beside::Nothing)
     }
 
@@ -200,7 +205,12 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`], with the reason on record; [`Error::NoSuch`] where a tool is not there
     /// to be accepted or forgotten; [`Error::HolderGone`], after which it may have been done.
-    pub fn submit_with(&self, kind: Kind, control: Control, beside: &Beside) -> Result<Seq, Error> {
+    pub fn submit_with(
+        &self,
+        kind: RecordKind,
+        control: Control,
+        beside: &Beside,
+    ) -> Result<Seq, Error> {
         let beside = beside.clone();
         let submission = Box::new(Submission { kind, control, beside });
         let here = |holding: &Holding| holding.submit_with(&submission);

@@ -8,12 +8,8 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "sqlite")]
 use syscap_audit::sqlite::SqliteReader;
-use syscap_format::{
-    field::Field,
-    id::{HomeId, Seq, ToolId},
-    manifest::Manifest,
-};
-use syscap_kernel::store::StoreError;
+use syscap_format::{HomeId, Manifest, Seq, ToolId, field::Field};
+use syscap_kernel::StoreError;
 
 use super::held::{Held, Working};
 use crate::attach::client::{Entry, Found, Holder, Step, attach};
@@ -537,8 +533,8 @@ fn offer(
 fn id_at(folder: &Path) -> Result<HomeId, Error> {
     let (mut reader, mut id) = (SqliteReader::open(folder)?, None);
     reader.records(Seq::GENESIS, &mut |_, bytes| {
-        id = Some(HomeId::from_bytes(*syscap_format::hash::leaf(bytes).as_bytes()));
-        syscap_kernel::store::Next::Enough
+        id = Some(HomeId::from_bytes(*syscap_format::leaf(bytes).as_bytes()));
+        syscap_kernel::Next::Enough
     })?;
     id.ok_or(Error::Home(StoreError::Damaged))
 }

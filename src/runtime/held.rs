@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::id::Seq;
+use syscap_format::Seq;
 
 use crate::Error;
 use crate::attach::SessionTicket;

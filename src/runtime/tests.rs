@@ -4,9 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::id::AgentId;
-use syscap_format::manifest::EffectClass;
+use syscap_format::{AgentId, Canonical, EffectClass, MapBuilder};
 
 use super::*;
 

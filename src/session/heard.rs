@@ -1,6 +1,6 @@
 //! What users say to an agent, put on record.
 
-use syscap_format::{id::Seq, label::Label};
+use syscap_format::{Label, Seq};
 
 use super::{Seated, Session};
 use crate::Error;
@@ -11,13 +11,13 @@ use crate::runtime::failover::Side;
 impl Session {
     /// Puts on record what a user said to the agent: the text lies in the vault, salted, and can
     /// be erased there. One that is longer than
-    /// [`TEXT_BYTES_MAX`](syscap_format::limits::TEXT_BYTES_MAX) bytes is several records of kind
+    /// [`TEXT_BYTES_MAX`](syscap_format::TEXT_BYTES_MAX) bytes is several records of kind
     /// `input`, of which the first is given back; a mebibyte is the most. It costs nothing, and
     /// what the text carries the session carries from there on. That a user said it is the host's
     /// word: not on the agents' lane.
     ///
     /// ```
-    /// use syscap::{format::label::Label, prelude::*};
+    /// use syscap::{format::Label, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
@@ -29,7 +29,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] with [`TooLarge`](syscap_format::reason::Reason::TooLarge) where it is
+    /// [`Error::Refused`] with [`TooLarge`](syscap_format::Reason::TooLarge) where it is
     /// empty or longer, or where the disk has no room; else as [`Session::call`].
     pub fn heard(&self, text: &str, label: Label) -> Result<Seq, Error> {
         self.with(|term, seated| match (seated, &term.side) {

@@ -4,7 +4,7 @@ use super::{Seated, Session};
 use crate::Error;
 use crate::artifact::{Artifact, Cut, Walk, Which};
 use crate::attach::client::Step;
-use syscap_kernel::store::Next;
+use syscap_kernel::Next;
 
 impl Session {
     /// The newest results that were delivered to this session, the newest first, at most

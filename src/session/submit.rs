@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use syscap_format::{envelope::ToolResult, id::Seq, reason::Reason};
+use syscap_format::{Reason, Seq, ToolResult};
 
 use super::{Place, Seated, Session};
 use crate::attach::Call;

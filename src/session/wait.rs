@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use syscap_format::id::{AgentId, Seq};
-use syscap_format::reason::Reason;
-use syscap_kernel::kernel::AskStanding;
+use syscap_format::{AgentId, Reason, Seq};
+use syscap_kernel::AskStanding;
 
 use super::Session;
 use crate::Error;
@@ -47,13 +46,14 @@ impl From<Option<AskStanding>> for Waited {
 
 impl Session {
     /// Waits until a person has answered a call of this agent's that
-    /// [waits](syscap_format::envelope::ToolResult::ask), for so long at most. To go on, make the
+    /// [waits](syscap_format::ToolResult::ask), for so long at most. To go on, make the
     /// same call again: the same tool and arguments, in this session or another of the agent's. It
     /// is decided afresh, uses the approval up, and pays one of `calls` as any other does; waiting
     /// pays nothing.
     ///
     /// ```
-    /// use syscap::{format::{manifest::EffectClass, record::Answer}, host::HostTool};
+    /// use syscap::format::{ApprovalAnswer, EffectClass};
+    /// use syscap::host::HostTool;
     /// use syscap::{approvals::Waited, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {

@@ -7,12 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::manifest::{EffectClass, Manifest, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Host, Name, Resource, Rights, Root, RootedPath, Scope};
-use syscap_format::token::Grant;
-use syscap_kernel::tool::{Demand, Demands, Request};
+use syscap_format::{
+    EffectClass, Host, Item, ItemKind, Manifest, Name, ParamType, Reason, Refused, Resource,
+    Rights, Root, RootedPath, Scope, ToolGrant,
+};
+use syscap_kernel::{Demand, Demands, Request};
 use syscap_syscalls::fs::PATH_DIMENSION;
 use syscap_syscalls::marks::{Mark, write_marks};
 use syscap_syscalls::net::HOST_DIMENSION;
@@ -189,13 +188,13 @@ fn machine(text: &str) -> Option<RootedPath> {
 
 /// The finding of a place; `None` where the place has not the form, or where the token lets
 /// somebody write what the finding rests on.
-fn found(place: Item<'_>, grant: &Grant) -> Option<Finding> {
+fn found(place: Item<'_>, grant: &ToolGrant) -> Option<Finding> {
     let mut finding = Finding::read(place.get("finding")?)?;
     let list = |key: &str| {
-        let list = place.get(key).filter(|list| list.kind() == Kind::Array)?;
+        let list = place.get(key).filter(|list| list.kind() == ItemKind::Array)?;
         list.elements().map(Item::as_text).collect::<Option<Vec<_>>>()
     };
-    let files = place.get("found").filter(|found| found.kind() == Kind::Map)?;
+    let files = place.get("found").filter(|found| found.kind() == ItemKind::Map)?;
     let files = files.entries().map(|(_, file)| file.as_text()).collect::<Option<Vec<_>>>()?;
     // A program is the one of its name where an agent can put no other in its place.
     let programs = list("search")?.into_iter().chain(files);
@@ -214,7 +213,7 @@ fn found(place: Item<'_>, grant: &Grant) -> Option<Finding> {
 }
 
 /// Whether the token lets somebody write the path.
-fn is_written(path: &RootedPath, grant: &Grant) -> bool {
+fn is_written(path: &RootedPath, grant: &ToolGrant) -> bool {
     let Some(Scope::Paths(paths)) = grant.scope(PATH_DIMENSION) else { return false };
     let mut writable = paths.rules().iter().filter(|rule| Rights::WRITE.leq(rule.rights));
     writable.any(|rule| path.is_within(&rule.path))
@@ -222,8 +221,7 @@ fn is_written(path: &RootedPath, grant: &Grant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::json;
-    use syscap_format::scope::{Paths, Rule};
+    use syscap_format::{Paths, Rule, json};
 
     use super::*;
 
@@ -241,7 +239,8 @@ mod tests {
             let path = |text: &&str| machine(text).unwrap();
             let rules = written.iter().map(|text| Rule { path: path(text), rights: Rights::WRITE });
             let scope = Scope::Paths(Paths::new(rules).unwrap());
-            found(place.item(), &Grant::new().with(PATH_DIMENSION, scope)).map(|found| found.marks)
+            found(place.item(), &ToolGrant::new().with(PATH_DIMENSION, scope))
+                .map(|found| found.marks)
         };
         let code = BTreeSet::from([Mark::ProjectCode]);
         assert_eq!(judged(&["/project"]), Some(code));

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::manifest::EffectClass;
+use syscap_format::{EffectClass, Item, ItemKind};
 use syscap_syscalls::marks::Mark;
 
 /// Most entries of one list of a finding.
@@ -34,7 +33,7 @@ pub(super) struct Finding {
 impl Finding {
     /// Reads a finding; `None` where it has not the form, or its class is less than what it lists.
     pub(super) fn read(item: Item<'_>) -> Option<Self> {
-        if item.kind() != Kind::Map || item.entries().any(|(key, _)| !KEYS.contains(&key)) {
+        if item.kind() != ItemKind::Map || item.entries().any(|(key, _)| !KEYS.contains(&key)) {
             return None;
         }
         let effect = item.get("effect").and_then(Item::as_text)?;
@@ -68,7 +67,7 @@ impl Finding {
 }
 
 fn texts(map: Item<'_>, key: &str) -> Option<BTreeSet<String>> {
-    let list = map.get(key).filter(|list| list.kind() == Kind::Array)?;
+    let list = map.get(key).filter(|list| list.kind() == ItemKind::Array)?;
     let texts = list.elements().take(ENTRIES_MAX.saturating_add(1));
     let texts: BTreeSet<String> =
         texts.map(|text| text.as_text().map(str::to_owned)).collect::<Option<_>>()?;
@@ -77,7 +76,7 @@ fn texts(map: Item<'_>, key: &str) -> Option<BTreeSet<String>> {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::{cbor::Canonical, json};
+    use syscap_format::{Canonical, json};
 
     use super::*;
 

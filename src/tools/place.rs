@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use syscap_format::{id::DefinitionHash, manifest::Manifest, reason::Reason};
+use syscap_format::{DefinitionHash, Manifest, Reason};
 
 use super::{ConnectionId, identity};
 use crate::provide::{Provider, Standing};

@@ -1,7 +1,7 @@
 //! How much may be known of delegated tools: what is on record stays there, and whoever looks at
 //! the home gets it whole.
 
-use syscap_format::{id::ToolId, manifest::Manifest};
+use syscap_format::{Manifest, ToolId};
 
 use super::{ConnectionId, Known, Place, Table};
 use crate::Error;

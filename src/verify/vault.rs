@@ -3,12 +3,11 @@
 //! The log is sound without them: a row can be erased. But one that is there and is not what its
 //! record says was changed by somebody.
 
-use syscap_format::control::{ControlBody as _, Revocation, RevocationList};
-use syscap_format::envelope::Status;
-use syscap_format::id::{Seq, TextHash};
-use syscap_format::record::{ApprovalBody, Body, CallFields, CancelBody, Record};
-use syscap_format::vault::{Commitment, VaultEntry};
-use syscap_kernel::store::{Next, Store, StoreError, vault_entry};
+use syscap_format::{
+    ApprovalBody, Body, CallFields, CancelBody, Commitment, ControlBody as _, Record, Revocation,
+    RevocationList, Seq, Status, TextHash, VaultEntry,
+};
+use syscap_kernel::{Next, Store, StoreError, vault_entry};
 
 use crate::{Error, Inspection};
 

@@ -1,7 +1,6 @@
 //! What an agent goes on by: which token, and whether it is frozen.
 
-use syscap_format::control::{Freeze, FreezeTarget};
-use syscap_format::id::AgentId;
+use syscap_format::{AgentId, Freeze, FreezeTarget};
 
 use super::{TokenInfo, View};
 
@@ -63,10 +62,7 @@ pub(super) fn stops(freeze: &Freeze, agent: &AgentId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::budget::{Amounts, Dimension};
-    use syscap_format::id::{HomeId, Seq, TokenId, ToolId};
-    use syscap_format::label::Label;
-    use syscap_format::time::UnixMillis;
+    use syscap_format::{Amounts, Dimension, HomeId, Label, Seq, TokenId, ToolId, UnixMillis};
 
     use super::*;
     use crate::counters::Counts;

@@ -8,7 +8,7 @@ mod harness;
 use std::{path::Path, time::Duration};
 
 use harness::{row, time};
-use syscap_format::label::Label;
+use syscap_format::Label;
 use syscap_syscalls::beneath::{
     Existing, Location, Opener, Openers, Parents, TempName, Write, open_by,
 };

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::ToolId;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::ports::Clock;
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Canonical, EffectClass, Manifest, MapBuilder, Param, ParamType, Reason, Refused, ToolId,
+    TxOutcome,
+};
+use syscap_kernel::{Clock, Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 /// `echo`: gives back its argument.
 #[derive(Debug)]

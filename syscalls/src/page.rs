@@ -5,14 +5,11 @@
 //! and puts it in the place of the argument, before this tool is asked. So all that is done here
 //! is to cut. Only what was delivered to the session can be referred to.
 
-use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::ToolId;
-use syscap_format::json;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Canonical, EffectClass, Item, ItemKind, Manifest, MapBuilder, ObligationKind, Param, ParamType,
+    Reason, Refused, ToolId, TxOutcome, json,
+};
+use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 /// Most bytes that one call gives.
 pub const PAGE_BYTES_MAX: u64 = 256 << 10;
@@ -117,7 +114,7 @@ fn page(of: Item<'_>, offset: usize, limit: usize) -> Canonical {
         let map = if end < size { map.uint("next_offset", number(end)) } else { map };
         map.finish()
     };
-    if let (Kind::Bytes, Some(bytes)) = (of.kind(), of.as_byte_string()) {
+    if let (ItemKind::Bytes, Some(bytes)) = (of.kind(), of.as_byte_string()) {
         let begin = offset.min(bytes.len());
         let end = begin.saturating_add(limit).min(bytes.len());
         let part = bytes.get(begin..end).unwrap_or_default();

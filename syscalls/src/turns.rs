@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use syscap_format::budget::{Amounts, Dimension};
+use syscap_format::{Amounts, Dimension};
 
 /// How long one waits for others at the most: well within the time that a call sets aside, so that
 /// nobody's token is used up by those who change one name all the time.

@@ -1,9 +1,6 @@
 //! Arguments of servers' tools that look as if they named something.
 
-use syscap_format::cbor::Canonical;
-use syscap_format::id::ToolId;
-use syscap_format::json;
-use syscap_format::manifest::{EffectClass, Manifest};
+use syscap_format::{Canonical, EffectClass, Manifest, ToolId, json};
 use syscap_syscalls::stated::Unlimited;
 
 fn looks_like(argument: &str, schema: &str) -> Option<&'static str> {

@@ -8,13 +8,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use syscap::Runtime;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::hash::definition_hash;
-use syscap::format::manifest::Manifest;
-use syscap::format::provenance::Source;
-use syscap::format::record::Kind;
+use syscap::format::{
+    Amounts, Canonical, Manifest, MapBuilder, RecordKind, Source, TxOutcome, definition_hash,
+};
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::verify::Verdict;
@@ -62,7 +58,7 @@ fn who_is_refused_again_and_again_waits() {
         for agent in [&caller(access, &["echo"]), &agent] {
             echo(agent).unwrap();
             let first = agent.call("none", args! {}).unwrap();
-            assert_eq!(record(&home, first.receipt().outcome_seq).body.kind(), Kind::Refusal);
+            assert_eq!(record(&home, first.receipt().outcome_seq).body.kind(), RecordKind::Refusal);
         }
     }
     // Where there is no session the connection waits.

@@ -5,9 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use host_support::alone;
-use syscap::format::cbor::{Encoder, MapBuilder};
-use syscap::format::manifest::EffectClass;
-use syscap::format::provenance::Source;
+use syscap::format::{EffectClass, Encoder, MapBuilder, Source};
 use syscap::prelude::*;
 use syscap::{Runtime, Session};
 

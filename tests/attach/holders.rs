@@ -8,8 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Ended, Record};
+use syscap::format::{Body, PreviousRun, Record, Seq};
 use syscap::prelude::*;
 use syscap::verify::Verdict;
 use syscap::{CallWith, Runtime, Session};
@@ -229,7 +228,7 @@ fn check(home: &Path, told: &Told, rounds: u64) {
                 assert!(open.remove(&recovery.intent));
                 recovered += 1;
             }
-            Body::Boot(boot) => killed += u64::from(boot.before == Ended::Unclean),
+            Body::Boot(boot) => killed += u64::from(boot.before == PreviousRun::Unclean),
             _ => {}
         }
     }

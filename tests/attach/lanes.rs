@@ -3,10 +3,7 @@
 use std::os::unix::net::UnixStream;
 
 use host_support::end;
-use syscap::format::cbor::Encoder;
-use syscap::format::control::Freeze;
-use syscap::format::label::Label;
-use syscap::format::provenance::Source;
+use syscap::format::{Encoder, Freeze, Label, Source};
 use syscap::host::Prompt;
 use syscap::policy::Preset;
 use syscap::prelude::*;

@@ -5,14 +5,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use host_support::end;
-use syscap::format::cbor::{self, Canonical, Encoder, Item};
-use syscap::format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, Revocation, Role,
-    Signed,
+use syscap::format::{
+    Body, CONTROL_CONTEXT, Canonical, Control, ControlBody, Encoder, Freeze, FreezeChange,
+    FreezeTarget, Item, ItemKind, RecordKind, Revocation, Role, Seq, Signed, preimage,
 };
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Kind};
-use syscap::format::sign::preimage;
 use syscap::prelude::*;
 use syscap::verify::Verdict;
 use syscap::{FileKeys, HolderStatus, Operator, Phase, Runtime, Session, Signer, Versions};
@@ -49,7 +45,7 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
     let caller = caller(holder, &["echo"]);
     assert_eq!(reason(&caller), None);
     let frozen = done(&ask(&mut stream, &FREEZE), 8);
-    assert_eq!(record(home, frozen).body.kind(), Kind::Freeze);
+    assert_eq!(record(home, frozen).body.kind(), RecordKind::Freeze);
     assert_eq!(reason(&caller), Some(Reason::Frozen));
 
     let stands = ask(&mut stream, &STATUS);
@@ -67,14 +63,14 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
     done(&ask(&mut stream, &THAW), 8);
     assert_eq!(reason(&caller), None);
     let revoked = done(&ask(&mut stream, &revoke(caller.token())), 7);
-    assert_eq!(record(home, revoked).body.kind(), Kind::Revoke);
+    assert_eq!(record(home, revoked).body.kind(), RecordKind::Revoke);
     assert_eq!(reason(&caller), Some(Reason::Revoked));
     let unknown = ask(&mut stream, &revoke(TokenId::from_bytes([7; 32])));
     assert_eq!(uints(&unknown), [10, 7, Reason::UnknownToken.code()]);
 
     stream.write_all(&frame(&SHUTDOWN)).unwrap();
     let mut answer = receive(&mut stream).unwrap();
-    if answer.item().kind() == cbor::Kind::Map {
+    if answer.item().kind() == ItemKind::Map {
         // On a lane everybody is told to ask nothing more, and says that he has heard.
         let (heard, carries, body) = parts(&answer);
         assert_eq!((carries, body), (ORDER, &[0x82, 3, 0xf6][..]));
@@ -84,7 +80,7 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
     let ended = done(&answer, 10);
     assert!(is_dropped(stream));
     assert_eq!(records(home).last().unwrap().seq, ended);
-    assert_eq!(record(home, ended).body.kind(), Kind::Shutdown);
+    assert_eq!(record(home, ended).body.kind(), RecordKind::Shutdown);
     assert!(!holder.is_holder());
     assert!(matches!(holder.view(), Err(Error::Closed)));
     assert_eq!(verdict(home), Verdict::Sound);
@@ -219,7 +215,7 @@ fn signed(home: &Path, holder: &Runtime, token: TokenId, counter: u64) -> Vec<u8
     let key = keys.public_key(Role::Revoker).unwrap();
     let body = Revocation::subtree(token).to_bytes();
     let (id, head) = (holder.id(), Operator::open(home).unwrap().status().unwrap().head);
-    let message = Control::message(&id, &head, &key, counter, Kind::Revoke, &body);
+    let message = Control::message(&id, &head, &key, counter, RecordKind::Revoke, &body);
     let signature = keys.sign(Role::Revoker, &preimage(CONTROL_CONTEXT, &message)).unwrap();
     Control::by_one(head, body, Signed { key, counter, signature }).to_bytes()
 }
@@ -230,7 +226,7 @@ fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
     let holder = Runtime::share(&home).unwrap();
     let caller = caller(&holder, &["echo"]);
     let event = signed(&home, &holder, caller.token(), 5);
-    let send = |stream: &mut UnixStream, kind: Kind, event: &[u8]| {
+    let send = |stream: &mut UnixStream, kind: RecordKind, event: &[u8]| {
         let mut bytes = Encoder::new();
         bytes.array(5);
         bytes.uint(8);
@@ -243,16 +239,16 @@ fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
     let mut stream = connect(&home);
     let mut forged = event.clone();
     *forged.last_mut().unwrap() ^= 1;
-    let refused = send(&mut stream, Kind::Revoke, &forged);
+    let refused = send(&mut stream, RecordKind::Revoke, &forged);
     assert_eq!(uints(&refused), [10, 3, Reason::BadSignature.code()]);
-    let refused = send(&mut stream, Kind::Freeze, &event);
+    let refused = send(&mut stream, RecordKind::Freeze, &event);
     assert_eq!(uints(&refused), [10, 3, Reason::BadSignature.code()]);
     assert_eq!(reason(&caller), None);
-    let revoked = done(&send(&mut stream, Kind::Revoke, &event), 3);
+    let revoked = done(&send(&mut stream, RecordKind::Revoke, &event), 3);
     let Body::Revoke(on_record) = record(&home, revoked).body else { panic!("no revocation") };
     assert_eq!(on_record.control.signatures[0].counter, 5);
     assert_eq!(reason(&caller), Some(Reason::Revoked));
-    let again = send(&mut stream, Kind::Revoke, &event);
+    let again = send(&mut stream, RecordKind::Revoke, &event);
     assert_eq!(uints(&again), [10, 3, Reason::StaleCounter.code()]);
     drop(stream);
     end(&holder, &home);
@@ -382,7 +378,7 @@ fn a_home_that_is_shut_down_is_another_holders() {
         told
     });
     for record in &ended {
-        assert_eq!(self::record(&home, *record).body.kind(), Kind::Shutdown);
+        assert_eq!(self::record(&home, *record).body.kind(), RecordKind::Shutdown);
     }
     assert_eq!(reason(&ours), None);
     assert!(attached.is_holder() || attached.view().is_ok());
@@ -408,7 +404,7 @@ fn an_owner_waits_until_it_is_shut_down() {
         until("it ends", || !holder.is_holder());
         holder.close().unwrap();
         let last = records(&home).pop().unwrap();
-        assert_eq!(last.body.kind(), Kind::Shutdown);
+        assert_eq!(last.body.kind(), RecordKind::Shutdown);
         assert_eq!(asked.join().unwrap().unwrap(), last.seq);
         // Nobody let it go on, and then it was given up.
         assert_eq!(out.join().unwrap().unwrap().reason(), Some(Reason::Cancelled));

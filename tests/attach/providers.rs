@@ -7,14 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use host_support::end;
-use syscap::format::budget::{Amounts, Dimension};
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::hash::definition_hash;
-use syscap::format::id::Seq;
-use syscap::format::manifest::{Enforcement, Manifest};
-use syscap::format::reason::Refused;
-use syscap::format::record::{Body, OutcomeFlags, Record};
+use syscap::format::{
+    Amounts, Body, Canonical, Dimension, Enforcement, Manifest, MapBuilder, OutcomeFlags, Record,
+    Refused, Seq, TxOutcome, definition_hash,
+};
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::verify::Verdict;
@@ -38,7 +34,7 @@ fn a_tool_runs_where_it_was_offered() {
     let with = CallWith { tag: 7, ..CallWith::default() };
     let args = args! { "n": 3_u64 };
     let mut takes_n = manifest("t.n");
-    takes_n.extra = syscap::format::manifest::Extra::Taken;
+    takes_n.extra = syscap::format::Extra::Taken;
     one.provide(vec![takes_n], gate.provider()).unwrap();
     let answer = caller(&holder, &["t.n"]).call_with("t.n", args, &with).unwrap();
     assert_eq!((answer.reason(), answer.tx_outcome()), (None, TxOutcome::Committed));

@@ -5,14 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use host_support::end;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, Item, MapBuilder};
-use syscap::format::control::Freeze;
-use syscap::format::object::PolicyObject;
-use syscap::format::provenance::Source;
-use syscap::format::record::{Body, OutcomeFlags, SessionPhase};
-use syscap::format::scope::{Rights, Scope};
-use syscap::format::token;
+use syscap::format::{
+    Amounts, Body, Canonical, Freeze, Item, MapBuilder, OutcomeFlags, PolicyObject, Rights, Scope,
+    SessionPhase, Source, TokenFlags, ToolGrant,
+};
 use syscap::policy::Preset;
 use syscap::prelude::*;
 use syscap::verify::Verdict;
@@ -136,7 +132,7 @@ fn a_grant_means_the_same_there() {
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();
     let grant = || {
-        let apart = token::Grant::new().with("route", Scope::names(["r"]).unwrap());
+        let apart = ToolGrant::new().with("route", Scope::names(["r"]).unwrap());
         Grant::to("team/a")
             .tools(["fs.read", "fs.write", "http_request"])
             .workspace()
@@ -160,7 +156,7 @@ fn a_grant_means_the_same_there() {
     assert_eq!((here.budget, &here.agent, here.flags), (there.budget, &there.agent, there.flags));
     assert_eq!(here.expires.since(here.not_before), there.expires.since(there.not_before));
     assert_eq!(here.grants, read_only.grants);
-    assert!(read_only.flags.has(token::TokenFlags::READ_ONLY));
+    assert!(read_only.flags.has(TokenFlags::READ_ONLY));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::{sync::Arc, sync::mpsc::channel, time::Duration};
 
 use host_support::end;
-use syscap::{Runtime, Session, format::record::Body, prelude::*};
+use syscap::{Runtime, Session, format::Body, prelude::*};
 
 use crate::attach::world::*;
 

@@ -6,9 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use syscap::Session;
-use syscap::format::cbor::{Canonical, Decoder, Encoder, Item, Profile};
-use syscap::format::provenance::Source;
-use syscap::format::reason::Reason;
+use syscap::format::{Canonical, Decoder, Encoder, Item, Profile, Reason, Source};
 
 /// Hello: version 4, the operator's lane; and the agents'.
 pub(crate) const HELLO: [u8; 5] = [0x84, 1, 4, 4, 1];

@@ -4,15 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use syscap::Session;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Item, MapBuilder};
-use syscap::format::envelope::{ToolResult, TxOutcome};
-use syscap::format::id::Seq;
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::object::PolicyObject;
-use syscap::format::reason::Refused;
-use syscap::format::record::{Body, Outcome, Record};
-use syscap::kernel::policy::object_of;
+use syscap::format::{
+    Amounts, Body, EffectClass, Item, Manifest, MapBuilder, Outcome, PolicyObject, Record, Refused,
+    Seq, ToolResult, TxOutcome,
+};
+use syscap::kernel::object_of;
 use syscap::policy::{Policy, Preset};
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider};

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::ffi::OsStrExt as _};
 
-use syscap::{format::cbor::Item, prelude::*};
+use syscap::{format::Item, prelude::*};
 
 use crate::calendar_tools::world::{calendar, is_cut, reasons, seen, skipped, world};
 

@@ -4,10 +4,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use host_support::end;
 use syscap::Args;
-use syscap::format::id::AgentId;
-use syscap::format::label::Label;
-use syscap::format::record::Body;
-use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
+use syscap::format::{AgentId, Body, Label, Paths, Rights, Root, RootedPath, Rule, Scope};
 use syscap::prelude::*;
 
 use crate::calendar_tools::records;
@@ -170,7 +167,7 @@ fn a_calendar_keeps_its_label() {
         session.call("calendar.find", with_path(path)).unwrap();
         session.call("stranger.say", args! {}).unwrap();
         drop(session);
-        let label = |record: syscap::format::record::Record| match record.body {
+        let label = |record: syscap::format::Record| match record.body {
             Body::Intent(intent) => Some(intent.label),
             _ => None,
         };

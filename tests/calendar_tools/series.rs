@@ -1,6 +1,6 @@
 //! What is in a range, and what is told of it.
 
-use syscap::{format::cbor::Item, prelude::*};
+use syscap::{format::Item, prelude::*};
 
 use crate::calendar_tools::world::{calendar, is_cut, reasons, seen, skipped, world};
 

@@ -4,10 +4,7 @@ use std::{fs, path::PathBuf};
 
 use host_support::{ample, new_home};
 use syscap::Args;
-use syscap::format::cbor::Item;
-use syscap::format::label::Label;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Durability;
+use syscap::format::{Durability, EffectClass, Item, Label};
 use syscap::host::HostTool;
 use syscap::prelude::*;
 

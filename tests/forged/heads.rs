@@ -6,9 +6,10 @@ use std::thread;
 
 use host_support::new_home;
 use syscap::audit::memory::MemoryStore;
-use syscap::format::control::{CONTROL_CONTEXT, Control, ControlBody, Revocation, Role, Signed};
-use syscap::format::record::{Durability, Head, Kind};
-use syscap::format::sign::{PublicKey, Signature, preimage};
+use syscap::format::{
+    CONTROL_CONTEXT, Control, ControlBody, Durability, Head, PublicKey, RecordKind, Revocation,
+    Role, Signature, Signed, preimage,
+};
 use syscap::keys::Seal;
 use syscap::prelude::*;
 use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
@@ -53,12 +54,12 @@ fn revocation(rt: &Runtime, keys: &FileKeys, token: TokenId, head: Head) -> Cont
     let key = keys.public_key(Role::Revoker).unwrap();
     let counter = rt.look(|kernel| kernel.counter(&key)).unwrap() + 1;
     let body = Revocation::subtree(token).to_bytes();
-    let message = Control::message(&rt.id(), &head, &key, counter, Kind::Revoke, &body);
+    let message = Control::message(&rt.id(), &head, &key, counter, RecordKind::Revoke, &body);
     let signature = keys.sign(Role::Revoker, &preimage(CONTROL_CONTEXT, &message)).unwrap();
     Control::by_one(head, body, Signed { key, counter, signature })
 }
 
-fn reason(refused: Result<syscap::format::id::Seq, Error>) -> Reason {
+fn reason(refused: Result<syscap::format::Seq, Error>) -> Reason {
     match refused {
         Err(Error::Refused(refused)) => refused.reason(),
         other => panic!("{other:?}"),
@@ -113,15 +114,15 @@ fn a_slow_signer_is_not_starved_by_load() {
         assert!(grows.load(Ordering::Relaxed), "a caller has ended");
         thread::yield_now();
     }
-    let elsewhere = Head { leaf: syscap::format::id::Leaf::from_bytes([7; 32]), ..old };
+    let elsewhere = Head { leaf: syscap::format::Leaf::from_bytes([7; 32]), ..old };
     let forged = revocation(&rt, &keys, *last, elsewhere);
-    assert_eq!(reason(rt.submit(Kind::Revoke, forged)), Reason::UnknownHead);
-    let stale = Head { seq: syscap::format::id::Seq::GENESIS, ..genesis(&rt) };
+    assert_eq!(reason(rt.submit(RecordKind::Revoke, forged)), Reason::UnknownHead);
+    let stale = Head { seq: syscap::format::Seq::GENESIS, ..genesis(&rt) };
     let stale = revocation(&rt, &keys, *last, stale);
-    assert_eq!(reason(rt.submit(Kind::Revoke, stale)), Reason::StaleHead);
+    assert_eq!(reason(rt.submit(RecordKind::Revoke, stale)), Reason::StaleHead);
     let good = revocation(&rt, &keys, *last, old);
-    rt.submit(Kind::Revoke, good.clone()).unwrap();
-    assert_eq!(reason(rt.submit(Kind::Revoke, good)), Reason::StaleCounter);
+    rt.submit(RecordKind::Revoke, good.clone()).unwrap();
+    assert_eq!(reason(rt.submit(RecordKind::Revoke, good)), Reason::StaleCounter);
     over.store(true, Ordering::Relaxed);
     callers.into_iter().for_each(|caller| caller.join().unwrap());
     for token in &tokens {
@@ -139,6 +140,6 @@ fn a_slow_signer_is_not_starved_by_load() {
 
 /// The first record, as a head.
 fn genesis(rt: &Runtime) -> Head {
-    let leaf = syscap::format::id::Leaf::from_bytes(*rt.id().as_bytes());
-    Head { seq: syscap::format::id::Seq::GENESIS, leaf }
+    let leaf = syscap::format::Leaf::from_bytes(*rt.id().as_bytes());
+    Head { seq: syscap::format::Seq::GENESIS, leaf }
 }

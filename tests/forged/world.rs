@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use host_support::new_home;
 use rusqlite::{Connection, params};
 use syscap::FileKeys;
-use syscap::format::hash::leaf;
-use syscap::format::id::{Leaf, Seq};
-use syscap::format::object::{Object, ObjectKind};
-use syscap::format::record::{Body, ClockFlags, Head, Record};
-use syscap::kernel::halt::Halt;
+use syscap::format::{Body, ClockFlags, Head, Leaf, Object, ObjectKind, Record, Seq, leaf};
+use syscap::kernel::Halt;
 use syscap::prelude::*;
 use syscap::verify::{Fault, Options, Report, TrustSource, verify_home};
 use tempfile::TempDir;
@@ -169,5 +166,5 @@ pub(crate) fn head_of(home: &Path) -> Head {
 
 /// An object of a kind, by its name.
 pub(crate) fn object(kind: ObjectKind, id: [u8; 32], bytes: Vec<u8>) -> Object {
-    Object { kind, id: syscap::format::id::ObjectId::from_bytes(id), bytes }
+    Object { kind, id: syscap::format::ObjectId::from_bytes(id), bytes }
 }

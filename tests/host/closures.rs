@@ -4,12 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use syscap::format::cbor::{Canonical, Encoder, Item, Profile};
-use syscap::format::envelope::{ToolResult, TxOutcome};
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Enforcement, Param, ParamType};
-use syscap::format::obligation::ObligationKind;
-use syscap::format::reason::Refused;
+use syscap::format::{
+    Canonical, EffectClass, Encoder, Enforcement, Item, Label, ObligationKind, Param, ParamType,
+    Profile, Refused, ToolResult, TxOutcome,
+};
 use syscap::host::{Failure, HostTool};
 use syscap::prelude::*;
 

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use syscap::format::envelope::{ToolResult, TxOutcome};
-use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::format::{EffectClass, Enforcement, ToolResult, TxOutcome};
 use syscap::host::{ClosureTool, Failure, HostTool, Task, ToolCall};
 use syscap::prelude::*;
 use tokio::runtime::{Builder, Runtime as Tokio};

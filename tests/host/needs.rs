@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use syscap::Error;
-use syscap::format::cbor::Canonical;
-use syscap::format::manifest::{EffectClass, Param, ParamType};
-use syscap::format::reason::Refused;
-use syscap::format::scope::{Name, Resource, Scope, ScopeType};
+use syscap::format::{
+    Canonical, EffectClass, Name, Param, ParamType, Refused, Resource, Scope, ScopeType,
+};
 use syscap::host::{Failure, HostArgs, HostTool, HostTools, Planned, ToolCall, Typed};
-use syscap::kernel::registry::RegistryError;
+use syscap::kernel::RegistryError;
 use syscap::prelude::*;
 use syscap::provide::Standing;
 

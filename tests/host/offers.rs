@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{DefinitionHash, Seq};
-use syscap::format::manifest::{EffectClass, Enforcement};
+use syscap::format::{
+    Amounts, Canonical, DefinitionHash, EffectClass, Enforcement, Seq, TxOutcome,
+};
 use syscap::host::{Failure, HostTool, HostTools};
 use syscap::prelude::*;
 use syscap::provide::{Cancel, HostCall, Provider, Standing};

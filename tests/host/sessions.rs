@@ -9,7 +9,7 @@ use std::thread::{self, Thread};
 use std::time::Instant;
 
 use syscap::CallWith;
-use syscap::format::manifest::EffectClass;
+use syscap::format::EffectClass;
 use syscap::host::{AsyncSession, ClosureTool, HostTool, Work, in_background};
 use syscap::prelude::*;
 
@@ -101,7 +101,7 @@ fn a_future_that_is_dropped_leaves_its_call_to_end() {
     {
         let mut call = pin!(agent.call("slow", args! {}));
         assert!(poll(call.as_mut()).is_pending());
-        world.until(|world| world.rt.look(syscap::kernel::kernel::Kernel::in_flight).unwrap() == 1);
+        world.until(|world| world.rt.look(syscap::kernel::Kernel::in_flight).unwrap() == 1);
     }
     assert_eq!(world.outcomes().len(), 0);
     release.send(()).unwrap();
@@ -116,7 +116,7 @@ fn many_calls_wait_at_once() {
     let agent = AsyncSession::new(session(&world));
     let mut calls: Vec<_> = (0..8).map(|_| Box::pin(agent.call("slow", args! {}))).collect();
     calls.iter_mut().for_each(|call| assert!(poll(call.as_mut()).is_pending()));
-    world.until(|world| world.rt.look(syscap::kernel::kernel::Kernel::in_flight).unwrap() == 8);
+    world.until(|world| world.rt.look(syscap::kernel::Kernel::in_flight).unwrap() == 8);
     (0..8).for_each(|_| release.send(()).unwrap());
     for call in calls {
         assert_eq!(block_on(call).unwrap().reason(), None);
@@ -166,7 +166,7 @@ fn patient(told: &Arc<AtomicBool>) -> ClosureTool {
 const LONG: Duration = Duration::from_secs(60);
 
 fn in_flight(world: &World) -> usize {
-    world.rt.look(syscap::kernel::kernel::Kernel::in_flight).unwrap()
+    world.rt.look(syscap::kernel::Kernel::in_flight).unwrap()
 }
 
 /// Whoever drops the future, here or in a process that is attached, does not wait any more.

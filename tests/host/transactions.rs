@@ -3,9 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use syscap::format::envelope::TxOutcome;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::{Refused, Retry};
+use syscap::format::{EffectClass, Refused, Retry, TxOutcome};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
 use syscap::prelude::*;
 

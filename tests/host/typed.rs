@@ -2,9 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap::format::manifest::{EffectClass, Enforcement};
-use syscap::format::reason::Refused;
-use syscap::format::scope::{Name, Names, Resource, Scope};
+use syscap::format::{EffectClass, Enforcement, Name, Names, Refused, Resource, Scope};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
 use syscap::prelude::*;
 

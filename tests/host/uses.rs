@@ -4,16 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use host_support::{new_home, records};
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, Profile};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::Seq;
-use syscap::format::json;
-use syscap::format::manifest::{EffectClass, Enforcement, Extra, Manifest, Param, ParamType};
-use syscap::format::record::{Body, Durability, Outcome};
-use syscap::format::scope::Scope;
+use syscap::format::{
+    Amounts, Body, Canonical, Durability, EffectClass, Enforcement, Extra, Manifest, Outcome,
+    Param, ParamType, Profile, Scope, Seq, TxOutcome, json,
+};
 use syscap::host::{Begun, DOES_DIMENSION, Reported, ToolUse};
-use syscap::kernel::store::vault_entry;
+use syscap::kernel::vault_entry;
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home};
@@ -143,7 +139,7 @@ fn what_a_hook_found_is_not_taken() {
     assert!(matches!(begin(desk.token), Begun::Answered(_)), "it is seen, and can be granted");
     let issue = |does: &[&str]| {
         let scope = Scope::names(does.iter().copied()).unwrap();
-        let scopes = syscap::format::token::Grant::new().with(DOES_DIMENSION, scope);
+        let scopes = syscap::format::ToolGrant::new().with(DOES_DIMENSION, scope);
         desk.client.issue(Grant::to("a").tool_with(shell.tool.clone(), scopes))
     };
     for more in [&["network"][..], &["network", "unknown"]] {

@@ -1,13 +1,10 @@
 //! A home where the policy lets everything through, and a session that may call every tool.
 
 use host_support::records;
-use syscap::format::cbor::Item;
-use syscap::format::decision::{Decision, Verdict};
-use syscap::format::object::EngineIdentity;
-use syscap::format::obligation::Obligation;
-use syscap::format::record::{Body, Durability, Late, Outcome, Record};
-use syscap::kernel::kernel::Kernel;
-use syscap::kernel::policy::{PolicyEngine, Question};
+use syscap::format::{
+    Body, Decision, Durability, EngineIdentity, Item, Late, Obligation, Outcome, Record, Verdict,
+};
+use syscap::kernel::{Kernel, PolicyEngine, Question};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home};
 

@@ -2,8 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use syscap::format::cbor::{Canonical, Item, MapBuilder};
-use syscap::format::control::{Role, recovery_hash};
+use syscap::format::{Canonical, Item, MapBuilder, Role, recovery_hash};
 use syscap::keys::{KeyFile, KeyFileError, KeyUse, Passphrase, Seal};
 use syscap::syscalls::beneath::KEY_FILE_BEGINS;
 use syscap::{Error, FileKeys, Options, Signer as _, SignerError, SystemEntropy};
@@ -19,7 +18,7 @@ fn sealed() -> KeyFile {
 /// The file's map with an entry changed.
 fn with(file: &KeyFile, key: &str, value: Item<'_>) -> Vec<u8> {
     let bytes = file.to_bytes();
-    let map = Canonical::check(bytes.to_vec(), syscap::format::cbor::Profile::DATA).unwrap();
+    let map = Canonical::check(bytes.to_vec(), syscap::format::Profile::DATA).unwrap();
     let of = |map: MapBuilder, (name, item): (&str, Item<'_>)| match name == key {
         true => map.item(name, value),
         false => map.item(name, item),
@@ -30,7 +29,7 @@ fn with(file: &KeyFile, key: &str, value: Item<'_>) -> Vec<u8> {
 /// The file's map with an entry of its seal changed.
 fn with_seal(file: &KeyFile, key: &str, value: Item<'_>) -> Vec<u8> {
     let bytes = file.to_bytes();
-    let map = Canonical::check(bytes.to_vec(), syscap::format::cbor::Profile::DATA).unwrap();
+    let map = Canonical::check(bytes.to_vec(), syscap::format::Profile::DATA).unwrap();
     let of = |map: MapBuilder, (name, item): (&str, Item<'_>)| match name == key {
         true => map.item(name, value),
         false => map.item(name, item),
@@ -76,11 +75,11 @@ fn a_key_file_reads_back() {
 fn a_seal_hides_the_seed() {
     let (open, _) = KeyFile::generate(OPERATOR, &Seal::Open, &SystemEntropy).unwrap();
     let map = open.to_bytes();
-    let map = Canonical::check(map.to_vec(), syscap::format::cbor::Profile::DATA).unwrap();
+    let map = Canonical::check(map.to_vec(), syscap::format::Profile::DATA).unwrap();
     let seed = map.item().get("seed").and_then(Item::as_byte_string).unwrap().to_vec();
     struct Fixed(Vec<u8>);
-    impl syscap::kernel::ports::Entropy for Fixed {
-        fn fill(&self, buffer: &mut [u8]) -> Result<(), syscap::kernel::ports::NoEntropy> {
+    impl syscap::kernel::Entropy for Fixed {
+        fn fill(&self, buffer: &mut [u8]) -> Result<(), syscap::kernel::NoEntropy> {
             match buffer.len() == self.0.len() {
                 true => buffer.copy_from_slice(&self.0),
                 false => SystemEntropy.fill(buffer)?,

@@ -4,15 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::new_home;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::control::{Control, Role, ToolsChange};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{ObjectId, ToolsHash};
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::record::Kind;
+use syscap::format::{
+    Amounts, Canonical, Control, EffectClass, Manifest, MapBuilder, ObjectId, RecordKind, Role,
+    ToolsChange, ToolsHash, TxOutcome,
+};
 use syscap::host::ToolUse;
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::kernel::{Demands, Permit, Plan, Ran, Request, Tool};
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::view::ToolInfo;
@@ -90,15 +87,15 @@ fn a_new_tool_waits_for_the_operator() {
     // What was not looked at is not accepted, whoever signed.
     let other = [(tool("t.one"), manifest("t.one", "other").id())];
     let submit = |control: &Control, tools: &[(ToolId, ObjectId)]| {
-        access.submit_with(Kind::Tools, control.clone(), &Beside::Accepted(tools.to_vec()))
+        access.submit_with(RecordKind::Tools, control.clone(), &Beside::Accepted(tools.to_vec()))
     };
     assert!(matches!(submit(&accepts(&world, &other), &other), Err(Error::NoSuch { .. })));
     // A word for other tools than these puts nothing on record.
     let wrong = signed(&world, |_| ToolsChange { tools: ToolsHash::from_bytes([7; 32]) });
     assert_eq!(reason(submit(&wrong, &one)), Reason::ToolsMismatch);
-    assert_eq!(world.count(Kind::Tools), 1);
+    assert_eq!(world.count(RecordKind::Tools), 1);
     submit(&accepts(&world, &one), &one).unwrap();
-    assert_eq!(world.count(Kind::Tools), 2);
+    assert_eq!(world.count(RecordKind::Tools), 2);
     assert_eq!(seen("t.one").unwrap().standing, Standing::Ready);
     assert_eq!(seen("t.two").unwrap().standing, Standing::New);
     // Forgotten by a word of the same kind; it is not offered again by itself.
@@ -108,7 +105,7 @@ fn a_new_tool_waits_for_the_operator() {
     assert_eq!(runs.0.load(Ordering::SeqCst), 1);
     let gone = vec![tool("t.one")];
     let control = signed(&world, |log| log.tools_change(&[], &gone).unwrap());
-    access.submit_with(Kind::Tools, control.clone(), &Beside::Forgotten(gone)).unwrap();
+    access.submit_with(RecordKind::Tools, control.clone(), &Beside::Forgotten(gone)).unwrap();
     assert!(seen("t.one").is_none());
     caller.close().unwrap();
     access.close().unwrap();
@@ -142,7 +139,7 @@ fn what_waits_goes_with_whoever_offers_it() {
     one.withdraw(&[tool("t.one")]).unwrap();
     let submit = |ids: &[(ToolId, ObjectId)]| {
         let beside = Beside::Accepted(ids.to_vec());
-        rt.submit_with(Kind::Tools, accepts(&world, ids), &beside)
+        rt.submit_with(RecordKind::Tools, accepts(&world, ids), &beside)
     };
     assert!(matches!(submit(&ids[..1]), Err(Error::NoSuch { .. })));
     submit(&ids[1..]).unwrap();
@@ -182,7 +179,7 @@ fn a_use_of_a_new_tool_names_what_to_do() {
     let offered = access.tool(&used.tool).unwrap().offered.unwrap().id();
     let accepted = vec![(used.tool.clone(), offered)];
     let control = accepts(&world, &accepted);
-    access.submit_with(Kind::Tools, control.clone(), &Beside::Accepted(accepted)).unwrap();
+    access.submit_with(RecordKind::Tools, control.clone(), &Beside::Accepted(accepted)).unwrap();
     // It is on record: what the token grants is another question.
     let refused = access.begin_use(token, &used, &manifest).unwrap();
     let syscap::host::Begun::Answered(answer) = refused else { panic!("it is let through") };
@@ -203,7 +200,7 @@ impl Tool for Own {
         &self.0
     }
 
-    fn plan(&self, _: &Request<'_>) -> Result<OwnPlan, syscap::format::reason::Refused> {
+    fn plan(&self, _: &Request<'_>) -> Result<OwnPlan, syscap::format::Refused> {
         Ok(OwnPlan(Demands::default(), Arc::clone(&self.1)))
     }
 }
@@ -236,7 +233,7 @@ fn own_tools_wait_for_the_operator_too() {
     rt.close().unwrap();
     let world = World { dir, home };
     let rt = own("after").open(&world.home).unwrap();
-    let (tools, before) = (world.count(Kind::Tools), world.records().len());
+    let (tools, before) = (world.count(RecordKind::Tools), world.records().len());
     assert_eq!(call(&rt, "own.act"), Some(Reason::ToolsMismatch));
     assert_eq!(call(&rt, "echo"), Some(Reason::ToolsMismatch));
     assert!(world.records().len() > before);
@@ -247,8 +244,8 @@ fn own_tools_wait_for_the_operator_too() {
     assert!(log.tools_change(&[], &[tool("t.one")]).is_none());
     let change = log.own_tools_change().unwrap();
     let control = signed(&world, |_| change.clone());
-    rt.submit_with(Kind::Tools, control, &Beside::OwnTools).unwrap();
-    assert_eq!(world.count(Kind::Tools), tools + 1);
+    rt.submit_with(RecordKind::Tools, control, &Beside::OwnTools).unwrap();
+    assert_eq!(world.count(RecordKind::Tools), tools + 1);
     assert_eq!(call(&rt, "own.act"), None);
     assert_eq!(runs.load(Ordering::SeqCst), 1);
     // The delegated one is as it was on record, and its offer is ready again.

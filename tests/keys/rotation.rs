@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use syscap::format::control::{Freeze, FreezeChange, FreezeTarget, KeyChange, Role};
-use syscap::format::record::{Body, Kind};
-use syscap::kernel::halt::{Foreign, Halt};
+use syscap::format::{Body, Freeze, FreezeChange, FreezeTarget, KeyChange, RecordKind, Role};
+use syscap::kernel::{Foreign, Halt};
 use syscap::keys::{KeyFile, KeyUse, Rotation, adding, alone, removing, replacing};
 use syscap::policy::WithinToken;
 use syscap::prelude::*;
@@ -99,7 +98,7 @@ fn a_rotation_may_break_off_anywhere() {
                 let log = world.log();
                 let by = operator.public_key(Role::Operator).unwrap();
                 let sign = |message: &[u8]| operator.sign(Role::Operator, message);
-                rt.submit(Kind::Key, log.sign(&change, &by, sign).unwrap()).unwrap();
+                rt.submit(RecordKind::Key, log.sign(&change, &by, sign).unwrap()).unwrap();
                 rt.close().unwrap();
             }
             rotation.finish().unwrap();
@@ -205,7 +204,10 @@ fn keys_come_and_go_by_the_operators_word() {
     // A proof for another role is none.
     let wrong = adding(&set, second.possession(&home, Role::Issuer)).unwrap();
     let control = world.change(&wrong, &operator);
-    assert_eq!(crate::keys::sealed::reason(rt.submit(Kind::Key, control)), Reason::BadSignature);
+    assert_eq!(
+        crate::keys::sealed::reason(rt.submit(RecordKind::Key, control)),
+        Reason::BadSignature
+    );
     world.put(&rt, &adding(&set, proof).unwrap(), &operator);
     // Either signs now, and takes the other's right away.
     let set = world.set(Role::Operator);
@@ -216,7 +218,10 @@ fn keys_come_and_go_by_the_operators_word() {
     assert!(removing(&set, &second.public_key()).is_none(), "it is the last");
     assert!(removing(&set, &operator.public_key()).is_none(), "it is gone");
     let control = world.change(&KeyChange { cut_off: None, ..nothing(&world) }, &operator);
-    assert_eq!(crate::keys::sealed::reason(rt.submit(Kind::Key, control)), Reason::BadSignature);
+    assert_eq!(
+        crate::keys::sealed::reason(rt.submit(RecordKind::Key, control)),
+        Reason::BadSignature
+    );
     rt.close().unwrap();
     world.is_sound();
 }

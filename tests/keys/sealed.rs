@@ -1,11 +1,9 @@
 //! Sealed keys: what goes on without a person, what does not, and who is asked when.
 
 use std::sync::atomic::Ordering;
-use syscap::format::control::{Freeze, FreezeChange, FreezeTarget, Role};
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Kind;
+use syscap::format::{EffectClass, Freeze, FreezeChange, FreezeTarget, RecordKind, Role};
 use syscap::host::HostTool;
-use syscap::kernel::policy::object_of;
+use syscap::kernel::object_of;
 use syscap::keys::KeyUse;
 use syscap::policy::WithinToken;
 use syscap::prelude::*;
@@ -25,7 +23,7 @@ fn freeze(change: FreezeChange) -> Freeze {
 #[test]
 fn a_sealed_home_works_without_a_person() {
     let world = World::sealed();
-    assert_eq!((world.count(Kind::Tools), world.count(Kind::Policy)), (1, 1));
+    assert_eq!((world.count(RecordKind::Tools), world.count(RecordKind::Policy)), (1, 1));
     for _ in 0..2 {
         let rt = world.open();
         let token = token(&rt);
@@ -48,7 +46,7 @@ fn a_sealed_home_works_without_a_person() {
         rt.close().unwrap();
     }
     // Nothing was signed again.
-    assert_eq!((world.count(Kind::Tools), world.count(Kind::Policy)), (1, 1));
+    assert_eq!((world.count(RecordKind::Tools), world.count(RecordKind::Policy)), (1, 1));
     world.is_sound();
 }
 
@@ -139,7 +137,7 @@ fn an_event_is_signed_beside_the_holder() {
         let change = log.policy_change(place).unwrap();
         let sign = |message: &[u8]| keys.sign(Role::Policy, message);
         let control = log.sign(&change, &key, sign).unwrap();
-        (control.clone(), rt.submit_with(Kind::Policy, control, beside))
+        (control.clone(), rt.submit_with(RecordKind::Policy, control, beside))
     };
     let document = Beside::Policy(Box::new(object.clone()));
     let (control, done) = submit(&PolicyPlace::InForce(object.clone()), &document);
@@ -149,9 +147,9 @@ fn an_event_is_signed_beside_the_holder() {
     submit(&PolicyPlace::NoShadow, &Beside::Nothing).1.unwrap();
     assert_eq!(rt.look(|kernel| kernel.shadow_hash()).unwrap(), None);
     // The same again is nothing new, and another kind is another event.
-    let again = rt.submit_with(Kind::Policy, control.clone(), &document);
+    let again = rt.submit_with(RecordKind::Policy, control.clone(), &document);
     assert_eq!(reason(again), Reason::StaleCounter);
-    let other = rt.submit_with(Kind::Key, control, &Beside::Nothing);
+    let other = rt.submit_with(RecordKind::Key, control, &Beside::Nothing);
     assert_eq!(reason(other), Reason::BadSignature);
     rt.close().unwrap();
     world.is_sound();

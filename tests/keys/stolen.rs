@@ -1,14 +1,11 @@
 //! Whoever steals the operator's key has the home until its owner brings the recovery key.
 
 use std::fs;
-use syscap::format::control::{
-    Control, ControlBody, Freeze, KeyChange, PolicyChange, Revocation, Role, RoleSet, ToolsChange,
+use syscap::format::{
+    Control, ControlBody, Freeze, KeyChange, PolicyChange, RecordKind, Revocation, Role, RoleSet,
+    Seq, TOKEN_CONTEXT, Token, TokenBody, ToolsChange, ToolsHash, preimage,
 };
-use syscap::format::id::{Seq, ToolsHash};
-use syscap::format::record::Kind;
-use syscap::format::sign::preimage;
-use syscap::format::token::{TOKEN_CONTEXT, Token, TokenBody};
-use syscap::kernel::policy::object_of;
+use syscap::kernel::object_of;
 use syscap::keys::{KeyFile, KeyUse, Rotation, SecretKey, alone};
 use syscap::policy::WithinToken;
 use syscap::prelude::*;
@@ -95,22 +92,22 @@ fn who_steals_the_operators_key_does_not_keep_the_home() {
     }
     let before = world.records().len();
     let freeze = Freeze::all();
-    let refused = |kind: Kind, control: Control, beside: Beside| {
+    let refused = |kind: RecordKind, control: Control, beside: Beside| {
         assert_eq!(reason(rt.submit_with(kind, control, &beside)), Reason::BadSignature, "{kind}");
     };
     let revoke = Revocation::subtree(mine);
-    refused(Kind::Revoke, thief.signs(&world, Role::Revoker, &revoke), Beside::Nothing);
-    refused(Kind::Freeze, thief.signs(&world, Role::Revoker, &freeze), Beside::Nothing);
+    refused(RecordKind::Revoke, thief.signs(&world, Role::Revoker, &revoke), Beside::Nothing);
+    refused(RecordKind::Freeze, thief.signs(&world, Role::Revoker, &freeze), Beside::Nothing);
     let policy = object_of(&WithinToken);
     let change = PolicyChange { policy: policy.hash(), shadow: None };
     let document = Beside::Policy(Box::new(policy));
-    refused(Kind::Policy, thief.signs(&world, Role::Policy, &change), document);
+    refused(RecordKind::Policy, thief.signs(&world, Role::Policy, &change), document);
     let tools = ToolsChange { tools: ToolsHash::from_bytes([1; 32]) };
-    refused(Kind::Tools, thief.signs(&world, Role::Operator, &tools), Beside::OwnTools);
+    refused(RecordKind::Tools, thief.signs(&world, Role::Operator, &tools), Beside::OwnTools);
     for role in Role::IN_USE {
         let proof = thief.key(role).possession(&rt.id(), role);
         let change = alone(&world.set(role), proof).unwrap();
-        refused(Kind::Key, thief.signs(&world, Role::Operator, &change), Beside::Nothing);
+        refused(RecordKind::Key, thief.signs(&world, Role::Operator, &change), Beside::Nothing);
     }
     let again = issued_by(&world, &rt, mine, thief.key(Role::Issuer));
     assert_eq!(reason(rt.register(&again)), Reason::WrongIssuer);
@@ -142,17 +139,17 @@ fn the_recovery_key_changes_keys_and_nothing_else() {
     let sign = |message: &[u8]| Ok(recovery.sign(message));
     let revoke = Revocation::subtree(mine);
     let control = world.log().sign(&revoke, &recovery.public_key(), sign).unwrap();
-    assert_eq!(reason(rt.submit(Kind::Revoke, control)), Reason::BadSignature);
+    assert_eq!(reason(rt.submit(RecordKind::Revoke, control)), Reason::BadSignature);
     let set = world.set(Role::Issuer);
     // Beside another signature it is no recovery: the other has no right to it.
     let mut two = by(&recovery, &set);
     let other = by(&key(Role::Operator).1, &set);
     two.signatures = [two.signatures, other.signatures].concat();
     two.signatures.sort_by_key(|signed| signed.key);
-    assert_eq!(reason(rt.submit(Kind::Key, two)), Reason::BadSignature);
+    assert_eq!(reason(rt.submit(RecordKind::Key, two)), Reason::BadSignature);
     let stranger = crate::keys::world::key(Role::Operator).1;
-    assert_eq!(reason(rt.submit(Kind::Key, by(&stranger, &set))), Reason::BadSignature);
-    rt.submit(Kind::Key, by(&recovery, &set)).unwrap();
+    assert_eq!(reason(rt.submit(RecordKind::Key, by(&stranger, &set))), Reason::BadSignature);
+    rt.submit(RecordKind::Key, by(&recovery, &set)).unwrap();
     rt.close().unwrap();
     // A home that was made without one has none.
     let none = World::with(Options::new().no_recovery());
@@ -160,7 +157,7 @@ fn the_recovery_key_changes_keys_and_nothing_else() {
     let proof = key(Role::Issuer).1.possession(&rt.id(), Role::Issuer);
     let change = alone(&none.set(Role::Issuer), proof).unwrap();
     let control = none.change(&change, &recovery);
-    assert_eq!(reason(rt.submit(Kind::Key, control)), Reason::BadSignature);
+    assert_eq!(reason(rt.submit(RecordKind::Key, control)), Reason::BadSignature);
     rt.close().unwrap();
     none.is_sound();
     world.is_sound();

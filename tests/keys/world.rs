@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::new_home;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::{Control, KeyChange, Role, RoleSet};
-use syscap::format::id::Seq;
-use syscap::format::record::{Kind, Record};
-use syscap::kernel::store::Next;
+use syscap::format::{Control, KeyChange, Record, RecordKind, Role, RoleSet, Seq};
+use syscap::kernel::Next;
 use syscap::keys::{KeyFile, KeyUse, Passphrase, Passphrases, Seal, SecretKey};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
@@ -75,7 +73,7 @@ impl World {
 
     /// The same on record.
     pub(crate) fn put(&self, rt: &Runtime, change: &KeyChange, key: &SecretKey) -> Seq {
-        rt.submit_with(Kind::Key, self.change(change, key), &Beside::Nothing).unwrap()
+        rt.submit_with(RecordKind::Key, self.change(change, key), &Beside::Nothing).unwrap()
     }
 
     pub(crate) fn records(&self) -> Vec<Record> {
@@ -88,7 +86,7 @@ impl World {
         records
     }
 
-    pub(crate) fn count(&self, kind: Kind) -> usize {
+    pub(crate) fn count(&self, kind: RecordKind) -> usize {
         self.records().iter().filter(|record| record.body.kind() == kind).count()
     }
 

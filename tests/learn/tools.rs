@@ -4,13 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use EffectClass::{ExternalWrite as Write, Irreversible as Final, Read};
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ToolId;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::reason::{Reason, Refused};
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    Canonical, EffectClass, Label, Manifest, MapBuilder, Param, ParamType, Reason, Refused, ToolId,
+    TxOutcome,
+};
+use syscap::kernel::{Demands, Permit, Plan, Ran, Request, Tool};
 
 /// Suite, tool, class, arguments.
 pub(crate) const TOOLS: [(&str, &str, EffectClass, &str); 35] = [

@@ -5,11 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use syscap::analysis::learn::{Proposal, Settings, propose};
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::id::{FactKey, TokenId};
-use syscap::format::label::Label;
-use syscap::format::reason::Reason;
-use syscap::format::record::Durability;
+use syscap::format::{Budget, Dimension, Durability, FactKey, Label, Reason, TokenId};
 use syscap::learn::{Recorded, Scan, grant};
 use syscap::policy::{Policy, Preset};
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};

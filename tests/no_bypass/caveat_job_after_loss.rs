@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::kernel::kernel::Lost;
+use syscap::kernel::Lost;
 
 fn attack(kernel: &mut Kernel, job: Job, now: Reading) -> Ran<'static> {
     kernel.handle(Event::Lost(job.intent(), Lost::Abandoned, Default::default()), now);

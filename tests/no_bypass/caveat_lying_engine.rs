@@ -3,8 +3,8 @@
 #[path = "support/mod.rs"]
 mod support;
 use support::*;
-use syscap::format::object::{EngineIdentity, PolicyObject};
-use syscap::kernel::policy::{PolicyEngine, Question, object_of};
+use syscap::format::{EngineIdentity, PolicyObject};
+use syscap::kernel::{PolicyEngine, Question, object_of};
 use syscap::policy::WithinToken;
 
 struct Liar;

@@ -4,9 +4,8 @@
 mod support;
 use support::*;
 
-use syscap::format::id::ObjectId;
-use syscap::format::object::Object;
-use syscap::kernel::store::{Next, Room, StoreError};
+use syscap::format::{Object, ObjectId};
+use syscap::kernel::{Next, Room, StoreError};
 
 struct Liar;
 

@@ -5,7 +5,7 @@
 mod support;
 use support::*;
 
-fn attack(given: fn() -> Result<Stored, syscap::kernel::halt::Halt>) {
+fn attack(given: fn() -> Result<Stored, syscap::kernel::Halt>) {
     given(); //~
 }
 

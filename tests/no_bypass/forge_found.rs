@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::kernel::resolve::Found;
+use syscap::kernel::Found;
 
 fn attack(ticket: Ticket) -> Event {
     Event::Resolved(ticket, Ok(Found(String::from("shared/secret")))) //~

@@ -4,9 +4,8 @@
 mod support;
 use support::*;
 
-use syscap::format::budget::Amounts;
-use syscap::format::id::HomeId;
-use syscap::kernel::probe::{Finding, Probed};
+use syscap::format::{Amounts, HomeId};
+use syscap::kernel::{Finding, Probed};
 
 fn attack(home: HomeId, intent: Seq) -> Probed {
     Probed { home, intent, finding: Finding::NotDone(Amounts::ZERO) } //~

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::format::cbor::Profile;
+use syscap::format::Profile;
 
 fn attack() -> Profile {
     Profile {

@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::kernel::resolve::Resolving;
+use syscap::kernel::Resolving;
 
 fn attack(kernel: &mut Kernel, ticket: Ticket, links: Resolving, now: Reading) {
     kernel.handle(Event::Resolved(ticket, links.run()), now);

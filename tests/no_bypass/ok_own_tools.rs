@@ -9,7 +9,7 @@ pub fn main() {
     let options = Options::new().tool(Mine::new().expect("a manifest")).expect("registered");
     let options = options.trusted_read(Peek::new().expect("a manifest")).expect("registered");
     let runtime = options.create(folder).expect("a home");
-    let budget = syscap::format::budget::Budget::standard();
+    let budget = syscap::format::Budget::standard();
     let grant = syscap::Grant::to("researcher").tools(["mine", "peek"]).budget(budget);
     let token = runtime.issue(grant).expect("a token");
     let session = runtime.session("researcher", token).expect("a session");

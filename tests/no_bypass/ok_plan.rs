@@ -13,10 +13,10 @@ impl Plan for Careful {
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         if permit.meter(Dimension::DiskWriteBytes, permit.hold().get(Dimension::Calls)).is_err() {
-            let refused = Refused::new(syscap::format::reason::Reason::OverHold);
+            let refused = Refused::new(syscap::format::Reason::OverHold);
             return permit.failed(refused, TxOutcome::NoOp);
         }
-        permit.enforced_by(syscap::format::manifest::Enforcement::Openat2);
+        permit.enforced_by(syscap::format::Enforcement::Openat2);
         permit.ok(done(), TxOutcome::Committed)
     }
 }

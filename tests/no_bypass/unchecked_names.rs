@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::{format::id::IdempotencyKey, format::sign::PublicKey};
+use syscap::format::{IdempotencyKey, PublicKey};
 
 fn main() {
     drop(AgentId("../..".into())); //~

@@ -6,12 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use host_support::{new_home, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::audit::sqlite::SqliteStore;
-use syscap::format::budget::Amounts;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Refused;
-use syscap::format::record::{Body, Durability, Recovered, Recovery};
+use syscap::format::{Amounts, Body, Durability, EffectClass, Recovered, Recovery, Refused};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
-use syscap::kernel::probe::{Broken, Finding};
+use syscap::kernel::{Broken, Finding};
 use syscap::prelude::*;
 
 static RUNS: AtomicU64 = AtomicU64::new(0);

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use host_support::{new_home, records};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use syscap::audit::sqlite::{SqliteReader, SqliteStore};
-use syscap::format::record::{Body, Durability, Kind, Record, Recovered, Recovery};
-use syscap::kernel::store::{Batch, Store, StoreError};
+use syscap::format::{Body, Durability, Record, RecordKind, Recovered, Recovery};
+use syscap::kernel::{Batch, Store, StoreError};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 
@@ -53,7 +53,7 @@ impl Store for Killing {
             let kind_of = |bytes: &[u8]| Record::decode(bytes).unwrap().body.kind();
             batch.links().iter().any(|link| kind_of(&link.bytes) == kind)
         };
-        let (intent, outcome) = (has(Kind::Intent), has(Kind::Outcome));
+        let (intent, outcome) = (has(RecordKind::Intent), has(RecordKind::Outcome));
         if outcome && self.1 == Point::AfterRename {
             die();
         }

@@ -3,16 +3,11 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::Value;
-use syscap::format::cbor::{Canonical, Item, MapBuilder};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::json;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::obligation::ObligationKind;
-use syscap::format::provenance::Source;
-use syscap::format::reason::Refused;
-use syscap::format::record::Durability;
-use syscap::format::scope::{Host, Name, PortRange, Resource, Rights, Scope};
-use syscap::kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    Canonical, Durability, EffectClass, Host, Item, Manifest, MapBuilder, Name, ObligationKind,
+    Param, ParamType, PortRange, Refused, Resource, Rights, Scope, Source, TxOutcome, json,
+};
+use syscap::kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -158,9 +153,9 @@ fn tools() -> Vec<Act> {
 }
 
 fn ten() -> Canonical {
-    let mut encoder = syscap::format::cbor::Encoder::new();
+    let mut encoder = syscap::format::Encoder::new();
     encoder.uint(10);
-    Canonical::check(encoder.into_bytes(), syscap::format::cbor::Profile::DATA).unwrap()
+    Canonical::check(encoder.into_bytes(), syscap::format::Profile::DATA).unwrap()
 }
 
 /// A home, and a session of the agent `a`.

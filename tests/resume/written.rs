@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use syscap::format::scope::{Rights, Root, RootedPath, Rule, Scope};
-use syscap::format::token::{Grant as Scopes, Grants};
+use syscap::format::{Grants, Rights, Root, RootedPath, Rule, Scope, ToolGrant as Scopes};
 use syscap::prelude::*;
 use syscap::resume::{Resume, ResumeError};
 use syscap::view::Whose;

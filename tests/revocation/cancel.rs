@@ -6,13 +6,9 @@ use std::thread;
 use std::time::Instant;
 
 use host_support::new_home;
-use syscap::format::budget::Amounts;
-use syscap::format::id::Seq;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, CancelBody, Outcome, OutcomeFlags};
+use syscap::format::{Amounts, Body, CancelBody, EffectClass, Outcome, OutcomeFlags, Reason, Seq};
 use syscap::host::HostTool;
-use syscap::kernel::kernel::{Ack, Event, Lost, Measured};
+use syscap::kernel::{Ack, Event, Lost, Measured};
 use syscap::prelude::*;
 use syscap::verify::Verdict;
 
@@ -39,7 +35,7 @@ enum By {
 }
 
 impl By {
-    fn cancels(self, sim: &mut Sim, session: Seq, intent: Seq) -> syscap::kernel::kernel::Ticket {
+    fn cancels(self, sim: &mut Sim, session: Seq, intent: Seq) -> syscap::kernel::Ticket {
         match self {
             Self::Revoker => sim.cancel(intent),
             Self::Session => sim.cancel_by(session, intent),

@@ -1,13 +1,10 @@
 //! Why something was ended: a commitment on record, the words beside it.
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::control::{ControlBody, Revocation};
-use syscap::format::id::{Salt, Seq};
-use syscap::format::limits::TEXT_BYTES_MAX;
-use syscap::format::reason::Reason;
-use syscap::format::vault::{VaultEntry, VaultText};
-use syscap::kernel::kernel::{Ack, Event, Ticket};
-use syscap::kernel::store::Store;
+use syscap::format::{
+    ControlBody, Reason, Revocation, Salt, Seq, TEXT_BYTES_MAX, VaultEntry, VaultText,
+};
+use syscap::kernel::{Ack, Event, Store, Ticket};
 
 use super::{Sim, logged, refused, revoked, seated, sound};
 
@@ -71,7 +68,7 @@ fn a_cause_that_is_not_the_one_committed_to_ends_nothing() {
         assert_eq!(refused(&mut sim, ticket), (Reason::BadControl, "cause".to_owned()));
     }
     // Nor has what has no cause a text.
-    let freeze = syscap::format::control::Freeze::all();
+    let freeze = syscap::format::Freeze::all();
     let ticket = because(&mut sim, &freeze, words(5, "one"));
     assert_eq!(refused(&mut sim, ticket), (Reason::BadControl, "cause".to_owned()));
     assert!(!revoked(&sim, token) && sim.kernel.frozen().is_empty());

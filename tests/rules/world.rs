@@ -7,15 +7,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use host_support::Still;
 use syscap::Inspection;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::cbor::Canonical;
-use syscap::format::control::Control;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::Seq;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::reason::Refused;
-use syscap::format::record::{Body, Durability, Record, Refusal};
-use syscap::kernel::store::Next;
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap::format::{
+    Body, Canonical, Control, Durability, EffectClass, Manifest, Param, ParamType, Record, Refusal,
+    Refused, Seq, TxOutcome,
+};
+use syscap::kernel::{Demands, Next, Permit, Plan, Ran, Request, Tool};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 

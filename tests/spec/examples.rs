@@ -2,26 +2,15 @@
 
 use host_support::new_home;
 use std::collections::BTreeSet;
-use syscap::format::cbor::{Decoder, Encoder, Item, MapBuilder, Profile};
-use syscap::format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Revocation, Role, Roles, Trust,
-    possession, recovery_hash,
+use syscap::format::{
+    AgentId, CONTROL_CONTEXT, ConstraintId, Control, ControlBody, Decision, Decoder, Domain,
+    Durability, Encoder, EngineIdentity, ErrorKind, FactKey, Item, MapBuilder, ObjectId,
+    Obligation, POSSESSION_CONTEXT, Profile, Reason, Record, RecordKind, Refused, Revocation, Role,
+    Roles, Snapshot, Source, Status, Token, TokenId, ToolId, ToolsObject, Trust, VaultEntry,
+    Verdict, args_hash, call_hash, changes_hash, fact_id, leaf, matches_digest, possession,
+    recovery_hash, result_hash, sent_hash, text_hash,
 };
-use syscap::format::decision::{Decision, Verdict, matches_digest};
-use syscap::format::envelope::Status;
-use syscap::format::hash::{
-    Domain, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash,
-};
-use syscap::format::id::{AgentId, ConstraintId, FactKey, ObjectId, TokenId, ToolId};
-use syscap::format::object::{EngineIdentity, ToolsObject};
-use syscap::format::obligation::Obligation;
-use syscap::format::provenance::Source;
-use syscap::format::reason::{ErrorKind, Reason, Refused};
-use syscap::format::record::{Durability, Kind, Record};
-use syscap::format::snapshot::Snapshot;
-use syscap::format::token::Token;
-use syscap::format::vault::VaultEntry;
-use syscap::kernel::policy::{PolicyEngine, Question, object_of};
+use syscap::kernel::{PolicyEngine, Question, object_of};
 use syscap::policy::WithinToken;
 use syscap::{Grant, Options, Runtime, Session};
 
@@ -144,7 +133,7 @@ fn signatures() -> Vec<Vector> {
     let revocation = Revocation::subtree(log.token_id()).to_bytes();
     let (revoker, head) = (seed(Role::Revoker), log.head(2));
     let message =
-        Control::message(&log.home, &head, &public(revoker), 1, Kind::Revoke, &revocation);
+        Control::message(&log.home, &head, &public(revoker), 1, RecordKind::Revoke, &revocation);
     let signature = signed(revoker, CONTROL_CONTEXT, &message);
     let held = possession(&log.home, Role::Revoker, &public(REVOKER_TOO));
     let proof = signed(REVOKER_TOO, POSSESSION_CONTEXT, &held);

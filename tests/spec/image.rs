@@ -1,26 +1,16 @@
 //! The state image of a home in which something happened.
 
 use syscap::audit::memory::MemoryStore;
-use syscap::format::budget::{Amounts, Dimension};
-use syscap::format::cbor::{Item, MapBuilder, Profile};
-use syscap::format::control::{
-    ControlBody, Freeze, FreezeChange, FreezeTarget, KeyChange, PolicyChange, Role, RoleSet,
-    ToolsChange,
+use syscap::format::{
+    Amounts, ControlBody, Dimension, Domain, EffectClass, Form, Freeze, FreezeChange, FreezeTarget,
+    Grants, Item, KeyChange, Manifest, MapBuilder, PolicyChange, Profile, Record, Refused, Role,
+    RoleSet, Seq, Source, Status, TOKEN_CONTEXT, Token, TokenFlags, TokenId, ToolGrant, ToolId,
+    ToolsChange, TxOutcome,
 };
-use syscap::format::envelope::{Form, Status, TxOutcome};
-use syscap::format::hash::Domain;
-use syscap::format::id::{Seq, TokenId, ToolId};
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::provenance::Source;
-use syscap::format::reason::Refused;
-use syscap::format::record::Record;
-use syscap::format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenFlags};
-use syscap::kernel::kernel::{
-    Ack, Anchor, Effect, Event, Kernel, Lost, Measured, Parts, Proposal, Submit, Ticket,
+use syscap::kernel::{
+    Ack, Anchor, Demands, Effect, Event, Kernel, Lost, Measured, Next, Parts, Permit, Plan,
+    Proposal, Ran, Registry, Request, Store, Submit, Ticket, Tool, ToolsDelta,
 };
-use syscap::kernel::registry::{Registry, ToolsDelta};
-use syscap::kernel::store::{Next, Store};
-use syscap::kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
 use syscap::policy::WithinToken;
 
 use crate::spec::document::{code, hex, table};
@@ -100,7 +90,7 @@ impl Host {
         ack.clone()
     }
 
-    fn signed<B: ControlBody>(&self, body: &B) -> syscap::format::control::Control {
+    fn signed<B: ControlBody>(&self, body: &B) -> syscap::format::Control {
         let head = self.kernel.durable().unwrap();
         let role = self.kernel.limits().role_of(B::KIND, &body.to_bytes());
         event(&self.kernel.home(), head, body, &[seed(role.unwrap())])
@@ -111,7 +101,7 @@ impl Host {
     }
 
     fn token(&mut self) -> TokenId {
-        let grants = Grants::new().with(ToolId::new("keep").unwrap(), Grant::new());
+        let grants = Grants::new().with(ToolId::new("keep").unwrap(), ToolGrant::new());
         let (home, head) = (self.kernel.home(), self.kernel.durable().unwrap());
         let body = token_body(home, head, grants, TokenFlags::default()).to_bytes();
         let wire = Token::wire(&body, &signed(seed(Role::Issuer), TOKEN_CONTEXT, &body));
@@ -129,7 +119,7 @@ impl Host {
             ticket: self.ticket(),
             session,
             received: received.into_bytes(),
-            source: syscap::format::provenance::Source::Agent,
+            source: syscap::format::Source::Agent,
             form: Form::Json,
             salts: salts(),
         }))

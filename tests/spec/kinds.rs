@@ -1,38 +1,21 @@
 //! One record of every kind, byte by byte.
 
 use std::collections::BTreeSet;
-use syscap::format::budget::{Amounts, Dimension};
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::control::{
-    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-    KeyChange, PolicyChange, Resolution, Revocation, Role, RoleSet, Roles, ToolsChange,
+use syscap::format::{
+    AggregatePhase, Amounts, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgumentLabel,
+    ArgumentSource, Ask, Body, CallFields, Cancel, CancelBody, Canonical, Charge, Checkpoint,
+    ClockFlags, Confidentiality, ConfigChange, ConstraintId, Control, ControlBody, CreditChange,
+    Decision, Declassify, Dimension, EffectClass, Enforcement, FactKey, Filled, Freeze,
+    FreezeChange, FreezeTarget, Grants, IdempotencyKey, Input, Integrity, Intent, Issue, KeyChange,
+    Label, Late, MapBuilder, ObjectId, Obligation, Outcome, OutcomeFlags, PolicyChange, Provenance,
+    Prune, PruneBody, Reason, Record, RecordError, RecordKind, Recovered, Recovery, Redact,
+    RedactBody, Refusal, RefusalKind, Refusals, RefusalsDigest, Repeat, Resolution, Revocation,
+    Role, RoleSet, Roles, RunMode, Seq, SessionChange, SessionPhase, Shadow, SignedEvent, Snapshot,
+    Source, StateChange, StateHash, Status, TextHash, ToolGrant, ToolId, ToolsChange, ToolsObject,
+    TxOutcome, UnixMillis, Verdict, args_hash, call_hash, changes_hash, fact_id, leaf, result_hash,
+    sent_hash, text_hash,
 };
-use syscap::format::decision::{Decision, Shadow, Verdict};
-use syscap::format::envelope::{Filled, Status, TxOutcome};
-use syscap::format::hash::{
-    args_hash, call_hash, changes_hash, fact_id, leaf, result_hash, sent_hash, text_hash,
-};
-use syscap::format::id::{
-    ConstraintId, FactKey, IdempotencyKey, ObjectId, RefusalsDigest, Seq, StateHash, TextHash,
-    ToolId,
-};
-use syscap::format::label::{Confidentiality, Integrity, Label};
-use syscap::format::manifest::{EffectClass, Enforcement};
-use syscap::format::object::ToolsObject;
-use syscap::format::obligation::Obligation;
-use syscap::format::provenance::{Provenance, Source};
-use syscap::format::reason::Reason;
-use syscap::format::record::{
-    AggregatePhase, Answer, ApprovalBody, ArgumentLabel, ArgumentSource, Ask, Body, CallFields,
-    Cancel, CancelBody, Charge, Checkpoint, ClockFlags, Declassify, Input, Intent, Issue, Kind,
-    Late, Means, Outcome, OutcomeFlags, Prune, PruneBody, Record, RecordError, Recovered, Recovery,
-    Redact, RedactBody, Refusal, RefusalKind, Refusals, Repeat, RunMode, SessionChange,
-    SessionPhase, SignedEvent, StateChange,
-};
-use syscap::format::snapshot::Snapshot;
-use syscap::format::time::UnixMillis;
-use syscap::format::token::{Grant, Grants};
-use syscap::kernel::policy::object_of;
+use syscap::kernel::object_of;
 use syscap::policy::WithinToken;
 
 use crate::spec::document::{code, dump, hex, table};
@@ -265,14 +248,14 @@ fn approvals(maker: &Maker) -> Vec<Body> {
         preconditions: Vec::new(),
         eligible: vec![public(seed(Role::Approver))],
         threshold: 1,
-        means: vec![Means::Terminal, Means::Signer],
+        means: vec![ApprovalChannel::Terminal, ApprovalChannel::Signer],
         expires: UnixMillis::new(TIME + 600_000),
     }));
     let answer = ApprovalBody {
         ask: leaf(&maker.record(ask.clone()).encode()),
-        answer: Answer::Set,
-        means: Means::Terminal,
-        scopes: Some(Grants::new().with(tool(), Grant::new())),
+        answer: ApprovalAnswer::Set,
+        means: ApprovalChannel::Terminal,
+        scopes: Some(Grants::new().with(tool(), ToolGrant::new())),
         uses: Some(3),
         expires: Some(UnixMillis::new(TIME + 900_000)),
         reason: Some(text(7, "It may say that.")),
@@ -452,7 +435,7 @@ fn a_record_of_every_kind_stands_there() {
     }
     assert_eq!(made.next(), None);
     kinds.dedup();
-    assert_eq!(kinds, Kind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>());
+    assert_eq!(kinds, RecordKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -460,7 +443,7 @@ fn bodies_read_back() {
     macro_rules! reads_back {
         ($control:ident: $($kind:ident $name:ident)*) => {
             match $control.0 {
-                $( Kind::$kind => {
+                $( RecordKind::$kind => {
                     let body = $name::from_bytes(&$control.1.body).unwrap();
                     assert_eq!(body.to_bytes(), $control.1.body);
                 } )*
@@ -479,7 +462,7 @@ fn bodies_read_back() {
         }
         kinds.insert(found.0);
     }
-    let signed = Kind::ALL.iter().filter(|kind| Role::of(**kind).is_some());
+    let signed = RecordKind::ALL.iter().filter(|kind| Role::of(**kind).is_some());
     assert_eq!(kinds, signed.copied().collect());
 }
 
@@ -491,7 +474,7 @@ fn keys_change_as_it_says() {
     let before = Roles::new(Role::IN_USE.map(|role| public(seed(role))));
     let changes: Vec<KeyChange> = records()
         .iter()
-        .filter(|record| record.body.kind() == Kind::Key)
+        .filter(|record| record.body.kind() == RecordKind::Key)
         .map(|record| KeyChange::from_bytes(&control_of(&record.body).unwrap().body).unwrap())
         .collect();
     let [second, other] = &changes[..] else { panic!("two changes") };

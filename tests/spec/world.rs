@@ -1,23 +1,14 @@
 //! What the document's examples are made of: keys, salts, a home, a token.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::cbor::MapBuilder;
-use syscap::format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, POSSESSION_CONTEXT, Possession, Role, Roles, Signed,
-    possession, recovery_hash,
+use syscap::format::{
+    AgentId, Budget, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Dimension, Durability,
+    Grants, Head, HomeId, HomeLimits, MapBuilder, POSSESSION_CONTEXT, Possession, PublicKey,
+    Rights, Role, Roles, Root, RootedPath, Rule, Salt, Scope, Seq, Signature, Signed,
+    TOKEN_CONTEXT, Token, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, UnixMillis, leaf,
+    possession, preimage, recovery_hash,
 };
-use syscap::format::hash::leaf;
-use syscap::format::id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId};
-use syscap::format::record::{Durability, Head, HomeLimits};
-use syscap::format::scope::{Rights, Root, RootedPath, Rule, Scope};
-use syscap::format::sign::{PublicKey, Signature, preimage};
-use syscap::format::time::UnixMillis;
-use syscap::format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
-use syscap::format::vault::CallSalts;
-use syscap::kernel::kernel::{Event, Kernel, NewHome, Parts, Ticket};
-use syscap::kernel::registry::Registry;
-use syscap::kernel::time::Reading;
+use syscap::kernel::{Event, Kernel, NewHome, Parts, Reading, Registry, Ticket};
 use syscap::policy::WithinToken;
 
 /// Seeds beyond those of the roles, which are their numbers.
@@ -126,7 +117,7 @@ impl Log {
         let path = RootedPath::new(Root::Workspace(agent()), [""; 0]).unwrap();
         let scope = Scope::paths([Rule { path, rights: Rights::READ }]).unwrap();
         let tool = ToolId::new("fs.read").unwrap();
-        let grants = Grants::new().with(tool, Grant::new().with("path", scope));
+        let grants = Grants::new().with(tool, ToolGrant::new().with("path", scope));
         let body = token_body(self.home, self.head(1), grants, TokenFlags::READ_ONLY).to_bytes();
         Token::wire(&body, &signed(seed(Role::Issuer), TOKEN_CONTEXT, &body))
     }

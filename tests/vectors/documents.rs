@@ -1,23 +1,14 @@
 //! Control documents, tokens' bodies and policies, of as many forms as there are.
 
-use syscap::format::budget::Budget;
-use syscap::format::cbor::MapBuilder;
-use syscap::format::control::{
-    ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
-    POSSESSION_CONTEXT, PolicyChange, Possession, Resolution, Revocation, Role, RoleSet,
-    ToolsChange, Trust, possession,
+use syscap::format::{
+    AgentId, Budget, CancelBody, Cidr, ConfigChange, ControlBody, CreditChange, EffectClass,
+    FactKey, Freeze, FreezeChange, FreezeTarget, Grants, KeyChange, Manifest, MapBuilder,
+    POSSESSION_CONTEXT, Param, ParamType, PolicyChange, PortRange, Possession, PublicKey,
+    Recovered, Resolution, Revocation, Rights, Role, RoleSet, Root, RootedPath, Rule, Salt, Scope,
+    Seq, Signature, Snapshot, TextHash, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId,
+    ToolsChange, Trust, UnixMillis, fact_id, json, possession, preimage,
 };
-use syscap::format::hash::fact_id;
-use syscap::format::id::{AgentId, FactKey, Salt, Seq, TextHash, TokenId, ToolId};
-use syscap::format::json;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap::format::record::{CancelBody, Recovered};
-use syscap::format::scope::{Cidr, PortRange, Rights, Root, RootedPath, Rule, Scope};
-use syscap::format::sign::{PublicKey, Signature, preimage};
-use syscap::format::snapshot::Snapshot;
-use syscap::format::time::UnixMillis;
-use syscap::format::token::{Grant, Grants, TokenBody, TokenFlags};
-use syscap::kernel::policy::object_of;
+use syscap::kernel::object_of;
 use syscap::policy::WithinToken;
 
 use ed25519_dalek::{Signer as _, SigningKey};
@@ -123,7 +114,7 @@ pub(crate) fn bodies() -> Vec<(&'static str, TokenBody, TokenBody)> {
     let ports = [(80, 90), (443, 443)].map(|(first, last)| PortRange::new(first, last).unwrap());
     let ports = Scope::ports(ports).unwrap();
     let scopes = |pairs: Vec<(&str, Scope)>| {
-        pairs.into_iter().fold(Grant::new(), |grant, (name, scope)| grant.with(name, scope))
+        pairs.into_iter().fold(ToolGrant::new(), |grant, (name, scope)| grant.with(name, scope))
     };
     let parent = scopes(vec![
         ("path", Scope::paths(wide.into_iter().chain([own])).unwrap()),
@@ -156,7 +147,7 @@ pub(crate) fn bodies() -> Vec<(&'static str, TokenBody, TokenBody)> {
             Grants::new().with(tool("fs.read"), child),
         ),
         ("names", Grants::new().with(tool("echo"), other), Grants::new().with(tool("echo"), less)),
-        ("none", Grants::new(), Grants::new().with(tool("echo"), Grant::new())),
+        ("none", Grants::new(), Grants::new().with(tool("echo"), ToolGrant::new())),
     ];
     let pairs = pairs.into_iter().map(|(name, parent, child)| {
         let parent = root(parent);

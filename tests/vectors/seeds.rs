@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap::format::cbor::{Canonical, Fault, Item, Profile};
-use syscap::format::json;
-use syscap::format::record::{Kind, Record};
-use syscap::format::token::Token;
+use syscap::format::{Canonical, DecodeFault, Item, Profile, Record, RecordKind, Token, json};
 use syscap::policy::{Policy, Preset};
 
 use kernel_support::history;
@@ -43,7 +40,7 @@ fn codec() -> Seeds {
     let structure = |hex: &str| matches!(hex.as_bytes()[0], b'8' | b'9' | b'a' | b'b');
     let scalars = valid.iter().filter(|(hex, _)| !structure(hex)).map(|(_, tree)| tree.clone());
     let mut faults = BTreeSet::new();
-    let mut new = |fault: &Fault| faults.insert(format!("{fault:?}"));
+    let mut new = |fault: &DecodeFault| faults.insert(format!("{fault:?}"));
     let invalid = cbor::INVALID.iter().filter(|(_, fault)| new(fault));
     let invalid: Vec<Vec<u8>> = invalid.map(|(hex, _)| cbor::hex(hex)).collect();
     let nested = |depth: usize| [vec![0x81; depth], vec![0x00]].concat();
@@ -161,9 +158,9 @@ pub(crate) fn reach() {
         .filter_map(|(_, bytes)| Record::decode(bytes).ok())
         .map(|record| record.body.kind().code())
         .collect();
-    let written = Kind::ALL.iter().filter(|kind| !kind.is_reserved());
+    let written = RecordKind::ALL.iter().filter(|kind| !kind.is_reserved());
     let missing: Vec<_> = written.filter(|kind| !kinds.contains(&kind.code())).collect();
-    assert_eq!(missing, Vec::<&Kind>::new());
+    assert_eq!(missing, Vec::<&RecordKind>::new());
     for (name, bytes) in tokens() {
         assert!(name.starts_with("pair") || Token::read(&bytes).is_ok(), "{name}");
     }

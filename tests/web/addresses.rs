@@ -8,8 +8,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use host_support::server::{Server, answer};
-use syscap::format::record::{Body, Durability};
-use syscap::format::scope::{Host, Scope};
+use syscap::format::{Body, Durability, Host, Scope};
 use syscap::prelude::*;
 use syscap::syscalls::net::lookup::{Lookup, LookupError};
 

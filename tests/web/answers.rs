@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use host_support::server::{Sent, Server, answer, read};
-use syscap::{format::cbor::Item, prelude::*};
+use syscap::{format::Item, prelude::*};
 
 use crate::web::world::{get, local, text, uint, world};
 

@@ -1,9 +1,7 @@
 //! `net.egress`: routes and purposes are named in the capability.
 
 use host_support::server::{Server, answer};
-use syscap::format::cbor::Item;
-use syscap::format::manifest::EffectClass;
-use syscap::format::scope::Scope;
+use syscap::format::{EffectClass, Item, Scope};
 use syscap::policy::Policy;
 use syscap::prelude::*;
 
@@ -20,9 +18,9 @@ fn approving() -> crate::web::world::World {
     let world = world();
     let text = Policy::preset(syscap::policy::Preset::Standard).unwrap();
     let json = syscap::format::json::from_data(
-        syscap::format::cbor::Canonical::check(
-            syscap::kernel::policy::PolicyEngine::document(&text),
-            syscap::format::cbor::Profile::CONTROL,
+        syscap::format::Canonical::check(
+            syscap::kernel::PolicyEngine::document(&text),
+            syscap::format::Profile::CONTROL,
         )
         .unwrap()
         .item(),

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use host_support::server::{Deaf, Sent, Server, answer};
-use syscap::{format::cbor::Item, format::envelope::TxOutcome, prelude::*};
+use syscap::format::{Item, TxOutcome};
+use syscap::prelude::*;
 
 use crate::web::world::{call, flag, get, local, text, world};
 
@@ -183,7 +184,7 @@ fn a_write_without_an_answer_is_unknown() {
     let args = |url: &str| format!(r#"{{"url": "{url}", "method": "POST", "body": "x"}}"#);
     let approved = |url: &str| {
         let asked = call(&session, "quick", &args(url));
-        let once = syscap::format::record::Answer::Once;
+        let once = syscap::format::ApprovalAnswer::Once;
         world.rt.answer(asked.ask().unwrap(), once, None).unwrap();
         call(&session, "quick", &args(url))
     };

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use host_support::{new_home, server::Server};
-use syscap::format::record::{Body, Recovered};
+use syscap::format::{Body, Recovered};
 use syscap::prelude::*;
 
 use crate::web::records;

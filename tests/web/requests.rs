@@ -3,11 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use host_support::server::{Server, answer};
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::manifest::{EffectClass, Enforcement};
-use syscap::format::record::Body;
-use syscap::format::scope::{PortRange, Scope};
+use syscap::format::{Body, EffectClass, Enforcement, Item, PortRange, Scope, TxOutcome};
 use syscap::prelude::*;
 
 use crate::web::records;
@@ -189,7 +185,7 @@ fn what_changes_things_asks_first_and_reading_does_not() {
     assert_eq!(asked.reason(), Some(Reason::Asked));
     assert_eq!(server.seen().len(), 1);
     let ask = asked.ask().unwrap();
-    world.rt.answer(ask, syscap::format::record::Answer::Once, None).unwrap();
+    world.rt.answer(ask, syscap::format::ApprovalAnswer::Once, None).unwrap();
     let done = call(&session, "tickets", &args("POST"));
     assert_eq!((uint(&done, "status"), done.tx_outcome()), (Some(201), TxOutcome::Committed));
     assert_eq!(world.last_effects(), (EffectClass::ExternalWrite, EffectClass::ExternalWrite));
@@ -259,7 +255,7 @@ fn a_yes_is_for_one_request() {
     let expires = Some(world.rt.look(|kernel| kernel.now()).unwrap().plus(3_600_000));
     let terms = SetTerms { uses: 5, scopes: None, expires };
     assert!(world.rt.answer_set(asked, &terms, None).is_err());
-    world.rt.answer(asked, syscap::format::record::Answer::Once, None).unwrap();
+    world.rt.answer(asked, syscap::format::ApprovalAnswer::Once, None).unwrap();
     assert_eq!(ask("DELETE", "/users/1").reason(), Some(Reason::Asked));
     assert_eq!(ask("POST", "/other").reason(), Some(Reason::Asked));
     assert_eq!(ask("POST", "/tickets").reason(), None);

@@ -2,11 +2,8 @@
 
 use host_support::end;
 use host_support::server::{Server, answer};
-use syscap::format::budget::Amounts;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::json;
-use syscap::format::manifest::EffectClass;
-use syscap::kernel::registry::RegistryError;
+use syscap::format::{Amounts, EffectClass, TxOutcome, json};
+use syscap::kernel::RegistryError;
 use syscap::prelude::*;
 use syscap::syscalls::net::Network;
 use syscap::{Configured, Error};
@@ -16,7 +13,7 @@ use crate::web::world::{call, flag, local, local_to, text, uint, world};
 fn manifest(
     tool: &str,
     settings: &str,
-) -> Result<syscap::format::manifest::Manifest, syscap::syscalls::net::SettingsError> {
+) -> Result<syscap::format::Manifest, syscap::syscalls::net::SettingsError> {
     let settings = json::to_data(settings.as_bytes()).unwrap();
     Network::manifest(ToolId::new(tool).unwrap(), settings)
 }

@@ -285,7 +285,7 @@ fn a_proxy_of_the_operators_is_a_tunnel() {
     let result = call(&session, "inner", r#"{"url": "https://a.test/x"}"#);
     assert_eq!(text(&result, "data").as_deref(), Some("sealed"));
     assert_eq!(proxy.seen()[0].line(), "CONNECT a.test:443 HTTP/1.1");
-    let level = syscap::format::manifest::Enforcement::Lexical;
+    let level = syscap::format::Enforcement::Lexical;
     assert_eq!(result.receipt().enforcement, level);
     // What the token does not name is not asked of the proxy.
     let refused = call(&session, "inner", r#"{"url": "https://a.example/x"}"#);

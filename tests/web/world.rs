@@ -9,11 +9,7 @@ use std::time::Duration;
 
 use host_support::{ample, records};
 use syscap::Configured;
-use syscap::format::cbor::Item;
-use syscap::format::json;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{Body, Durability};
-use syscap::format::scope::{Cidr, Host, PortRange, Scope};
+use syscap::format::{Body, Cidr, Durability, EffectClass, Host, Item, PortRange, Scope, json};
 use syscap::prelude::*;
 use syscap::secrets::SecretFiles;
 use syscap::syscalls::net::Network;

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::control::Trust;
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, Leaf, Seq};
-use syscap_format::limits::RECORD_BYTES_MAX;
-use syscap_format::record::{Body, ClockFlags, Genesis, Head, Kind, Record, RecordError};
-use syscap_format::time::UnixMillis;
+use syscap_format::{
+    Body, ClockFlags, Genesis, Head, HomeId, Leaf, RECORD_BYTES_MAX, Record, RecordError,
+    RecordKind, Seq, Trust, UnixMillis, leaf,
+};
 
 use super::ledger::Ledger;
 use super::options::Extent;
@@ -198,7 +196,7 @@ impl Chain {
             (_, Some(ledger)) if ledger.is_shut() => End::Clean,
             _ => End::Unclean,
         };
-        let kinds = Kind::ALL.iter().filter_map(|kind| {
+        let kinds = RecordKind::ALL.iter().filter_map(|kind| {
             let count = self.counts.get(usize::try_from(kind.code()).ok()?)?;
             (*count > 0).then_some((*kind, *count))
         });

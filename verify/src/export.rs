@@ -6,11 +6,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use syscap_format::export::{OBJECTS_FOLDER, RECORDS_FILE};
-use syscap_format::hash::leaf;
-use syscap_format::id::{Leaf, ObjectId, Seq};
-use syscap_format::limits::{OBJECT_BYTES_MAX, RECORD_BYTES_MAX};
-use syscap_format::object::{Object, ObjectKind};
+use syscap_format::{
+    Leaf, OBJECT_BYTES_MAX, OBJECTS_FOLDER, Object, ObjectId, ObjectKind, RECORD_BYTES_MAX,
+    RECORDS_FILE, Seq, leaf,
+};
 
 use crate::source::{Chunk, Source};
 

@@ -20,7 +20,7 @@ pub use export::ExportReader;
 pub use options::{Extent, Options, TrustSource, VerifyError};
 pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Newer, Report, Verdict};
 pub use source::{Chunk, Source};
-pub use syscap_format::control::Trust;
+pub use syscap_format::Trust;
 
 use std::{io, path::Path};
 

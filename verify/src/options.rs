@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use syscap_format::{cbor::DecodeError, control::Trust, record::Head};
+use syscap_format::{DecodeError, Head, Trust};
 
 use crate::report::AnchorNeed;
 

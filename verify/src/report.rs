@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::id::{HomeId, Seq};
-use syscap_format::record::{Head, Kind, RecordError};
-use syscap_format::time::UnixMillis;
+use syscap_format::{Head, HomeId, RecordError, RecordKind, Seq, UnixMillis};
 
 /// Most findings that a report lists; all are counted.
 pub const FINDINGS_MAX: usize = 64;
@@ -281,7 +279,7 @@ pub struct Report {
     /// Records that were verified.
     pub records: u64,
     /// Records of each kind.
-    pub counts: BTreeMap<Kind, u64>,
+    pub counts: BTreeMap<RecordKind, u64>,
     /// The last record that was verified.
     pub head: Option<Head>,
     /// The first record that only newer software can read: from there on only the chain was

@@ -1,7 +1,6 @@
 //! Where a verification reads from.
 
-use syscap_format::id::{Leaf, ObjectId, Seq};
-use syscap_format::object::Object;
+use syscap_format::{Leaf, Object, ObjectId, Seq};
 
 /// Most records in a chunk.
 const CHUNK_RECORDS: usize = 4_096;

@@ -25,7 +25,7 @@ mod tokens;
 mod tools;
 
 use kernel_support::driver::log::Log;
-use syscap_format::record::Record;
+use syscap_format::Record;
 use syscap_verify::Fault;
 
 /// A change of records, and the faults that it must make.

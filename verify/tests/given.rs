@@ -10,18 +10,14 @@ use kernel_support::driver::{
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::control::{Resolution, RevocationList, Role};
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{Body, Recovered};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grants, TokenBody, TokenFlags};
-use syscap_kernel::kernel::{Anchor, Effect, Event, Kernel, Lost, Measured, Parts};
-use syscap_kernel::registry::Registry;
-use syscap_kernel::store::{Room, Store, StoreError};
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    Body, EffectClass, Grants, Manifest, Param, ParamType, Reason, Recovered, Refused, Resolution,
+    RevocationList, Role, Seq, Source, TokenBody, TokenFlags, TokenId, UnixMillis,
+};
+use syscap_kernel::{
+    Anchor, Demands, Effect, Event, Kernel, Lost, Measured, Parts, Permit, Plan, Ran, Registry,
+    Request, Room, Store, StoreError, Tool,
+};
 
 /// A store of which rows of the vault can be erased.
 struct Erasable {
@@ -259,7 +255,7 @@ impl Plan for OtherPlan {
     }
 
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.ok(syscap_format::cbor::Canonical::null(), syscap_format::envelope::TxOutcome::NoOp)
+        permit.ok(syscap_format::Canonical::null(), syscap_format::TxOutcome::NoOp)
     }
 }
 
@@ -311,9 +307,9 @@ fn call_of_other_tools_than_on_record_is_refused_in_a_sound_log() {
 fn tools_that_the_kernel_has_not_are_refused_in_a_sound_log() {
     let mut driver = world();
     let other = Kernel::create(new_home(9), other_tools(), start()).unwrap();
-    let change = syscap_format::control::ToolsChange { tools: other.registry_hash() };
-    let bytes = syscap_format::control::ControlBody::to_bytes(&change);
-    let kind = syscap_format::record::Kind::Tools;
+    let change = syscap_format::ToolsChange { tools: other.registry_hash() };
+    let bytes = syscap_format::ControlBody::to_bytes(&change);
+    let kind = syscap_format::RecordKind::Tools;
     let control = driver.sign(&key(Role::Operator), kind, bytes);
     let ticket = driver.ticket();
     driver.event(Event::Tools(ticket, control, None, Default::default()));

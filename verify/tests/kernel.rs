@@ -5,15 +5,11 @@ use kernel_support::driver::scenario::{answer, call, narrow, submit};
 use kernel_support::driver::tools::AllowAll;
 use kernel_support::driver::{Driver, HOUR_MS, agent, body, key, new_home, parts, start};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::control::Role;
-use syscap_format::envelope::ToolResult;
-use syscap_format::id::{Salt, Seq};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Answer, ApprovalBody, Kind, Means};
-use syscap_format::vault::VaultText;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Event, Kernel};
-use syscap_kernel::store::Room;
+use syscap_format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Reason, RecordKind, Role, Salt, Seq, ToolResult,
+    VaultText,
+};
+use syscap_kernel::{Event, Halt, Kernel, Room};
 
 /// The policy asks about this call.
 fn asks() -> String {
@@ -48,13 +44,13 @@ fn same_call_made_twice_at_once_asks_once() {
         let reply = driver.reply(ticket);
         assert_eq!((reply.reason(), named(reply)), (Some(Reason::Asked), Some(ask)));
     }
-    answer(&mut driver, Answer::Once);
+    answer(&mut driver, ApprovalAnswer::Once);
     let done = driver.call(session, &asks());
     assert_eq!(driver.reply(done).reason(), None);
     // One approval, one run: the next call asks anew.
     let next = driver.call(session, &asks());
     assert!(named(driver.reply(next)).unwrap() > ask);
-    assert_eq!(is_sound(driver).places(Kind::Ask).len(), 2);
+    assert_eq!(is_sound(driver).places(RecordKind::Ask).len(), 2);
 }
 
 /// An answer that is only counted waits for the request that it names.
@@ -87,11 +83,11 @@ fn last_answer_counts_of_two_requests_about_one_call() {
     let leaf = driver.kernel.asks().next().unwrap().leaf;
     driver.call(two, &asks());
     assert_eq!(driver.kernel.asks().count(), 2);
-    let denies = ApprovalBody { answer: Answer::Deny, ..approves(leaf) };
+    let denies = ApprovalBody { answer: ApprovalAnswer::Deny, ..approves(leaf) };
     driver.control(Role::Approver, &denies).unwrap();
     let denied = driver.call(two, &asks());
     assert_eq!(driver.reply(denied).reason(), Some(Reason::ApprovalDenied));
-    answer(&mut driver, Answer::Once);
+    answer(&mut driver, ApprovalAnswer::Once);
     let done = driver.call(two, &asks());
     assert_eq!(driver.reply(done).reason(), None);
     // That one is used up; the denial stands.
@@ -100,9 +96,17 @@ fn last_answer_counts_of_two_requests_about_one_call() {
     is_sound(driver);
 }
 
-fn approves(ask: syscap_format::id::Leaf) -> ApprovalBody {
+fn approves(ask: syscap_format::Leaf) -> ApprovalBody {
     let (scopes, uses, expires, reason) = (None, None, None, None);
-    ApprovalBody { ask, answer: Answer::Once, means: Means::Signer, scopes, uses, expires, reason }
+    ApprovalBody {
+        ask,
+        answer: ApprovalAnswer::Once,
+        means: ApprovalChannel::Signer,
+        scopes,
+        uses,
+        expires,
+        reason,
+    }
 }
 
 /// Before that the vault has not the reason that was given.
@@ -114,11 +118,11 @@ fn answer_that_is_not_durable_is_none_yet() {
     let text = VaultText { salt: Salt::from_bytes([7; 32]), field: 7, text: "not today".into() };
     let leaf = driver.kernel.asks().next().unwrap().leaf;
     let reason = Some(text.hash());
-    let denies = ApprovalBody { answer: Answer::Deny, reason, ..approves(leaf) };
-    let bytes = syscap_format::control::ControlBody::to_bytes(&denies);
-    let control = driver.sign(&key(Role::Approver), Kind::Approval, bytes);
+    let denies = ApprovalBody { answer: ApprovalAnswer::Deny, reason, ..approves(leaf) };
+    let bytes = syscap_format::ControlBody::to_bytes(&denies);
+    let control = driver.sign(&key(Role::Approver), RecordKind::Approval, bytes);
     let ticket = driver.ticket();
-    let denies = Event::Control(ticket, Kind::Approval, control, None, Some(text));
+    let denies = Event::Control(ticket, RecordKind::Approval, control, None, Some(text));
     driver.kernel.handle(denies, driver.reading);
     let early = submit(&mut driver, session, &asks());
     driver.pump();

@@ -3,9 +3,7 @@
 
 use kernel_support::driver::log::Log;
 use kernel_support::driver::scenario::{everything, small};
-use syscap_format::hash::leaf;
-use syscap_format::id::Seq;
-use syscap_format::record::{Head, Record};
+use syscap_format::{Head, Record, Seq, leaf};
 use syscap_verify::{Extent, Fault, Options, Verdict};
 
 /// Where a log ends, as its store says.

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr};
 
-use syscap_format::scope::Host;
+use syscap_format::Host;
 use syscap_policy::document::Ask;
 use syscap_policy::scenario::Given;
 use syscap_policy::semantics::{self, is_asked};

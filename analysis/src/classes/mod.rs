@@ -12,7 +12,7 @@ mod time;
 
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
-use syscap_format::id::AgentId;
+use syscap_format::AgentId;
 use syscap_policy::Other;
 use syscap_policy::document::{Ask, Attribute, Type};
 use syscap_policy::scenario::Given;

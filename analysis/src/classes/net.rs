@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, format, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use syscap_format::scope::{Cidr, Host};
+use syscap_format::{Cidr, Host};
 use syscap_policy::{document::Ask, host_of};
 
 use super::constants::text_constants;

@@ -2,7 +2,7 @@
 
 use alloc::{borrow::ToOwned, collections::BTreeSet, format, string::String, vec::Vec};
 
-use syscap_format::id::{AgentId, TokenId, ToolId};
+use syscap_format::{AgentId, TokenId, ToolId};
 use syscap_policy::{document::Ask, scenario::Given};
 
 use super::{constants::text_constants, net};

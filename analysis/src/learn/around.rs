@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use syscap_format::scope::{
+use syscap_format::{
     Cidr, Host, HostPattern, Hosts, Ints, Name, Names, PortRange, Resource, Rights, RootedPath,
     Rule, Scope,
 };

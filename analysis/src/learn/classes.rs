@@ -9,8 +9,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::scope::Ints;
+use syscap_format::{Ints, Item, ItemKind};
 use syscap_policy::Truth;
 use syscap_policy::document::{Ask, Attribute, Condition, Constant, Test};
 use syscap_policy::limits::LIST_MAX;
@@ -62,7 +61,7 @@ pub(super) fn fit(class: Class, name: &str, calls: &[Call<'_>], headroom: u64) -
 pub(super) fn distinct(name: &str, calls: &[Call<'_>]) -> usize {
     let values = calls.iter().filter_map(|call| call.item().get(name));
     let each = values.flat_map(|value| match value.kind() {
-        Kind::Array => value.elements().map(Item::as_bytes).collect::<Vec<_>>(),
+        ItemKind::Array => value.elements().map(Item::as_bytes).collect::<Vec<_>>(),
         _ => Vec::from([value.as_bytes()]),
     });
     each.collect::<BTreeSet<_>>().len()
@@ -107,7 +106,7 @@ fn keyed(class: Class, attribute: &Attribute, calls: &[Call<'_>]) -> Option<Narr
 /// The keys of a value; of a list, of its elements.
 fn keys(class: Class, value: Option<Item<'_>>) -> Option<Vec<Key>> {
     let Some(value) = value else { return Some(Vec::from([None])) };
-    if value.kind() != Kind::Array {
+    if value.kind() != ItemKind::Array {
         return constant(class, value).map(|key| Vec::from([Some(key)]));
     }
     if !(1..=LIST_MAX).contains(&value.count()) {
@@ -231,7 +230,7 @@ fn range(attribute: &Attribute, calls: &[Call<'_>], headroom: u64) -> Option<Nar
 }
 
 fn bounds(value: Item<'_>) -> Option<Bounds> {
-    if value.kind() != Kind::Array {
+    if value.kind() != ItemKind::Array {
         return value.as_int().map(|n| (n, n));
     }
     let each: Option<Vec<i128>> = value.elements().map(Item::as_int).collect();

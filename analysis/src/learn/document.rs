@@ -4,8 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use syscap_format::cbor::{Canonical, Encoder, MapBuilder, Profile};
-use syscap_format::id::{AgentId, ConstraintId, ToolId};
+use syscap_format::{AgentId, Canonical, ConstraintId, Encoder, MapBuilder, Profile, ToolId};
 use syscap_policy::document::{Ask, Attribute, Condition, Constant, Test};
 use syscap_policy::{LoadError, Policy};
 

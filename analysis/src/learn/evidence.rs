@@ -4,10 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_kernel::tool::Demand;
+use syscap_format::{AgentId, Canonical, Item, Manifest, Seq, ToolId};
+use syscap_kernel::Demand;
 use syscap_policy::{Value, Values, argument, document::Attribute};
 
 use super::left_out::{LeftOuts, Why, leave_out};

@@ -10,10 +10,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder, Profile};
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::obligation::ObligationKind;
-use syscap_kernel::policy::PolicyEngine as _;
+use syscap_format::{
+    AgentId, Canonical, Item, ItemKind, MapBuilder, ObligationKind, Profile, Seq, ToolId,
+};
+use syscap_kernel::PolicyEngine as _;
 use syscap_policy::{LoadError, Policy, limits::TEXT_CONSTANT_BYTES_MAX};
 
 /// What the ids of constraints begin with that stand for a person's denial.
@@ -335,8 +335,8 @@ fn denied(denial: &Denial, id: &str) -> Canonical {
 
 fn is_constant(value: Item<'_>) -> bool {
     match value.kind() {
-        Kind::Text => value.as_text().is_some_and(|text| text.len() <= TEXT_CONSTANT_BYTES_MAX),
-        Kind::Bool | Kind::Uint | Kind::Negative => true,
+        ItemKind::Text => value.as_text().is_some_and(|text| text.len() <= TEXT_CONSTANT_BYTES_MAX),
+        ItemKind::Bool | ItemKind::Uint | ItemKind::Negative => true,
         _ => false,
     }
 }
@@ -355,8 +355,8 @@ fn used(params: Item<'_>, constraints: &[Canonical], loosened: &BTreeSet<String>
 /// The parameters that an item asks for, as `{"param": NAME}`.
 fn ask<'a>(item: Item<'a>, asked: &mut BTreeSet<&'a str>) {
     match item.kind() {
-        Kind::Array => item.elements().for_each(|one| ask(one, asked)),
-        Kind::Map => {
+        ItemKind::Array => item.elements().for_each(|one| ask(one, asked)),
+        ItemKind::Map => {
             asked.extend(item.get("param").and_then(Item::as_text));
             item.entries().for_each(|(_, one)| ask(one, asked));
         }

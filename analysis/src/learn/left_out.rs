@@ -2,8 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::reason::Reason;
+use syscap_format::{AgentId, Reason, Seq, ToolId};
 
 use super::recording::Observation;
 

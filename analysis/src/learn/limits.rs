@@ -2,8 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use syscap_format::budget::{Amounts, Budget, Dimension};
-use syscap_format::id::{AgentId, Seq};
+use syscap_format::{AgentId, Amounts, Budget, Dimension, Seq};
 
 use super::evidence::Evidence;
 use super::proposal::LimitLine;

@@ -32,10 +32,7 @@ mod tests;
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::limits::GRANTS_MAX;
-use syscap_format::manifest::Manifest;
-use syscap_format::token::{Grant, Grants};
+use syscap_format::{AgentId, GRANTS_MAX, Grants, Manifest, ToolGrant, ToolId};
 use syscap_policy::{LoadError, Truth, risk, semantics::eval};
 
 pub use join::{Denial, constraint_names, join};
@@ -129,9 +126,9 @@ fn by_risk<'e, 'r>(evidence: &'e Evidence<'r>) -> Vec<(&'r ToolId, &'e [Call<'r>
 fn of_tool(
     manifest: &Manifest,
     calls: &[Call<'_>],
-    granted: &Grant,
+    granted: &ToolGrant,
     (budgeted, settings): (&mut Budgeted, &Settings),
-) -> (Grant, ToolLine) {
+) -> (ToolGrant, ToolLine) {
     let (grant, scopes) = scopes::narrow(calls, granted, budgeted, settings);
     let arguments = if manifest.effect.is_read_only() {
         Vec::new()

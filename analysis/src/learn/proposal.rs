@@ -2,12 +2,9 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_format::budget::{Budget, Dimension};
-use syscap_format::cbor::Canonical;
-use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::Scope;
-use syscap_format::token::Grants;
+use syscap_format::{
+    AgentId, Budget, Canonical, Dimension, EffectClass, Grants, Scope, Seq, TokenId, ToolId,
+};
 use syscap_policy::{Policy, document::Condition};
 
 use super::budgeted::least_percent;

@@ -2,13 +2,10 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-use syscap_format::budget::{Amounts, Budget};
-use syscap_format::cbor::Canonical;
-use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::reason::Reason;
-use syscap_format::token::Grants;
-use syscap_kernel::tool::Demand;
+use syscap_format::{
+    AgentId, Amounts, Budget, Canonical, Grants, Manifest, Reason, Seq, TokenId, ToolId,
+};
+use syscap_kernel::Demand;
 
 /// Recorded calls, and what they were made with.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
 
-use syscap_format::scope::{Hosts, Resource, Scope};
-use syscap_format::token::Grant;
+use syscap_format::{Hosts, Resource, Scope, ToolGrant};
 
 use super::around::around;
 use super::budgeted::Budgeted;
@@ -24,12 +23,12 @@ type Shown = alloc::string::String;
 /// The scopes of one tool: those that its calls need, each within the one that was granted.
 pub(super) fn narrow(
     calls: &[Call<'_>],
-    granted: &Grant,
+    granted: &ToolGrant,
     budgeted: &mut Budgeted,
     settings: &Settings,
-) -> (Grant, Vec<ScopeLine>) {
+) -> (ToolGrant, Vec<ScopeLine>) {
     let unknown = calls.iter().any(|call| matches!(call.observation.touched, Touched::Unknown));
-    let (mut grant, mut lines) = (Grant::new(), Vec::new());
+    let (mut grant, mut lines) = (ToolGrant::new(), Vec::new());
     for (dimension, outer) in granted.iter() {
         let mut touching: Touching<'_> = BTreeMap::new();
         for call in calls {

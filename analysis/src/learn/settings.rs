@@ -2,8 +2,7 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::Manifest;
+use syscap_format::{AgentId, Manifest, ToolId};
 
 /// How to learn.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use alloc::{boxed::Box, vec::Vec};
 pub use mutants::Change;
 pub use report::{ConstraintCoverage, Failure, Mutation, Report, Survivor, TestCoverage};
 pub use run::{run, run_as_written};
-use syscap_format::{decision::Verdict, id::ConstraintId, obligation::Obligation};
+use syscap_format::{ConstraintId, Obligation, Verdict};
 use syscap_policy::scenario::{Scenario, ScenarioError};
 use syscap_policy::semantics::Outcome;
 

@@ -2,12 +2,9 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use syscap_format::budget::Dimension;
-use syscap_format::cbor::{Item, Kind, Profile};
-use syscap_format::decision::Verdict;
-use syscap_format::id::ConstraintId;
-use syscap_format::json;
-use syscap_format::obligation::{Obligation, ObligationKind};
+use syscap_format::{
+    ConstraintId, Dimension, Item, ItemKind, Obligation, ObligationKind, Profile, Verdict, json,
+};
 use syscap_policy::scenario::Scenario;
 
 use super::{CASES_MAX, Case, Expected, TABLE_BYTES_MAX, Table, TableError, TableFault};
@@ -134,7 +131,7 @@ fn keys<'a, const N: usize>(
     needed: usize,
     place: &str,
 ) -> Result<[Option<Item<'a>>; N], TableError> {
-    if item.kind() != Kind::Map || item.entries().count() != item.count() {
+    if item.kind() != ItemKind::Map || item.entries().count() != item.count() {
         return Err(wrong(TableFault::Value, "", place));
     }
     if let Some((key, _)) = item.entries().find(|(key, _)| !names.contains(key)) {
@@ -148,7 +145,7 @@ fn keys<'a, const N: usize>(
 }
 
 fn list<'a>(item: Item<'a>, place: &str) -> Result<Vec<Item<'a>>, TableError> {
-    if item.kind() == Kind::Array {
+    if item.kind() == ItemKind::Array {
         Ok(item.elements().collect())
     } else {
         Err(wrong(TableFault::Value, "", place))

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
-use syscap_format::id::ConstraintId;
+use syscap_format::ConstraintId;
 use syscap_policy::{document::Test, semantics::Outcome};
 
 use super::{Change, Expected};

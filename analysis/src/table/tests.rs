@@ -1,6 +1,6 @@
 use alloc::{collections::BTreeMap, format, string::ToString, vec};
 
-use syscap_format::id::ToolId;
+use syscap_format::ToolId;
 use syscap_policy::document::{
     Ask, Attribute, Condition, Constraint, Document, Effect, OnFail, Subject, Test,
 };

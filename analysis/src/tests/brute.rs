@@ -8,9 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::Host;
+use syscap_format::{AgentId, EffectClass, Host, ToolId};
 use syscap_policy::document::{Attribute, Condition, Document, Test};
 use syscap_policy::scenario::{Given, Scenario};
 use syscap_policy::{Other, Truth, Value, risk, semantics};

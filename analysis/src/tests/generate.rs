@@ -5,10 +5,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
-use syscap_format::id::{AgentId, ConstraintId, ToolId};
-use syscap_format::manifest::{EffectClass, ParamType};
-use syscap_format::obligation::Obligation;
-use syscap_format::scope::{Cidr, Host};
+use syscap_format::{
+    AgentId, Cidr, ConstraintId, EffectClass, Host, Obligation, ParamType, ToolId,
+};
 use syscap_policy::document::{
     Ask, Attribute, Condition, Constant, Constraint, Document, Effect, OnFail, Subject, Test,
 };

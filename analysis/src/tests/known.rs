@@ -4,9 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use syscap_format::decision::Verdict;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::scope::Host;
+use syscap_format::{AgentId, Host, ToolId, Verdict};
 use syscap_policy::document::{Ask, Attribute, Condition, Document, Effect, Subject};
 use syscap_policy::scenario::Given;
 

@@ -4,7 +4,7 @@ mod known;
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use syscap_format::decision::Verdict;
+use syscap_format::Verdict;
 use syscap_policy::document::Attribute;
 use syscap_policy::scenario::{Given, Scenario};
 use syscap_policy::semantics;

@@ -11,11 +11,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use syscap::approvals::{SetTerms, WaitingCall};
-use syscap::format::control::Role;
-use syscap::format::id::Seq;
-use syscap::format::limits::TEXT_BYTES_MAX;
-use syscap::format::record::{Answer, ApprovalBody, Means};
-use syscap::format::time::UnixMillis;
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq, TEXT_BYTES_MAX, UnixMillis,
+};
 use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 
 use shown::{brief, json, listed, recorded, text};
@@ -250,19 +248,19 @@ impl Show {
 }
 
 impl Give {
-    fn run(self, answer: Answer, terms: Option<&SetTerms>, out: &mut Out) -> Ended {
+    fn run(self, answer: ApprovalAnswer, terms: Option<&SetTerms>, out: &mut Out) -> Ended {
         let Self { home, ask, because } = self;
         if because.as_ref().is_some_and(|why| why.len() > TEXT_BYTES_MAX) {
             let advice = format!("has at most {TEXT_BYTES_MAX} bytes");
             return Err(Failure::Usage { what: "--because".to_owned(), advice });
         }
         // What is answered is what is shown. What a no ends was shown when it was given.
-        let ends = answer == Answer::Deny && sets::stands(&home, ask)?;
+        let ends = answer == ApprovalAnswer::Deny && sets::stands(&home, ask)?;
         if !ends {
             let (call, _) = match answer {
                 // What is over by its tool may be put away by a no.
-                Answer::Deny => open(&home, ask)?,
-                Answer::Once | Answer::Set => unanswered(&home, ask)?,
+                ApprovalAnswer::Deny => open(&home, ask)?,
+                ApprovalAnswer::Once | ApprovalAnswer::Set => unanswered(&home, ask)?,
             };
             if out.form() == Form::Text {
                 brief(out, &call)?;
@@ -276,7 +274,11 @@ impl Give {
         let keys = FileKeys::open(&Home::at(&home).keys())?.asking(Terminal);
         keys.renew(runtime::look(&home)?.kernel().roles());
         let role = Role::Approver;
-        let means = if keys.needs_person(role) { Means::Terminal } else { Means::Command };
+        let means = if keys.needs_person(role) {
+            ApprovalChannel::Terminal
+        } else {
+            ApprovalChannel::Command
+        };
         terminal::unsealed(|| keys.prepare(role)).map_err(Error::from)?;
         let key = keys.public_key(role).map_err(Error::from)?;
         let beside = why.clone().map_or(Beside::Nothing, Beside::Why);
@@ -304,7 +306,7 @@ impl Deny {
         let Self { home, asks, because } = self;
         for ask in asks {
             let give = Give { home: home.clone(), ask, because: because.clone() };
-            give.run(Answer::Deny, None, out)?;
+            give.run(ApprovalAnswer::Deny, None, out)?;
         }
         Ok(Exit::Done)
     }
@@ -318,10 +320,10 @@ impl Approve {
                 let advice = "say for how many calls, with --uses N".to_owned();
                 return Err(Failure::Usage { what: "--for".to_owned(), advice });
             }
-            return give.run(Answer::Once, None, out);
+            return give.run(ApprovalAnswer::Once, None, out);
         };
         let (call, now) = unanswered(&give.home, give.ask)?;
         let terms = sets::terms(&give.home, &call, (uses, life.map(|life| (now, life)), wider))?;
-        give.run(Answer::Set, Some(&terms), out)
+        give.run(ApprovalAnswer::Set, Some(&terms), out)
     }
 }

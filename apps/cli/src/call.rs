@@ -6,10 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::artifact::{Cut, Short};
-use syscap::format::cbor::Item;
-use syscap::format::envelope::ToolResult;
-use syscap::format::id::AgentId;
-use syscap::format::json;
+use syscap::format::{AgentId, Item, ToolResult, json};
 use syscap::{Session, Written};
 
 use crate::exit::{Ended, Exit, Failure};

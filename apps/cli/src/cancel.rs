@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::control::Role;
-use syscap::format::id::{Seq, TextHash};
-use syscap::format::record::CancelBody;
+use syscap::format::{CancelBody, Role, Seq, TextHash};
 
 use crate::exit::{Ended, Exit};
 use crate::output::{Object, Out};

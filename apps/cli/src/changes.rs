@@ -7,7 +7,7 @@ mod survey;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::{kernel::store::StoreError, syscalls::auto_executed::row_of_name};
+use syscap::{kernel::StoreError, syscalls::auto_executed::row_of_name};
 
 pub(crate) use self::baseline::Baseline;
 use self::survey::Change;

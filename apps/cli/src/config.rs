@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use syscap::format::control::{ConfigChange, ControlBody, Notify, Role};
-use syscap::format::id::Seq;
-use syscap::format::label::Confidentiality;
-use syscap::format::time::UnixMillis;
-use syscap::kernel::ports::Clock as _;
+use syscap::format::{Confidentiality, ConfigChange, ControlBody, Notify, Role, Seq, UnixMillis};
+use syscap::kernel::Clock as _;
 use syscap::{Beside, Inspection};
 
 use crate::exit::{Ended, Exit, Failure};

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use syscap::Beside;
-use syscap::format::control::{CreditChange, Role};
-use syscap::format::id::AgentId;
-use syscap::kernel::kernel::AccountView;
+use syscap::format::{AgentId, CreditChange, Role};
+use syscap::kernel::AccountView;
 
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Form, Object, Out};

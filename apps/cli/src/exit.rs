@@ -7,9 +7,8 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use syscap::SignerError;
 use syscap::audit::lock::HomeLock;
-use syscap::format::id::TokenId;
-use syscap::format::reason::Refused;
-use syscap::kernel::store::StoreError;
+use syscap::format::{Refused, TokenId};
+use syscap::kernel::StoreError;
 use syscap::keys::KeyUse;
 use syscap::policy::LoadError;
 

@@ -4,26 +4,15 @@
 //! codes become their names, amounts a map of the dimensions that are not zero, and ids, hashes,
 //! keys and signatures hexadecimal text.
 
-use syscap::format::budget::Dimension;
-use syscap::format::cbor::{self, Decoder, Item, Profile};
-use syscap::format::control::{
-    Algorithm, ConfigChange, Control, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange,
-    PolicyChange, Possession, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, Signed,
-    ToolsChange,
-};
-use syscap::format::decision::{Decision, Shadow, Verdict};
-use syscap::format::envelope::{Status, TxOutcome};
 use syscap::format::field::{FieldSpec, Shape as _};
-use syscap::format::hash::leaf;
-use syscap::format::json;
-use syscap::format::manifest::{EffectClass, Enforcement};
-use syscap::format::obligation::{Obligation, ObligationKind};
-use syscap::format::provenance::{Provenance, Source};
-use syscap::format::reason::Reason;
-use syscap::format::record::{
-    AggregatePhase, Answer, ApprovalBody, ArgumentLabel, COMMON_FIELDS, CancelBody, Durability,
-    Ended, HomeLimits, Kind, Means, Precondition, Record, Recovered, RefusalKind, RunMode,
-    SessionPhase,
+use syscap::format::{
+    AggregatePhase, Algorithm, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgumentLabel,
+    COMMON_FIELDS, CancelBody, ConfigChange, Control, CreditChange, Decision, Decoder, Dimension,
+    Durability, EffectClass, Enforcement, Freeze, FreezeChange, FreezeTarget, HomeLimits, Item,
+    ItemKind, KeyChange, Obligation, ObligationKind, PolicyChange, Possession, Precondition,
+    PreviousRun, Profile, Provenance, Reason, Record, RecordKind, Recovered, RefusalKind,
+    Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, RunMode, SessionPhase, Shadow,
+    Signed, Source, Status, ToolsChange, TxOutcome, Verdict, json, leaf,
 };
 
 use crate::output::{Object, array, quote, with_hex};
@@ -42,7 +31,7 @@ pub(crate) fn record(record: &Record, bytes: &[u8]) -> Object {
 }
 
 /// The entries of a map with integer keys, by the names of its table.
-fn entries(mut object: Object, map: Item<'_>, specs: &[FieldSpec], kind: Kind) -> Object {
+fn entries(mut object: Object, map: Item<'_>, specs: &[FieldSpec], kind: RecordKind) -> Object {
     for (key, item) in uint_entries(map) {
         let spec = specs.iter().find(|spec| spec.key == key);
         let name = named(key, spec, kind);
@@ -59,7 +48,7 @@ fn entries(mut object: Object, map: Item<'_>, specs: &[FieldSpec], kind: Kind) -
 }
 
 /// The name of a key. A refusal has a kind of its own beside the record's.
-fn named(key: u64, spec: Option<&FieldSpec>, kind: Kind) -> String {
+fn named(key: u64, spec: Option<&FieldSpec>, kind: RecordKind) -> String {
     match spec {
         None => key.to_string(),
         Some(spec) if key >= OWN_KEYS_FROM && is_common(spec.name) => {
@@ -76,28 +65,28 @@ fn is_common(name: &str) -> bool {
 fn uint_entries(map: Item<'_>) -> Vec<(u64, Item<'_>)> {
     let mut decoder = Decoder::new(map.as_bytes(), Profile::CONTROL);
     let count = u64::try_from(map.count()).unwrap_or(0);
-    if map.kind() != cbor::Kind::Map || decoder.shape(count).is_err() {
+    if map.kind() != ItemKind::Map || decoder.shape(count).is_err() {
         return Vec::new();
     }
     (0..count).map_while(|_| Some((decoder.uint().ok()?, decoder.item().ok()?))).collect()
 }
 
 /// A value, by the shape that its table gives it.
-fn value(item: Item<'_>, shape: &str, kind: Kind) -> String {
+fn value(item: Item<'_>, shape: &str, kind: RecordKind) -> String {
     match (shape, item.kind()) {
-        (_, cbor::Kind::Null) => "null".to_owned(),
+        (_, ItemKind::Null) => "null".to_owned(),
         ("any", _) => json::from_data(item),
-        ("array of 10 uint", cbor::Kind::Array) => amounts(item),
-        (shape, cbor::Kind::Array) => {
+        ("array of 10 uint", ItemKind::Array) => amounts(item),
+        (shape, ItemKind::Array) => {
             let shape = shape.strip_prefix("array of 5 ").unwrap_or(shape);
             array(item.elements().map(|item| value(item, shape, kind)))
         }
-        (shape, cbor::Kind::Map) => entries(Object::new(), item, &nested(shape), kind).finish(),
-        (shape, cbor::Kind::Uint) => match item.as_uint().and_then(|code| name(shape, code)) {
+        (shape, ItemKind::Map) => entries(Object::new(), item, &nested(shape), kind).finish(),
+        (shape, ItemKind::Uint) => match item.as_uint().and_then(|code| name(shape, code)) {
             Some(name) => quote(name),
             None => json::from_data(item),
         },
-        (_, cbor::Kind::Bytes) => with_hex(item),
+        (_, ItemKind::Bytes) => with_hex(item),
         _ => json::from_data(item),
     }
 }
@@ -122,18 +111,18 @@ fn nested(shape: &str) -> Vec<FieldSpec> {
 }
 
 /// The tables of what signed events say.
-fn said_by(kind: Kind) -> Vec<FieldSpec> {
+fn said_by(kind: RecordKind) -> Vec<FieldSpec> {
     match kind {
-        Kind::Key => KeyChange::fields(),
-        Kind::Revoke => Revocation::fields(),
-        Kind::Freeze => Freeze::fields(),
-        Kind::Policy => PolicyChange::fields(),
-        Kind::Tools => ToolsChange::fields(),
-        Kind::Config => ConfigChange::fields(),
-        Kind::Recovery => Resolution::fields(),
-        Kind::Credit => CreditChange::fields(),
-        Kind::Cancel => CancelBody::fields(),
-        Kind::Approval => ApprovalBody::fields(),
+        RecordKind::Key => KeyChange::fields(),
+        RecordKind::Revoke => Revocation::fields(),
+        RecordKind::Freeze => Freeze::fields(),
+        RecordKind::Policy => PolicyChange::fields(),
+        RecordKind::Tools => ToolsChange::fields(),
+        RecordKind::Config => ConfigChange::fields(),
+        RecordKind::Recovery => Resolution::fields(),
+        RecordKind::Credit => CreditChange::fields(),
+        RecordKind::Cancel => CancelBody::fields(),
+        RecordKind::Approval => ApprovalBody::fields(),
         _ => Vec::new(),
     }
 }
@@ -149,10 +138,10 @@ fn name(shape: &str, code: u64) -> Option<&'static str> {
         };
     }
     names! {
-        Kind Reason Status TxOutcome RefusalKind RunMode AggregatePhase SessionPhase Ended
+        RecordKind Reason Status TxOutcome RefusalKind RunMode AggregatePhase SessionPhase PreviousRun
         Durability
         Recovered EffectClass Enforcement Verdict Source Role FreezeTarget FreezeChange
-        ObligationKind RevokeTarget Algorithm Answer Means
+        ObligationKind RevokeTarget Algorithm ApprovalAnswer ApprovalChannel
     }
 }
 

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::Beside;
-use syscap::format::control::{Freeze as Change, FreezeChange, FreezeTarget, Role};
-use syscap::format::id::{AgentId, Seq, ToolId};
+use syscap::format::{AgentId, Freeze as Change, FreezeChange, FreezeTarget, Role, Seq, ToolId};
 
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out};

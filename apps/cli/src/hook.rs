@@ -26,13 +26,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use syscap::Runtime;
-use syscap::format::cbor::{Canonical, Item, MapBuilder};
-use syscap::format::envelope::ToolResult;
-use syscap::format::id::{AgentId, Seq, TokenId, ToolId};
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::{Reason, Refused};
+use syscap::format::{
+    AgentId, Canonical, EffectClass, Item, MapBuilder, Reason, Refused, Seq, TokenId, ToolId,
+    ToolResult,
+};
 use syscap::host::{Begun, Prompt, Reported, ToolUse};
-use syscap::kernel::store::StoreError;
+use syscap::kernel::StoreError;
 use syscap::remedy::{Remedy, for_model};
 use syscap::syscalls::auto_executed::{Kind, kinds_of_path};
 use syscap::syscalls::stated::Stated;

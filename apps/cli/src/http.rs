@@ -5,12 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::format::cbor::{Canonical, Item, Profile};
-use syscap::format::control::Role;
-use syscap::format::id::ToolId;
-use syscap::format::json;
-use syscap::format::manifest::Manifest;
-use syscap::kernel::registry::RegistryError;
+use syscap::format::{Canonical, Item, Manifest, Profile, Role, ToolId, json};
+use syscap::kernel::RegistryError;
 use syscap::secrets::SecretFiles;
 use syscap::syscalls::net::target::{Place, Target};
 use syscap::syscalls::net::{HTTP_REQUEST, NET_EGRESS, Network};

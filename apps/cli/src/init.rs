@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::audit::disk;
-use syscap::kernel::store::StoreError;
+use syscap::kernel::StoreError;
 use syscap::keys::{KeyFile, KeyUse, Seal};
 use syscap::policy::{Policy, Preset};
 use syscap::syscalls::beneath::{self, Openers};

@@ -7,9 +7,8 @@ mod text;
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf, time::Duration};
 use syscap::Inspection;
 use syscap::analysis::learn::{Allowed, Proposal, Settings, constraint_names, join, propose};
-use syscap::format::control::Role;
-use syscap::format::id::{AgentId, FactKey, Seq, TokenId};
-use syscap::kernel::policy::object_of;
+use syscap::format::{AgentId, FactKey, Role, Seq, TokenId};
+use syscap::kernel::object_of;
 use syscap::learn::{self, Recorded, Scan};
 use syscap::policy::Policy;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use syscap::format::limits::ENVELOPE_BYTES_MAX;
+use syscap::format::ENVELOPE_BYTES_MAX;
 
 /// What is kept of a line: one byte more than an envelope may have, so that the kernel can tell
 /// a line that is too long.

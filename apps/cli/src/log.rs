@@ -14,7 +14,7 @@ mod whole;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::format::id::Seq;
+use syscap::format::Seq;
 
 use crate::exit::{Ended, Failure};
 use crate::output::Out;

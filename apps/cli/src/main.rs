@@ -49,7 +49,7 @@ mod verify;
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
-use syscap::format::control::FreezeChange;
+use syscap::format::FreezeChange;
 
 use crate::exit::Exit;
 use crate::output::{Form, Out, plain};

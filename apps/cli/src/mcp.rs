@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use syscap::{format::budget::Dimension, format::id::AgentId};
+use syscap::format::{AgentId, Dimension};
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand};
 
 pub(crate) use self::review::not_limited;

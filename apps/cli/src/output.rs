@@ -5,9 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, Item, Kind};
-use syscap::format::json;
+use syscap::format::{Amounts, Canonical, Item, ItemKind, json};
 
 pub(crate) use syscap::plain::plain;
 
@@ -216,7 +214,7 @@ pub(crate) fn word_of(path: &Path) -> String {
 /// beginning tells one call from another.
 pub(crate) fn plain_first(map: Item<'_>) -> Vec<(&str, Item<'_>)> {
     let mut entries: Vec<(&str, Item<'_>)> = map.entries().collect();
-    entries.sort_by_key(|(_, value)| matches!(value.kind(), Kind::Map | Kind::Array));
+    entries.sort_by_key(|(_, value)| matches!(value.kind(), ItemKind::Map | ItemKind::Array));
     entries
 }
 

@@ -2,16 +2,11 @@
 
 use std::time::Duration;
 
-use syscap::format::budget::Dimension;
-use syscap::format::cbor::Canonical;
-use syscap::format::control::Role;
-use syscap::format::id::{AgentId, FactKey, HomeId, ObjectId, SnapshotId, ToolId};
-use syscap::format::json;
-use syscap::format::label::Confidentiality;
-use syscap::format::limits::{TEXT_BYTES_MAX, TOKEN_LIFE_MS_MAX};
-use syscap::format::manifest::EffectClass;
-use syscap::format::scope::{Scope, ScopeDimension};
-use syscap::format::sign::{PublicKey, Signature};
+use syscap::format::{
+    AgentId, Canonical, Confidentiality, Dimension, EffectClass, FactKey, HomeId, ObjectId,
+    PublicKey, Role, Scope, ScopeDimension, Signature, SnapshotId, TEXT_BYTES_MAX,
+    TOKEN_LIFE_MS_MAX, ToolId, json,
+};
 use syscap::policy::Preset;
 use syscap::syscalls::beneath::Openers;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use syscap::{Runtime, format::id::PolicyHash};
+use syscap::{Runtime, format::PolicyHash};
 
 use crate::{exit::Failure, learn, policy::Loaded, runtime};
 

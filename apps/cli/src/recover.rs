@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use syscap::audit::lock::LockState;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::{Resolution, Role};
-use syscap::format::id::{Seq, ToolId};
-use syscap::format::json;
-use syscap::format::record::Recovered;
+use syscap::format::{Recovered, Resolution, Role, Seq, ToolId, json};
 use syscap::{Beside, Inspection, Unresolved};
 
 use crate::exit::{Ended, Exit, Failure, tell};

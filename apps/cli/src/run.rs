@@ -18,7 +18,7 @@ mod watch;
 use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf};
 
 use clap::Args;
-use syscap::format::id::{AgentId, TokenId};
+use syscap::format::{AgentId, TokenId};
 use syscap::launch::{Level, Network};
 
 use self::{client::Known, start::Prepared};

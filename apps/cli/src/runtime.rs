@@ -9,8 +9,7 @@ use std::{env, fs, process, thread};
 
 use clap::Args;
 use syscap::audit::lock::HomeLock;
-use syscap::format::id::{AgentId, TokenId};
-use syscap::format::reason::Reason;
+use syscap::format::{AgentId, Reason, TokenId};
 use syscap::{Inspection, Operator, Options, Runtime, Session};
 
 use crate::exit::{Failure, tell};

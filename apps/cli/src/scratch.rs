@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use syscap::{SystemEntropy, kernel::ports::Entropy as _};
+use syscap::{SystemEntropy, kernel::Entropy as _};
 
 use crate::exit::{Failure, diagnose};
 use crate::output::hex;

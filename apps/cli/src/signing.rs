@@ -4,13 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap::format::control::{ControlBody, Role};
-use syscap::format::id::{Salt, Seq, TextHash, TokenId};
-use syscap::format::reason::Reason;
-use syscap::format::sign::{PublicKey, Signature, preimage};
-use syscap::format::token::{TOKEN_CONTEXT, Token};
-use syscap::format::vault::VaultText;
-use syscap::kernel::ports::Entropy as _;
+use syscap::format::{
+    ControlBody, PublicKey, Reason, Role, Salt, Seq, Signature, TOKEN_CONTEXT, TextHash, Token,
+    TokenId, VaultText, preimage,
+};
+use syscap::kernel::Entropy as _;
 use syscap::{
     Beside, Error, FileKeys, Grant, Home, Inspection, Options, Runtime, Signer, SignerError,
 };

@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use syscap::format::cbor::Canonical;
-use syscap::format::id::{AgentId, FactKey, SnapshotId};
-use syscap::format::json;
-use syscap::format::provenance::Source;
+use syscap::format::{AgentId, Canonical, FactKey, SnapshotId, Source, json};
 use syscap::{AgentState, Args as Changes, Changed};
 
 use crate::exit::{Ended, Exit, Failure};

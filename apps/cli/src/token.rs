@@ -10,7 +10,8 @@ mod tree;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::{format::budget::Dimension, format::time::UnixMillis, kernel::kernel::TokenView};
+use syscap::format::{Dimension, UnixMillis};
+use syscap::kernel::TokenView;
 
 pub(crate) use issue::scopes;
 pub(crate) use name::TokenName;
@@ -151,7 +152,7 @@ impl Standing {
 
 /// The time at which a kernel that opened the home now would start.
 pub(crate) fn now(last: UnixMillis) -> UnixMillis {
-    use syscap::kernel::ports::Clock as _;
+    use syscap::kernel::Clock as _;
 
     last.max(syscap::SystemClock.read().wall)
 }

@@ -10,7 +10,8 @@ pub(crate) mod stated;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use syscap::{Beside, Error, Inspection, format::control::Role, format::id::ToolId};
+use syscap::format::{Role, ToolId};
+use syscap::{Beside, Error, Inspection};
 
 pub(crate) use catalogue::{brief, standing};
 pub(crate) use seen::changed;

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use syscap::audit::export::{self, ExportError};
 use syscap::audit::sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader};
-use syscap::format::export::RECORDS_FILE;
-use syscap::format::id::{HomeId, Seq};
-use syscap::kernel::store::StoreError;
+use syscap::format::{HomeId, RECORDS_FILE, Seq};
+use syscap::kernel::StoreError;
 use syscap::verify::{
     Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Trust, TrustSource,
     VaultReport, Verdict, VerifyError, verify_export, verify_home, verify_vault,
@@ -321,7 +320,7 @@ fn of_vault(vault: &VaultReport) -> String {
 }
 
 fn json(verdict: Verdict, report: &Report) -> Object {
-    let seqs = |list: &[syscap::format::id::Seq]| array(list.iter().map(ToString::to_string));
+    let seqs = |list: &[syscap::format::Seq]| array(list.iter().map(ToString::to_string));
     let object = Object::new()
         .text("verdict", verdict_name(verdict))
         .text("anchor", anchor_name(report.anchor))

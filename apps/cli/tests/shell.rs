@@ -9,11 +9,7 @@ mod reading;
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use syscap::artifact::{Cut, Short};
-use syscap::format::cbor::Item;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Enforcement};
-use syscap::format::record::Durability;
-use syscap::format::scope::Scope;
+use syscap::format::{Durability, EffectClass, Enforcement, Item, Label, Scope};
 use syscap::host::HostTool;
 use syscap::launch::Launcher;
 use syscap::policy::Policy;

@@ -8,10 +8,8 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use syscap::approvals::{AskWatch, Waited as Stands};
-use syscap::format::cbor::Item;
-use syscap::format::id::Seq;
 use syscap::format::json::from_data;
-use syscap::format::record::Answer;
+use syscap::format::{ApprovalAnswer, Item, Seq};
 use syscap::plain::plain;
 use tokio::time::{Instant, sleep};
 
@@ -136,7 +134,7 @@ async fn asked(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight) {
     std::future::pending().await
 }
 
-async fn put(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight) -> Option<Answer> {
+async fn put(gateway: &Arc<Gateway>, ask: Seq, flight: &Flight) -> Option<ApprovalAnswer> {
     let kernel = Arc::clone(&gateway.kernel);
     if flight.able.wire != WireKind::Session || flight.able.capabilities.elicitation.is_none() {
         return None;
@@ -182,11 +180,13 @@ fn form(shown: &ShownCall) -> Option<InputRequest> {
 }
 
 /// Yes where the box was ticked, no where it was declined; else it waits on.
-fn answer(result: &ElicitResult) -> Option<Answer> {
+fn answer(result: &ElicitResult) -> Option<ApprovalAnswer> {
     let ticked = result.content.as_ref().and_then(|content| content.get("approve"));
     match result.action {
-        ElicitationAction::Accept if ticked == Some(&Value::Bool(true)) => Some(Answer::Once),
-        ElicitationAction::Decline => Some(Answer::Deny),
+        ElicitationAction::Accept if ticked == Some(&Value::Bool(true)) => {
+            Some(ApprovalAnswer::Once)
+        }
+        ElicitationAction::Decline => Some(ApprovalAnswer::Deny),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ use rmcp::model::{
     ListRootsRequest, RequestMetaObject,
 };
 use serde_json::{Value, json};
-use syscap::{CallContext, format::id::Seq, plain::plain};
+use syscap::{CallContext, format::Seq, plain::plain};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

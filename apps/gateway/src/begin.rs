@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use syscap::format::manifest::EffectClass;
+use syscap::format::EffectClass;
 
 use crate::capabilities::Able;
 use crate::gateway::{Gateway, NoBeginning};

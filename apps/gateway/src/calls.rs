@@ -9,11 +9,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use syscap::CallContext;
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::hash::object_id;
-use syscap::format::id::ToolId;
-use syscap::format::limits::TRACE_BYTES_MAX;
-use syscap::format::provenance::Source;
+use syscap::format::{Canonical, MapBuilder, Source, TRACE_BYTES_MAX, ToolId, object_id};
 use tokio::sync::oneshot;
 
 use tokio::time::Instant;
@@ -322,7 +318,7 @@ async fn send_by(
 
 #[cfg(test)]
 mod tests {
-    use syscap::format::id::IdempotencyKey;
+    use syscap::format::IdempotencyKey;
 
     use super::*;
 

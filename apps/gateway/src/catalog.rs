@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use syscap::format::id::ToolId;
-use syscap::format::manifest::{EffectClass, Extra, Manifest, Param, ParamType, Presence};
 use syscap::format::summary::nearest;
+use syscap::format::{EffectClass, Extra, Manifest, Param, ParamType, Presence, ToolId};
 use syscap::provide::Standing;
 
 use crate::{manifest::Definition, method::Method, names};

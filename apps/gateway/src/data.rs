@@ -5,8 +5,7 @@
 
 use rmcp::model::JsonObject;
 use serde_json::{Number, Value};
-use syscap::format::cbor::{Canonical, Encoder, Item, Kind, Profile};
-use syscap::format::json;
+use syscap::format::{Canonical, Encoder, Item, ItemKind, Profile, json};
 
 /// The keys that mean something to the kernel where they stand alone in a map of arguments.
 const ESCAPES: [&str; 2] = ["$ref", "$lit"];
@@ -38,20 +37,20 @@ pub(crate) fn to_args(args: &JsonObject) -> Result<Canonical, BadData> {
 /// `{"$bytes": base64}`.
 pub(crate) fn to_json(item: Item<'_>) -> Value {
     match item.kind() {
-        Kind::Null => Value::Null,
-        Kind::Bool => item.as_bool().map_or(Value::Null, Value::Bool),
-        Kind::Uint => item.as_uint().map_or(Value::Null, Value::from),
-        Kind::Negative => {
+        ItemKind::Null => Value::Null,
+        ItemKind::Bool => item.as_bool().map_or(Value::Null, Value::Bool),
+        ItemKind::Uint => item.as_uint().map_or(Value::Null, Value::from),
+        ItemKind::Negative => {
             let int = item.as_int().and_then(|int| i64::try_from(int).ok());
             int.map_or(Value::Null, Value::from)
         }
-        Kind::Float => {
+        ItemKind::Float => {
             item.as_float().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
         }
-        Kind::Text => item.as_text().map_or(Value::Null, Value::from),
-        Kind::Bytes => serde_json::from_str(&json::from_data(item)).unwrap_or_default(),
-        Kind::Array => Value::Array(item.elements().map(to_json).collect()),
-        Kind::Map => Value::Object(to_object(item)),
+        ItemKind::Text => item.as_text().map_or(Value::Null, Value::from),
+        ItemKind::Bytes => serde_json::from_str(&json::from_data(item)).unwrap_or_default(),
+        ItemKind::Array => Value::Array(item.elements().map(to_json).collect()),
+        ItemKind::Map => Value::Object(to_object(item)),
     }
 }
 
@@ -182,7 +181,7 @@ mod tests {
 
     #[test]
     fn bytes_become_base64() {
-        let map = syscap::format::cbor::MapBuilder::new().bytes("b", &[0, 1]).finish();
+        let map = syscap::format::MapBuilder::new().bytes("b", &[0, 1]).finish();
         assert_eq!(to_json(map.item()), json!({"b": {"$bytes": "AAE="}}));
     }
 }

@@ -1,7 +1,7 @@
 //! What a foreign tool does to the world: the operator says, hints may only raise.
 
 use rmcp::model::ToolAnnotations;
-use syscap::format::manifest::EffectClass;
+use syscap::format::EffectClass;
 
 /// `CLASS=TOOL,TOOL*`: what the operator says of tools, by their upstream names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::RoleServer;
 use rmcp::model::{InputResponses, LoggingLevel, ProgressToken, RequestMetaObject};
 use rmcp::service::RequestContext;
-use syscap::{SystemEntropy, format::id::Seq, kernel::ports::Entropy};
+use syscap::{SystemEntropy, format::Seq, kernel::Entropy};
 use tokio_util::sync::CancellationToken;
 
 use crate::{capabilities::Able, twins::Turn};

@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use syscap::format::budget::Dimension;
-use syscap::format::id::{DefinitionHash, ToolId};
-use syscap::format::limits::GRANTS_MAX;
-use syscap::format::reason::Reason;
+use syscap::format::{DefinitionHash, Dimension, GRANTS_MAX, Reason, ToolId};
 use syscap::provide::Standing;
 use syscap::remedy::HiddenHome;
 use tokio::sync::{OnceCell, Semaphore, watch};

@@ -4,15 +4,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use syscap::approvals::{WaitingCall, answer_in_client};
-use syscap::format::budget::{Amounts, Budget, Dimension};
-use syscap::format::control::Role;
-use syscap::format::id::{ObjectId, Seq, TokenId, ToolId};
 use syscap::format::json::from_data;
-use syscap::format::label::Label;
-use syscap::format::limits::GRANTS_MAX;
-use syscap::format::manifest::Manifest;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Answer, Means};
+use syscap::format::{
+    Amounts, ApprovalAnswer, ApprovalChannel, Budget, Dimension, GRANTS_MAX, Label, Manifest,
+    ObjectId, Reason, Role, Seq, TokenId, ToolId,
+};
 use syscap::incoming::ReadBy;
 use syscap::plain::shell_word;
 use syscap::provide::{Offer, Provider};
@@ -252,11 +248,11 @@ impl Kernelside for HomeKernel {
         }
         let log = syscap::Options::new().inspect(&self.options.home)?;
         let found = log.waiting()?.into_iter().find(|call| call.ask == ask);
-        Ok(found.filter(|call| call.means.contains(&Means::Elicitation)).and_then(shown))
+        Ok(found.filter(|call| call.means.contains(&ApprovalChannel::Elicitation)).and_then(shown))
     }
 
-    fn answer(&self, ask: Seq, answer: Answer) -> Result<(), Unreached> {
-        let said = (answer, Means::Elicitation);
+    fn answer(&self, ask: Seq, answer: ApprovalAnswer) -> Result<(), Unreached> {
+        let said = (answer, ApprovalChannel::Elicitation);
         answer_in_client(&self.options.home, &self.runtime, ask, said)?;
         Ok(())
     }

@@ -11,13 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::cbor::{Canonical, Item};
-use syscap::format::envelope::ToolResult;
-use syscap::format::id::Seq;
 use syscap::format::json::Escapes;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, Record, Recovered};
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{Body, Canonical, Item, Reason, Record, Recovered, Seq, ToolResult};
+use syscap::kernel::{Next, StoreError};
 use syscap::view::TokenInfo;
 use syscap::{CallContext, Error, Session, Written};
 

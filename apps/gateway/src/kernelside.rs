@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{ObjectId, Seq, TokenId, ToolId};
-use syscap::format::manifest::Manifest;
-use syscap::format::reason::Reason;
-use syscap::format::record::Answer;
+use syscap::format::{
+    ApprovalAnswer, Canonical, Manifest, ObjectId, Reason, Seq, TokenId, ToolId, TxOutcome,
+};
 use syscap::provide::{Offer, Provider};
 use syscap::view::{Stamp, TokenInfo};
 use syscap::{CallContext, Error};
@@ -147,7 +144,7 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached>;
 
     /// What the client's own user has answered.
-    fn answer(&self, ask: Seq, answer: Answer) -> Result<(), Unreached>;
+    fn answer(&self, ask: Seq, answer: ApprovalAnswer) -> Result<(), Unreached>;
 
     /// The home, as a command names it: one word for a shell.
     fn home(&self) -> String;

@@ -1,6 +1,6 @@
 //! A server's tools, or its prompts, as it last listed them.
 
-use syscap::format::id::DefinitionHash;
+use syscap::format::DefinitionHash;
 
 use crate::manifest::Definition;
 

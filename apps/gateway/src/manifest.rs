@@ -6,13 +6,10 @@
 
 use rmcp::model::{JsonObject, MetaObject, Prompt, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use syscap::format::budget::{Amounts, Dimension};
-use syscap::format::cbor::Canonical;
-use syscap::format::hash::definition_hash;
-use syscap::format::id::{DefinitionHash, ToolId};
-use syscap::format::label::Label;
-use syscap::format::limits::PARAMS_MAX;
-use syscap::format::manifest::{EffectClass, Extra, Manifest, Param, ParamType};
+use syscap::format::{
+    Amounts, Canonical, DefinitionHash, Dimension, EffectClass, Extra, Label, Manifest, PARAMS_MAX,
+    Param, ParamType, ToolId, definition_hash,
+};
 
 use crate::{data, method::Method, names, refusal};
 
@@ -336,10 +333,8 @@ mod tests {
         for name in ["any", "ref", "t"] {
             assert_eq!(kind(name), ParamType::Any, "{name}");
         }
-        let required = manifest
-            .params
-            .iter()
-            .filter(|p| p.presence == syscap::format::manifest::Presence::Required);
+        let required =
+            manifest.params.iter().filter(|p| p.presence == syscap::format::Presence::Required);
         let required: Vec<&str> = required.map(|p| &*p.name).collect();
         assert_eq!(required.len(), 2);
         assert!(required.contains(&"s") && required.contains(&"any"));

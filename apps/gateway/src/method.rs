@@ -2,7 +2,7 @@
 //! question that the server puts to the client.
 
 use rmcp::model::{InputRequest, ServerCapabilities};
-use syscap::format::manifest::EffectClass;
+use syscap::format::EffectClass;
 
 use crate::options::{Passed, Question};
 

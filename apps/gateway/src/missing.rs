@@ -1,6 +1,6 @@
 //! Tools that are offered and not shown.
 
-use syscap::format::id::ToolId;
+use syscap::format::ToolId;
 
 /// A tool that a server offers and a client is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

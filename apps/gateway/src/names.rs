@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap::{format::hash::object_id, format::id::ToolId, plain::plain};
+use syscap::format::{ToolId, object_id};
+use syscap::plain::plain;
 
 use crate::method::Method;
 

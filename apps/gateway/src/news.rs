@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
-use syscap::format::id::ToolId;
-use syscap::format::manifest::EffectClass;
+use syscap::format::{EffectClass, ToolId};
 use syscap::plain::shell_word;
 use syscap::provide::Standing;
 use tokio::time::sleep;

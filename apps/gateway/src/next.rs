@@ -3,11 +3,7 @@
 
 use std::sync::Arc;
 
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{Seq, TokenId, ToolId};
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::{Reason, Retry};
+use syscap::format::{EffectClass, Item, Reason, Retry, Seq, TokenId, ToolId, TxOutcome};
 use syscap::plain::shell_word;
 use syscap::remedy::Remedy;
 

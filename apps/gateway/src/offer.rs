@@ -6,9 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use syscap::format::id::{ObjectId, ToolId};
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::{EffectClass, Label, Manifest, ObjectId, ToolId};
 use syscap::provide::{Offer, Provider, Standing};
 use syscap::syscalls::stated::{self, Stated, Unlimited, carried};
 use tokio::runtime::Handle;

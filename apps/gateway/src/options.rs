@@ -2,8 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::id::{AgentId, TokenId, ToolId};
+use syscap::format::{AgentId, Budget, Dimension, TokenId, ToolId};
 
 use crate::effect::{ClassRule, Hints};
 

@@ -12,7 +12,8 @@ use rmcp::model::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use syscap::{format::id::ToolId, format::reason::Reason, provide::Standing};
+use syscap::format::{Reason, ToolId};
+use syscap::provide::Standing;
 use tokio::task::JoinSet;
 
 use crate::flight::{Flight, RetryInput, random};

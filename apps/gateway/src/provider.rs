@@ -10,12 +10,9 @@ use rmcp::model::{
     SubscriptionFilter,
 };
 use serde_json::{Value, json};
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{DefinitionHash, Seq};
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::{Reason, Refused};
+use syscap::format::{
+    Amounts, Canonical, DefinitionHash, EffectClass, Reason, Refused, Seq, TxOutcome,
+};
 use syscap::provide::{Done, HostCall, HostRan, Provider};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;

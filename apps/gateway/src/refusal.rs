@@ -9,11 +9,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject};
 use serde_json::{Value, json};
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{Seq, ToolId};
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::{Reason, Retry};
+use syscap::format::{EffectClass, Item, Reason, Retry, Seq, ToolId, TxOutcome};
 use syscap::plain::plain;
 use syscap::remedy::{HiddenHome, allowed_word};
 
@@ -292,7 +288,7 @@ fn words(reason: Reason, refusal: &JsonObject) -> String {
 mod tests {
     use std::path::Path;
 
-    use syscap::format::reason::{ErrorKind, Refused};
+    use syscap::format::{ErrorKind, Refused};
 
     use super::*;
 

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use syscap::format::budget::Dimension;
-use syscap::format::cbor::Item;
-use syscap::format::id::ToolId;
-use syscap::format::reason::Reason;
+use syscap::format::{Dimension, Item, Reason, ToolId};
 use syscap::view::TokenInfo;
 
 use crate::gateway::{Gateway, Open};

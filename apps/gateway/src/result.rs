@@ -6,9 +6,8 @@
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject};
 use serde_json::{Value, json};
-use syscap::format::cbor::{Canonical, Item};
 use syscap::format::json::from_data;
-use syscap::format::reason::{Reason, Refused};
+use syscap::format::{Canonical, Item, Reason, Refused};
 
 use crate::{data, refusal};
 
@@ -230,7 +229,7 @@ pub(crate) fn built_in(delivered: Item<'_>) -> CallToolResult {
 
 #[cfg(test)]
 mod tests {
-    use syscap::format::cbor::MapBuilder;
+    use syscap::format::MapBuilder;
 
     use super::*;
 

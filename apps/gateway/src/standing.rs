@@ -1,9 +1,8 @@
 //! How the tokens of an agent stand: what ended one, what stopped it, what takes its place.
 
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::id::{AgentId, ToolId};
-use syscap::format::label::{Confidentiality, Integrity, Label};
-use syscap::format::time::UnixMillis;
+use syscap::format::{
+    AgentId, Budget, Confidentiality, Dimension, Integrity, Label, ToolId, UnixMillis,
+};
 use syscap::view::{TokenInfo, View};
 
 /// Why nothing more is let through by a token.

@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rmcp::model::Tool;
-use syscap::{format::id::ToolId, format::manifest::Manifest, provide::Standing};
+use syscap::format::{Manifest, ToolId};
+use syscap::provide::Standing;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 

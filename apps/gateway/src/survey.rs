@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use rmcp::model::{ClientCapabilities, ToolAnnotations};
-use syscap::format::id::ToolId;
-use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::{EffectClass, Manifest, ToolId};
 use tokio::runtime::Builder;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 

@@ -13,10 +13,8 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use syscap_format::export::{OBJECTS_FOLDER, RECORDS_FILE};
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::record::Head;
-use syscap_kernel::store::{Next, StoreError};
+use syscap_format::{Head, OBJECTS_FOLDER, ObjectId, RECORDS_FILE, Seq};
+use syscap_kernel::{Next, StoreError};
 
 use crate::reader::LogReader;
 

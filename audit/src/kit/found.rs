@@ -2,8 +2,8 @@
 
 use std::{fmt, io};
 
-use syscap_format::id::{ObjectId, Seq};
-use syscap_kernel::{halt::Halt, store::StoreError};
+use syscap_format::{ObjectId, Seq};
+use syscap_kernel::{Halt, StoreError};
 
 /// A rule is broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

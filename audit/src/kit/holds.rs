@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::vault::VaultWrite;
-use syscap_kernel::store::{Batch, Next, Store, StoreError};
+use syscap_format::{ObjectId, Seq, VaultWrite};
+use syscap_kernel::{Batch, Next, Store, StoreError};
 
 use super::{found::Found, script::Kept};
 

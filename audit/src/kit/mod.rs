@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use syscap_audit::{kit, sqlite::SqliteStore};
-//! use syscap_format::record::Durability;
+//! use syscap_format::Durability;
 //!
 //! # fn main() -> Result<(), kit::KitError> {
 //! kit::prove(
@@ -30,7 +30,7 @@ mod tool;
 
 use std::path::{Path, PathBuf};
 
-use syscap_kernel::store::{Store, StoreError};
+use syscap_kernel::{Store, StoreError};
 
 pub use found::{Found, KitError, Rule};
 use place::Folder;

@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::limits::RECORD_BYTES_MAX;
-use syscap_kernel::store::{Batch, Next, Store, StoreError};
+use syscap_format::{ObjectId, RECORD_BYTES_MAX, Seq};
+use syscap_kernel::{Batch, Next, Store, StoreError};
 
 use super::found::{Found, Rule};
 use super::holds::{holds, holds_objects, holds_records, holds_vault, lacks, lacks_row};

@@ -2,25 +2,16 @@
 //! byte, whatever store they go to. Only a kernel makes batches, so the kit has one.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_format::budget::{Budget, Dimension};
-use syscap_format::cbor::MapBuilder;
-use syscap_format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, PolicyChange, Role, Roles, Signed, ToolsChange,
+use syscap_format::{
+    AgentId, Budget, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Dimension, Durability, Form,
+    Grants, HomeLimits, MapBuilder, Object, PolicyChange, PublicKey, Role, Roles, Salt, Seq,
+    Signature, Signed, Source, Status, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, ToolGrant,
+    ToolId, ToolsChange, UnixMillis, VaultWrite, preimage,
 };
-use syscap_format::envelope::{Form, Status};
-use syscap_format::id::{AgentId, Salt, Seq, ToolId};
-use syscap_format::object::Object;
-use syscap_format::provenance::Source;
-use syscap_format::record::{Durability, HomeLimits};
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
-use syscap_format::vault::{CallSalts, VaultWrite};
-use syscap_kernel::kernel::{Ack, Effect, Event, Kernel, Measured, NewHome, Parts, Submit, Ticket};
-use syscap_kernel::policy::object_of;
-use syscap_kernel::registry::{Registry, ToolsDelta};
-use syscap_kernel::store::{Batch, Link, Store};
-use syscap_kernel::time::Reading;
+use syscap_kernel::{
+    Ack, Batch, Effect, Event, Kernel, Link, Measured, NewHome, Parts, Reading, Registry, Store,
+    Submit, Ticket, ToolsDelta, object_of,
+};
 
 use super::found::Found;
 use super::tool::{AllowAll, FILL, Fill};
@@ -251,7 +242,7 @@ impl Script {
             not_before: reading().wall,
             expires: reading().wall.plus(3_600_000),
             epoch: 0,
-            grants: Grants::new().with(fill, Grant::new()),
+            grants: Grants::new().with(fill, ToolGrant::new()),
             budget,
             caveats: Vec::new(),
             policy: None,

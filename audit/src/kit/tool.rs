@@ -1,17 +1,13 @@
 //! What the kit's kernel runs and is decided by: a tool that fills a result, and a policy of any
 //! size that allows it.
 
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::{Encoder, MapBuilder};
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::ToolId;
-use syscap_format::limits::RESULT_BYTES_MAX;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::object::EngineIdentity;
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::policy::{PolicyEngine, Question};
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Amounts, Decision, EffectClass, Encoder, EngineIdentity, Manifest, MapBuilder, Param,
+    ParamType, RESULT_BYTES_MAX, Reason, Refused, ToolId, TxOutcome, Verdict,
+};
+use syscap_kernel::{
+    Demands, PolicyEngine, Question, Ran, ReadPermit, ReadPlan, ReadTool, Request,
+};
 
 /// The tool's name.
 pub(super) const FILL: &str = "kit.fill";

@@ -1,7 +1,7 @@
 //! SQLite's errors in the store's terms.
 
 use rusqlite::{Error, ErrorCode, ffi};
-use syscap_kernel::store::StoreError;
+use syscap_kernel::StoreError;
 
 pub(super) fn from_sqlite(error: Error) -> StoreError {
     let Error::SqliteFailure(failure, _) = error else {

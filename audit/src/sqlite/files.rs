@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
-use syscap_kernel::store::StoreError;
+use syscap_kernel::StoreError;
 
 use crate::disk::{from_errno, from_io, private};
 

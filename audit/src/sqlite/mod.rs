@@ -24,10 +24,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, config::DbConfig};
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_format::record::{Durability, Head};
-use syscap_kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
+use syscap_format::{Durability, Head, Object, ObjectId, Seq};
+use syscap_kernel::{Batch, Next, Room, Settled, Store, StoreError};
 
 use crate::disk::{self, from_io};
 use crate::lock::FileLock;

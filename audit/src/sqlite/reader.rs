@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_format::record::Head;
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap_format::{Head, Object, ObjectId, Seq};
+use syscap_kernel::{Batch, Next, Room, Store, StoreError};
 
 use super::{files::WRITER_FILE, rows, schema};
 use crate::disk;

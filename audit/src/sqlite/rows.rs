@@ -1,11 +1,8 @@
 //! Statements over a home's tables.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use syscap_format::id::{Leaf, ObjectId, Seq};
-use syscap_format::object::{Object, ObjectKind};
-use syscap_format::record::Head;
-use syscap_format::vault::VaultWrite;
-use syscap_kernel::store::{Batch, Next, StoreError};
+use syscap_format::{Head, Leaf, Object, ObjectId, ObjectKind, Seq, VaultWrite};
+use syscap_kernel::{Batch, Next, StoreError};
 
 use super::error::from_sqlite;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
-use syscap_format::record::Durability;
-use syscap_kernel::store::StoreError;
+use syscap_format::Durability;
+use syscap_kernel::StoreError;
 
 use super::{error::from_sqlite, files::make_file};
 use crate::disk::{DATABASE_FILE, from_io, sync_folder};
@@ -189,7 +189,7 @@ fn flags(access: OpenFlags) -> OpenFlags {
 #[cfg(test)]
 mod tests {
     use rusqlite::Connection;
-    use syscap_format::record::Durability;
+    use syscap_format::Durability;
 
     use super::{create, open_reader, open_writer};
 

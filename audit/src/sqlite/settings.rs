@@ -1,6 +1,6 @@
 //! How a store is opened.
 
-use syscap_format::record::Durability;
+use syscap_format::Durability;
 
 /// Below this much free room, in bytes, no new call is admitted: four times the ballast, so
 /// that calls in flight settle long before the ballast is needed.

@@ -5,11 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use syscap_audit::memory::MemoryStore;
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_format::record::Head;
-use syscap_format::vault::VaultWrite;
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap_format::{Head, Object, ObjectId, Seq, VaultWrite};
+use syscap_kernel::{Batch, Next, Room, Store, StoreError};
 
 /// What is wrong with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,7 +313,7 @@ impl Store for Broken {
         let mut found = self.log().objects.get(id).cloned();
         match self.fault {
             Fault::HasAnyObject if found.is_none() => {
-                let kind = syscap_format::object::ObjectKind::Policy;
+                let kind = syscap_format::ObjectKind::Policy;
                 found = Some(Object { kind, id: *id, bytes: Vec::new() });
             }
             Fault::LosesObjects => found = None,

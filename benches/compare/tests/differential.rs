@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use cedar_policy::{Authorizer, Decision, Entities, PolicySet};
 use random::{Random, declared, document, scenario};
 use syscap_compare::cedar::{Outside, Policies, parse, text};
-use syscap_format::decision::Verdict;
+use syscap_format::Verdict;
 use syscap_policy::document::{Ask, Condition, Document, Effect};
 use syscap_policy::scenario::Scenario;
 use syscap_policy::{LoadFault, Policy};

@@ -3,7 +3,7 @@
 /// One way in which bytes are not canonical CBOR of the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum DecodeFault {
     /// The input ends inside an item.
     #[error("the input ends inside an item")]
     End,
@@ -68,7 +68,7 @@ pub enum Fault {
 #[error("byte {at}: {fault}")]
 pub struct DecodeError {
     /// What was wrong.
-    pub fault: Fault,
+    pub fault: DecodeFault,
     /// Offset from the start of the input, in bytes.
     pub at: usize,
 }

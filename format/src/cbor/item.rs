@@ -7,7 +7,7 @@ use super::{DecodeError, Decoder, Encoder, Profile};
 
 /// The type of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ItemKind {
     /// An unsigned integer.
     Uint,
     /// A negative integer.
@@ -67,8 +67,8 @@ impl<'a> Item<'a> {
 
     /// The type.
     #[must_use]
-    pub fn kind(self) -> Kind {
-        self.decoder().peek().unwrap_or(Kind::Null)
+    pub fn kind(self) -> ItemKind {
+        self.decoder().peek().unwrap_or(ItemKind::Null)
     }
 
     /// The text, if it is text.
@@ -117,7 +117,7 @@ impl<'a> Item<'a> {
     #[must_use]
     pub fn get(self, key: &str) -> Option<Item<'a>> {
         let (mut decoder, count) =
-            if self.kind() == Kind::Map { self.children() } else { return None };
+            if self.kind() == ItemKind::Map { self.children() } else { return None };
         for _ in 0..count {
             let name = decoder.text_bytes().ok()?;
             // Shorter keys come first.
@@ -139,22 +139,22 @@ impl<'a> Item<'a> {
     /// The items of an array; nothing for anything else.
     pub fn elements(self) -> impl Iterator<Item = Item<'a>> {
         let (mut decoder, count) =
-            if self.kind() == Kind::Array { self.children() } else { (self.decoder(), 0) };
+            if self.kind() == ItemKind::Array { self.children() } else { (self.decoder(), 0) };
         (0..count).map_while(move |_| decoder.jump().ok())
     }
 
     /// The entries of a map with text keys, in canonical order; nothing for anything else.
     pub fn entries(self) -> impl Iterator<Item = (&'a str, Item<'a>)> {
         let (mut decoder, count) =
-            if self.kind() == Kind::Map { self.children() } else { (self.decoder(), 0) };
+            if self.kind() == ItemKind::Map { self.children() } else { (self.decoder(), 0) };
         (0..count).map_while(move |_| Some((decoder.text().ok()?, decoder.jump().ok()?)))
     }
 
     fn children(self) -> (Decoder<'a>, usize) {
         let mut decoder = self.decoder();
         let count = match self.kind() {
-            Kind::Array => decoder.array(),
-            Kind::Map => decoder.map_head(),
+            ItemKind::Array => decoder.array(),
+            ItemKind::Map => decoder.map_head(),
             _ => Ok(0),
         };
         let count = count.ok().and_then(|count| usize::try_from(count).ok());

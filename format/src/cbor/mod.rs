@@ -20,8 +20,8 @@ mod item;
 pub use decode::Decoder;
 pub use encode::{Encoder, MapBuilder};
 pub(crate) use encode::{head, length};
-pub use fault::{DecodeError, Fault};
-pub use item::{Canonical, Item, Kind};
+pub use fault::{DecodeError, DecodeFault};
+pub use item::{Canonical, Item, ItemKind};
 
 /// Which values a canonical item may hold, and how deep it may nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use crate::field::{Field, code, decode, encode, shape};
 use crate::id::{AgentId, HomeId, PolicyHash, Seq, TextHash, TokenId, ToolId, ToolsHash};
 use crate::label::Confidentiality;
 use crate::limits::{LIST_MAX, LISTED_MAX, NOTIFY_MS_MAX, ROLE_KEYS_MAX, TEXT_BYTES_MAX};
-use crate::record::{ApprovalBody, CancelBody, Head, Kind, PruneBody, Recovered, RedactBody};
+use crate::record::{ApprovalBody, CancelBody, Head, PruneBody, RecordKind, Recovered, RedactBody};
 use crate::sign::{PublicKey, Signature, SignatureError};
 use crate::time::UnixMillis;
 
@@ -60,7 +60,7 @@ impl Control {
         head: &Head,
         key: &PublicKey,
         counter: u64,
-        kind: Kind,
+        kind: RecordKind,
         body: &[u8],
     ) -> Vec<u8> {
         let mut encoder = Encoder::with_capacity(body.len().saturating_add(160));
@@ -107,7 +107,7 @@ impl Control {
     ///
     /// # Errors
     /// [`SignatureError::Mismatch`].
-    pub fn verify(&self, home: &HomeId, kind: Kind) -> Result<(), SignatureError> {
+    pub fn verify(&self, home: &HomeId, kind: RecordKind) -> Result<(), SignatureError> {
         self.signatures.iter().try_for_each(|signed| {
             let Signed { key, counter, signature } = signed;
             let message = Self::message(home, &self.head, key, *counter, kind, &self.body);
@@ -418,7 +418,7 @@ shape! {
 /// A body of one of the forms above, in its canonical bytes.
 pub trait ControlBody: Sized {
     /// The kind of event that it is the body of.
-    const KIND: Kind;
+    const KIND: RecordKind;
     /// The key under which it commits to why; 0 where it has none.
     const CAUSE: u64;
     /// The commitment to why, where it has one.
@@ -436,7 +436,7 @@ pub trait ControlBody: Sized {
 macro_rules! bodies {
     ($($kind:ident $name:ident $([$cause:literal $field:ident])?)*) => {$(
         impl ControlBody for $name {
-            const KIND: Kind = Kind::$kind;
+            const KIND: RecordKind = RecordKind::$kind;
             const CAUSE: u64 = 0 $(+ $cause)?;
 
             fn cause(&self) -> Option<TextHash> {

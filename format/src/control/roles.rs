@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::{Field, code, shape};
 use crate::hash::Domain;
 use crate::id::{HomeId, RecoveryHash};
 use crate::limits::ROLE_KEYS_MAX;
-use crate::record::Kind;
+use crate::record::RecordKind;
 use crate::sign::PublicKey;
 
 /// What a proof of possession covers, before the message.
@@ -39,18 +39,18 @@ impl Role {
     /// The role that signs control events of `kind`; `None` for kinds that are not signed. Who must
     /// sign one event of a home is [`HomeLimits::role_of`](crate::record::HomeLimits::role_of).
     #[must_use]
-    pub const fn of(kind: Kind) -> Option<Self> {
+    pub const fn of(kind: RecordKind) -> Option<Self> {
         match kind {
-            Kind::Policy => Some(Self::Policy),
-            Kind::Revoke | Kind::Freeze | Kind::Cancel => Some(Self::Revoker),
-            Kind::Approval => Some(Self::Approver),
-            Kind::Key
-            | Kind::Tools
-            | Kind::Config
-            | Kind::Recovery
-            | Kind::Credit
-            | Kind::Redact
-            | Kind::Prune => Some(Self::Operator),
+            RecordKind::Policy => Some(Self::Policy),
+            RecordKind::Revoke | RecordKind::Freeze | RecordKind::Cancel => Some(Self::Revoker),
+            RecordKind::Approval => Some(Self::Approver),
+            RecordKind::Key
+            | RecordKind::Tools
+            | RecordKind::Config
+            | RecordKind::Recovery
+            | RecordKind::Credit
+            | RecordKind::Redact
+            | RecordKind::Prune => Some(Self::Operator),
             _ => None,
         }
     }
@@ -183,7 +183,7 @@ impl Field for Roles {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         if decoder.array()? != 5 {
             return Err(fault);
         }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Roles;
-use crate::cbor::{DecodeError, Decoder, Fault, Profile};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Profile};
 use crate::field::{Field, encode, shape};
 use crate::id::HomeId;
 
@@ -41,7 +41,7 @@ impl Trust {
     /// The first fault; another version is one.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(bytes, Profile::CONTROL);
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         let trust = Self::take(&mut decoder)?;
         decoder.finish()?;
         if trust.version == VERSION { Ok(trust) } else { Err(fault) }

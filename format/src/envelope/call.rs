@@ -3,7 +3,7 @@
 use alloc::{borrow::Cow, boxed::Box, format, string::String};
 use core::ops::Range;
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Item, Kind, Profile};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder, Item, ItemKind, Profile};
 use crate::field::flags;
 use crate::id::{AgentId, IdempotencyKey, PolicyHash, SnapshotId, TokenId, ToolId};
 use crate::json::{self, JsonFault};
@@ -318,7 +318,7 @@ impl Seen {
                 let fine = item.as_text().is_some_and(ToolId::is_valid);
                 return set(&mut self.tool, fine.then_some(at));
             }
-            "args" => return set(&mut self.args, (item.kind() == Kind::Map).then_some(at)),
+            "args" => return set(&mut self.args, (item.kind() == ItemKind::Map).then_some(at)),
             "idempotency_key" => {
                 return set(&mut self.key, item.as_text().and_then(IdempotencyKey::new));
             }
@@ -481,11 +481,11 @@ fn bad_field(field: &str, item: Item<'_>) -> Refused {
 fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused {
     let field = field.unwrap_or("envelope");
     let reason = match error.fault {
-        Fault::Depth => Reason::TooDeep,
-        Fault::DuplicateKey => Reason::DuplicateKey,
-        Fault::IntRange | Fault::NotFinite => Reason::NumberRange,
+        DecodeFault::Depth => Reason::TooDeep,
+        DecodeFault::DuplicateKey => Reason::DuplicateKey,
+        DecodeFault::IntRange | DecodeFault::NotFinite => Reason::NumberRange,
         // Of the envelope itself: its fields are read whole, whatever they are.
-        Fault::Type => Reason::BadField,
+        DecodeFault::Type => Reason::BadField,
         _ => Reason::Malformed,
     };
     let refused = Refused::new(reason).field(field);
@@ -532,15 +532,15 @@ pub fn levels() -> String {
 
 /// What a value is called where callers are told of it.
 #[must_use]
-pub const fn kind_name(kind: Kind) -> &'static str {
+pub const fn kind_name(kind: ItemKind) -> &'static str {
     match kind {
-        Kind::Uint | Kind::Negative => "integer",
-        Kind::Bytes => "bytes",
-        Kind::Text => "text",
-        Kind::Array => "list",
-        Kind::Map => "map",
-        Kind::Bool => "boolean",
-        Kind::Null => "null",
-        Kind::Float => "float",
+        ItemKind::Uint | ItemKind::Negative => "integer",
+        ItemKind::Bytes => "bytes",
+        ItemKind::Text => "text",
+        ItemKind::Array => "list",
+        ItemKind::Map => "map",
+        ItemKind::Bool => "boolean",
+        ItemKind::Null => "null",
+        ItemKind::Float => "float",
     }
 }

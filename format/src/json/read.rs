@@ -11,7 +11,7 @@ use super::base64;
 use super::fault::{Escapes, JsonError, JsonFault};
 use super::lex::{Lexer, Number, brackets, fault, skip_space};
 use super::reference::is_reference;
-use crate::cbor::{Canonical, Decoder, Encoder, Kind, MapBuilder, Profile};
+use crate::cbor::{Canonical, Decoder, Encoder, ItemKind, MapBuilder, Profile};
 
 /// How many arrays and maps may enclose one another in the CBOR.
 const DEPTH_MAX: u8 = Profile::DATA.depth_max();
@@ -65,7 +65,7 @@ pub(super) fn arguments(text: &[u8], escapes: Escapes) -> Result<Canonical, Json
         return whole(text, Mode::Arguments, 1).map(|(value, _)| value);
     }
     let (data, like_escapes) = whole(text, Mode::Literal, 1)?;
-    if !like_escapes || data.item().kind() != Kind::Map {
+    if !like_escapes || data.item().kind() != ItemKind::Map {
         return Ok(data);
     }
     let (data, _) = whole(text, Mode::Literal, 2)?;

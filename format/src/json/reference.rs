@@ -1,6 +1,6 @@
 //! The one form of a reference.
 
-use crate::cbor::{Decoder, Kind};
+use crate::cbor::{Decoder, ItemKind};
 
 /// Whether the next item is `{"path": [text or uint, ...], "record": uint}`.
 pub(super) fn is_reference(mut decoder: Decoder<'_>) -> bool {
@@ -8,7 +8,7 @@ pub(super) fn is_reference(mut decoder: Decoder<'_>) -> bool {
         decoder.shape(2)?;
         let path = decoder.text()?;
         decoder.each(|step| match step.peek()? {
-            Kind::Text => step.text().map(|_| ()),
+            ItemKind::Text => step.text().map(|_| ()),
             _ => step.uint().map(|_| ()),
         })?;
         let record = decoder.text()?;

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::{base64, reference::is_reference};
-use crate::cbor::{DecodeError, Decoder, Fault, Item, Kind, Profile};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Item, ItemKind, Profile};
 
 /// How maps with one key that is an escape are meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,22 +28,22 @@ pub(super) fn print(item: Item<'_>, form: Form) -> String {
 
 fn value(decoder: &mut Decoder<'_>, form: Form, out: &mut String) -> Result<(), DecodeError> {
     match decoder.peek()? {
-        Kind::Uint | Kind::Negative => out.push_str(&decoder.int()?.to_string()),
+        ItemKind::Uint | ItemKind::Negative => out.push_str(&decoder.int()?.to_string()),
         // Debug prints the fewest digits that read back as the same bits, always with a point
         // or an exponent.
-        Kind::Float => out.push_str(&format!("{:?}", decoder.float()?)),
-        Kind::Bool => out.push_str(if decoder.boolean()? { "true" } else { "false" }),
-        Kind::Null => {
+        ItemKind::Float => out.push_str(&format!("{:?}", decoder.float()?)),
+        ItemKind::Bool => out.push_str(if decoder.boolean()? { "true" } else { "false" }),
+        ItemKind::Null => {
             decoder.null()?;
             out.push_str("null");
         }
-        Kind::Text => quote(decoder.text()?, out),
-        Kind::Bytes => {
+        ItemKind::Text => quote(decoder.text()?, out),
+        ItemKind::Bytes => {
             out.push_str("{\"$bytes\":\"");
             base64::encode(decoder.bytes()?, out);
             out.push_str("\"}");
         }
-        Kind::Array => {
+        ItemKind::Array => {
             out.push('[');
             let mut comma = "";
             decoder.each(|decoder| {
@@ -53,7 +53,7 @@ fn value(decoder: &mut Decoder<'_>, form: Form, out: &mut String) -> Result<(), 
             })?;
             out.push(']');
         }
-        Kind::Map => return map(decoder, form, out),
+        ItemKind::Map => return map(decoder, form, out),
     }
     Ok(())
 }
@@ -67,7 +67,7 @@ fn map(decoder: &mut Decoder<'_>, form: Form, out: &mut String) -> Result<(), De
     match text_map(&mut texts, form, out) {
         Ok(()) => *decoder = texts,
         // Only the first key can have this fault, so nothing was written yet.
-        Err(error) if error.fault == Fault::KeyType => uint_map(decoder, form, out)?,
+        Err(error) if error.fault == DecodeFault::KeyType => uint_map(decoder, form, out)?,
         Err(error) => return Err(error),
     }
     if wrap {

@@ -7,7 +7,7 @@ use crate::control::{Control, ControlBody as _, Freeze, FreezeChange, Role, Role
 use crate::field::{code, flags, shape};
 use crate::id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId};
 use crate::limits::{SKEW_MS_MAX, TOKEN_LIFE_MS_MAX};
-use crate::record::Kind;
+use crate::record::RecordKind;
 use crate::sign::PublicKey;
 use crate::time::UnixMillis;
 
@@ -68,10 +68,10 @@ impl HomeLimits {
     /// The role that must sign a control event of that kind and body; `None` for kinds that are
     /// not signed.
     #[must_use]
-    pub fn role_of(&self, kind: Kind, body: &[u8]) -> Option<Role> {
+    pub fn role_of(&self, kind: RecordKind, body: &[u8]) -> Option<Role> {
         let thaws = |body: Freeze| body.change == FreezeChange::Thaw;
         match self.thaws {
-            Some(_) if kind == Kind::Freeze && Freeze::from_bytes(body).is_ok_and(thaws) => {
+            Some(_) if kind == RecordKind::Freeze && Freeze::from_bytes(body).is_ok_and(thaws) => {
                 self.thaws
             }
             _ => Role::of(kind),
@@ -100,7 +100,7 @@ shape! {
 
 code! {
     /// How the boot before ended.
-    pub enum Ended {
+    pub enum PreviousRun {
         /// This is the first boot.
         First = 0 "first",
         /// With a shutdown record.
@@ -116,7 +116,7 @@ shape! {
         /// 16 random bytes that name the boot.
         10 => pub id: [u8; 16],
         /// How the boot before ended.
-        11 => pub before: Ended,
+        11 => pub before: PreviousRun,
         /// The wall clock as it was read.
         12 => pub wall: UnixMillis,
         /// The version of the software.

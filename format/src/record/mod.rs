@@ -17,18 +17,19 @@ pub use call::{
 };
 pub use head::Head;
 pub use life::{
-    Boot, Charge, ClockFlags, Durability, Ended, Genesis, HomeLimits, Issue, Opened, SessionChange,
-    SessionPhase, Shutdown, SignedEvent,
+    Boot, Charge, ClockFlags, Durability, Genesis, HomeLimits, Issue, Opened, PreviousRun,
+    SessionChange, SessionPhase, Shutdown, SignedEvent,
 };
 
 pub use reserved::{
-    Answer, ApprovalBody, Ask, Checkpoint, Declassify, Means, Prune, PruneBody, Redact, RedactBody,
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, Checkpoint, Declassify, Prune, PruneBody,
+    Redact, RedactBody,
 };
 pub use state::{Input, StateChange};
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Item, Profile};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder, Item, Profile};
 use crate::field::{Field, FieldSpec, Shape, code};
 use crate::hash::leaf;
 use crate::id::{Leaf, Seq};
@@ -36,7 +37,7 @@ use crate::time::UnixMillis;
 
 code! {
     /// The kind of a record. A home that holds a reserved one is not opened.
-    pub enum Kind {
+    pub enum RecordKind {
         /// The log begins.
         Genesis = 1 "genesis",
         /// A role gets another key.
@@ -111,8 +112,8 @@ macro_rules! bodies {
         impl Body {
             /// The kind.
             #[must_use]
-            pub const fn kind(&self) -> Kind {
-                match self { $( Self::$kind(_) => Kind::$kind, )* }
+            pub const fn kind(&self) -> RecordKind {
+                match self { $( Self::$kind(_) => RecordKind::$kind, )* }
             }
 
             /// A view of it.
@@ -121,14 +122,14 @@ macro_rules! bodies {
                 match self { $( Self::$kind(body) => BodyView::$kind(body), )* }
             }
 
-            fn count_of(kind: Kind) -> usize {
+            fn count_of(kind: RecordKind) -> usize {
                 const { assert!(true $(&& <$type>::WHOLE)*) };
-                match kind { $( Kind::$kind => <$type>::COUNT, )* }
+                match kind { $( RecordKind::$kind => <$type>::COUNT, )* }
             }
 
-            fn take_fields(kind: Kind, decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+            fn take_fields(kind: RecordKind, decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
                 match kind {
-                    $( Kind::$kind =>
+                    $( RecordKind::$kind =>
                         <$type>::take_fields(decoder).map(|body| Self::$kind(Box::new(body))), )*
                 }
             }
@@ -143,8 +144,8 @@ macro_rules! bodies {
         impl BodyView<'_> {
             /// The kind.
             #[must_use]
-            pub const fn kind(self) -> Kind {
-                match self { $( Self::$kind(_) => Kind::$kind, )* }
+            pub const fn kind(self) -> RecordKind {
+                match self { $( Self::$kind(_) => RecordKind::$kind, )* }
             }
 
             fn put_fields(self, encoder: &mut Encoder) {
@@ -152,7 +153,7 @@ macro_rules! bodies {
             }
         }
 
-        impl Kind {
+        impl RecordKind {
             /// The keys of the kind's own part.
             #[must_use]
             pub fn fields(self) -> Vec<FieldSpec> {
@@ -288,7 +289,7 @@ pub const COMMON_FIELDS: [FieldSpec; 7] = [
     FieldSpec { key: 0, name: "v", shape: "uint", maybe: false },
     FieldSpec { key: 1, name: "seq", shape: "uint Seq", maybe: false },
     FieldSpec { key: 2, name: "prev", shape: "bstr of 32", maybe: false },
-    FieldSpec { key: 3, name: "kind", shape: "uint Kind", maybe: false },
+    FieldSpec { key: 3, name: "kind", shape: "uint RecordKind", maybe: false },
     FieldSpec { key: 4, name: "time", shape: "uint ms since 1970", maybe: false },
     FieldSpec { key: 5, name: "boot", shape: "uint", maybe: false },
     FieldSpec { key: 6, name: "clock", shape: "uint bits", maybe: false },
@@ -307,7 +308,7 @@ pub enum RecordError {
     #[error("version {version} of record kind {kind} is not known")]
     UnknownVersion {
         /// The kind.
-        kind: Kind,
+        kind: RecordKind,
         /// The version.
         version: u64,
     },
@@ -316,7 +317,7 @@ pub enum RecordError {
     UnknownKind(u64),
     /// The kind is reserved: its form is settled, and newer software writes it.
     #[error("record kind {0} is reserved")]
-    ReservedKind(Kind),
+    ReservedKind(RecordKind),
     /// A field is reserved: its form is settled, and newer software uses it.
     #[error("record field {0} is reserved")]
     ReservedField(&'static str),
@@ -356,7 +357,7 @@ impl Record {
         let prev = Leaf::take(&mut decoder)?;
         decoder.key(3)?;
         let code = decoder.uint()?;
-        let kind = Kind::from_code(code).ok_or(RecordError::UnknownKind(code))?;
+        let kind = RecordKind::from_code(code).ok_or(RecordError::UnknownKind(code))?;
         if version != kind.version() {
             return Err(RecordError::UnknownVersion { kind, version });
         }
@@ -365,7 +366,7 @@ impl Record {
         }
         let own = Body::count_of(kind);
         if count != crate::field::count(COMMON_FIELDS.len().saturating_add(own)) {
-            return Err(decoder.fault(Fault::Key).into());
+            return Err(decoder.fault(DecodeFault::Key).into());
         }
         decoder.key(4)?;
         let time = UnixMillis::take(&mut decoder)?;

@@ -53,7 +53,7 @@ shape! {
         /// How many of them must approve.
         37 => pub threshold: u64,
         /// The means that count.
-        38 => pub means: Vec<Means>,
+        38 => pub means: Vec<ApprovalChannel>,
         /// From then on it is expired.
         39 => pub expires: UnixMillis,
     }
@@ -61,7 +61,7 @@ shape! {
 
 code! {
     /// By which means a person answered.
-    pub enum Means {
+    pub enum ApprovalChannel {
         /// At a terminal.
         Terminal = 1 "terminal",
         /// By a command.
@@ -77,7 +77,7 @@ code! {
     }
 }
 
-impl Means {
+impl ApprovalChannel {
     /// Whether it is a window of the agent's own client: the weakest, which counts only where the
     /// policy says so, once, for one call, and where one approval is enough.
     #[must_use]
@@ -88,7 +88,7 @@ impl Means {
 
 code! {
     /// What an approver said.
-    pub enum Answer {
+    pub enum ApprovalAnswer {
         /// Yes, once.
         Once = 1 "once",
         /// Yes, to a bounded set.
@@ -104,9 +104,9 @@ shape! {
         /// The leaf of the `ask` record.
         1 => pub ask: Leaf,
         /// What was said.
-        2 => pub answer: Answer,
+        2 => pub answer: ApprovalAnswer,
         /// By which means.
-        3 => pub means: Means,
+        3 => pub means: ApprovalChannel,
         /// Of a bounded set what it covers beside the resources of the `ask`: scopes of its tool,
         /// none of which lists names. Null: nothing, and otherwise.
         4 => pub scopes: Option<Grants>,

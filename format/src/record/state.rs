@@ -3,8 +3,9 @@
 use super::CallFields;
 use alloc::vec::Vec;
 
+use crate::facts::FactKey;
 use crate::field::shape;
-use crate::id::{AgentId, FactKey, Seq, SnapshotId, TextHash};
+use crate::id::{AgentId, Seq, SnapshotId, TextHash};
 use crate::label::Label;
 use crate::provenance::Source;
 

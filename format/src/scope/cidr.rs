@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::ScopeError;
 use super::parts::{self, Parts};
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 
 /// All addresses that share a prefix. No bit after the prefix is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -191,7 +191,7 @@ impl Parts for Cidrs {
     }
 
     fn read(decoder: &mut Decoder<'_>) -> Result<Cidr, DecodeError> {
-        let refused = decoder.fault(Fault::Value);
+        let refused = decoder.fault(DecodeFault::Value);
         parts::fixed(decoder, 2)?;
         let octets = decoder.bytes()?;
         let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);

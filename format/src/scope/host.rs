@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 use core::{fmt, iter};
 
 use super::{ScopeError, parts::Parts, shown::Shown};
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 
 /// A host's name: lower-case ASCII labels as RFC 1123 has them, joined by dots, none at the end.
 ///
@@ -182,7 +182,7 @@ impl Parts for Hosts {
     }
 
     fn read(decoder: &mut Decoder<'_>) -> Result<HostPattern, DecodeError> {
-        let refused = decoder.fault(Fault::Value);
+        let refused = decoder.fault(DecodeFault::Value);
         HostPattern::parse(decoder.text()?).map_err(|_| refused)
     }
 }

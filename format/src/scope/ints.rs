@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{ScopeError, parts};
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 
 /// A closed interval of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Ints {
     }
 
     pub(super) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let refused = decoder.fault(Fault::Value);
+        let refused = decoder.fault(DecodeFault::Value);
         parts::fixed(decoder, 2)?;
         Self::new(decoder.int()?, decoder.int()?).map_err(|_| refused)
     }

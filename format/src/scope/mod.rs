@@ -54,7 +54,7 @@ pub use paths::{Paths, Rule};
 pub use port::{PortRange, Ports};
 pub use resource::{Resource, ScopeType};
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::Field;
 use crate::summary::summary;
 use parts::Parts;
@@ -242,11 +242,11 @@ impl Scope {
     /// Reads `[type, value]`, in normal form only.
     ///
     /// # Errors
-    /// [`Fault::Value`] for an unknown type, for a value that breaks a rule or a limit and for
+    /// [`DecodeFault::Value`] for an unknown type, for a value that breaks a rule or a limit and for
     /// one that isn't in normal form; faults of the decoder.
     pub fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         parts::fixed(decoder, 2)?;
-        let unknown = decoder.fault(Fault::Value);
+        let unknown = decoder.fault(DecodeFault::Value);
         match ScopeType::from_code(decoder.uint()?).ok_or(unknown)? {
             ScopeType::Names => Names::decode(decoder).map(Self::Names),
             ScopeType::Ints => Ints::decode(decoder).map(Self::Ints),

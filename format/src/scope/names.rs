@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
 
 use super::{ScopeError, parts::Parts, shown::Shown};
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 
 /// Text of 1 to [`Name::BYTES_MAX`] bytes: a route, a purpose, an HTTP method, a key of the
 /// arguments. Names are compared byte by byte.
@@ -101,7 +101,7 @@ impl Parts for Names {
     }
 
     fn read(decoder: &mut Decoder<'_>) -> Result<Name, DecodeError> {
-        let refused = decoder.fault(Fault::Value);
+        let refused = decoder.fault(DecodeFault::Value);
         Name::new(decoder.text()?).map_err(|_| refused)
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::ScopeError;
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 
 /// A scope that is a list of parts in normal form.
 pub(super) trait Parts: Sized {
@@ -49,7 +49,7 @@ pub(super) trait Parts: Sized {
 
     /// Makes the scope of what was read and compares: no second definition of normal form.
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let refused = decoder.fault(Fault::Value);
+        let refused = decoder.fault(DecodeFault::Value);
         let mut parts = Vec::new();
         decoder.each(|decoder| {
             if parts.len() >= Self::PARTS_MAX {
@@ -65,6 +65,6 @@ pub(super) trait Parts: Sized {
 
 /// The head of an array of exactly `count` items.
 pub(super) fn fixed(decoder: &mut Decoder<'_>, count: u64) -> Result<(), DecodeError> {
-    let refused = decoder.fault(Fault::Value);
+    let refused = decoder.fault(DecodeFault::Value);
     if decoder.array()? == count { Ok(()) } else { Err(refused) }
 }

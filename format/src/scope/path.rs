@@ -5,7 +5,7 @@ use core::{cmp::Ordering, fmt};
 
 use super::ScopeError;
 use super::shown::{Shown, Whole};
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::Field;
 use crate::id::AgentId;
 
@@ -21,7 +21,7 @@ impl Field for Rights {
     }
 
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let fault = decoder.fault(Fault::Value);
+        let fault = decoder.fault(DecodeFault::Value);
         let bits = u8::try_from(decoder.uint()?).map_err(|_| fault)?;
         Self::from_bits(bits).ok_or(fault)
     }

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::parts::{self, Parts};
 use super::{Rights, Root, RootName, RootedPath, ScopeError, shown};
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault, Kind};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder, ItemKind};
 use crate::id::AgentId;
 use crate::summary::summary;
 
@@ -164,10 +164,10 @@ impl Parts for Paths {
     }
 
     fn read(decoder: &mut Decoder<'_>) -> Result<Rule, DecodeError> {
-        let refused = decoder.fault(Fault::Value);
+        let refused = decoder.fault(DecodeFault::Value);
         parts::fixed(decoder, 4)?;
         let name = decoder.text()?;
-        let root = if decoder.peek()? == Kind::Null {
+        let root = if decoder.peek()? == ItemKind::Null {
             decoder.null()?;
             RootName::new(name).ok().map(Root::Named)
         } else {

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::ScopeError;
 use super::parts::{self, Parts};
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 
 /// The ports from a first to a last, both included; never port 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,7 +137,7 @@ impl Parts for Ports {
     }
 
     fn read(decoder: &mut Decoder<'_>) -> Result<PortRange, DecodeError> {
-        let refused = decoder.fault(Fault::Value);
+        let refused = decoder.fault(DecodeFault::Value);
         parts::fixed(decoder, 2)?;
         let first = u16::try_from(decoder.uint()?).map_err(|_| refused)?;
         let last = u16::try_from(decoder.uint()?).map_err(|_| refused)?;

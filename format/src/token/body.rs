@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::Grants;
 use crate::budget::Budget;
 use crate::cbor::{
-    Canonical, DecodeError, Decoder, Encoder, Fault, Item, Kind, MapBuilder, Profile,
+    Canonical, DecodeError, DecodeFault, Decoder, Encoder, Item, ItemKind, MapBuilder, Profile,
 };
 use crate::control::Algorithm;
 use crate::field::{Field, decode, encode, flags, shape};
@@ -154,7 +154,7 @@ impl TokenBody {
         if self.renews.is_some() && self.parent.is_some() {
             return Err(bad("renews"));
         }
-        if self.ext.item().kind() != Kind::Map {
+        if self.ext.item().kind() != ItemKind::Map {
             return Err(bad("ext"));
         }
         if !self.knows_its_caveats() {
@@ -255,7 +255,7 @@ fn split(wire: &[u8]) -> Result<(&[u8], Signature), DecodeError> {
     let mut decoder = Decoder::new(wire, Profile::CONTROL);
     let head = (decoder.array()?, decoder.uint()?, decoder.uint()?);
     if head != (4, VERSION, Algorithm::Ed25519.code()) {
-        return Err(decoder.fault(Fault::Value));
+        return Err(decoder.fault(DecodeFault::Value));
     }
     let body = decoder.bytes()?;
     let signature = Signature::from_bytes(decoder.array_of()?);

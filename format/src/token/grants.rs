@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use crate::cbor::{DecodeError, Decoder, Encoder, Fault};
+use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::Field;
 use crate::id::ToolId;
 use crate::limits::{DIMENSIONS_MAX, GRANTS_MAX};
@@ -12,11 +12,11 @@ use crate::summary::nearest;
 /// The scopes that a token gives one tool, by dimension. A dimension that is absent permits
 /// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grant {
+pub struct ToolGrant {
     scopes: Vec<(Box<str>, Scope)>,
 }
 
-impl Grant {
+impl ToolGrant {
     /// No scope in any dimension: enough for a tool that touches nothing.
     #[must_use]
     pub const fn new() -> Self {
@@ -70,7 +70,7 @@ impl Grant {
 /// The tools that a token grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
-    tools: Vec<(ToolId, Grant)>,
+    tools: Vec<(ToolId, ToolGrant)>,
 }
 
 impl Grants {
@@ -82,7 +82,7 @@ impl Grants {
 
     /// These grants with that of one tool set.
     #[must_use]
-    pub fn with(mut self, tool: ToolId, grant: Grant) -> Self {
+    pub fn with(mut self, tool: ToolId, grant: ToolGrant) -> Self {
         match self.tools.iter_mut().find(|(name, _)| *name == tool) {
             Some((_, old)) => *old = grant,
             None => self.tools.push((tool, grant)),
@@ -93,12 +93,12 @@ impl Grants {
 
     /// What a tool is granted.
     #[must_use]
-    pub fn get(&self, tool: &ToolId) -> Option<&Grant> {
+    pub fn get(&self, tool: &ToolId) -> Option<&ToolGrant> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, grant)| grant)
     }
 
     /// The tools and their grants, in canonical order.
-    pub fn iter(&self) -> impl Iterator<Item = (&ToolId, &Grant)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&ToolId, &ToolGrant)> {
         self.tools.iter().map(|(tool, grant)| (tool, grant))
     }
 
@@ -146,11 +146,11 @@ impl Field for Grants {
     fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let mut grants = Self::new();
         decoder.text_map(|tool, decoder| {
-            let fault = decoder.fault(Fault::Value);
+            let fault = decoder.fault(DecodeFault::Value);
             let tool = ToolId::new(tool).ok_or(fault)?;
-            let mut grant = Grant::new();
+            let mut grant = ToolGrant::new();
             decoder.text_map(|dimension, decoder| {
-                let fault = decoder.fault(Fault::Value);
+                let fault = decoder.fault(DecodeFault::Value);
                 let scope = Scope::decode(decoder)?;
                 grant.scopes.push((Box::from(dimension), scope));
                 if grant.scopes.len() > DIMENSIONS_MAX { Err(fault) } else { Ok(()) }

@@ -11,5 +11,5 @@ mod proof;
 
 pub use attenuate::attenuates;
 pub use body::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
-pub use grants::{Grant, Grants};
+pub use grants::{Grants, ToolGrant};
 pub use proof::{Opening, Proof};

@@ -1,7 +1,7 @@
 //! Encodings of a tree with exactly one thing wrong.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use syscap_format::cbor::Fault;
+use syscap_format::DecodeFault;
 
 use super::tree::{Tree, float, head, shortest_width, wide_head};
 
@@ -63,29 +63,29 @@ impl Mutation {
     ];
 
     /// What the decoder must say to it.
-    pub(crate) const fn faults(self) -> &'static [Fault] {
+    pub(crate) const fn faults(self) -> &'static [DecodeFault] {
         match self {
-            Self::NonShortestInt | Self::NonShortestLength => &[Fault::NonShortest],
+            Self::NonShortestInt | Self::NonShortestLength => &[DecodeFault::NonShortest],
             Self::IndefiniteText
             | Self::IndefiniteBytes
             | Self::IndefiniteArray
             | Self::IndefiniteMap
-            | Self::Break => &[Fault::Indefinite],
-            Self::DuplicateKey => &[Fault::DuplicateKey],
-            Self::SwappedKeys => &[Fault::KeyOrder],
-            Self::TagBeforeValue | Self::Bignum => &[Fault::Tag],
-            Self::OtherSimple | Self::TwoByteSimple => &[Fault::Simple],
-            Self::TrailingByte => &[Fault::Trailing],
+            | Self::Break => &[DecodeFault::Indefinite],
+            Self::DuplicateKey => &[DecodeFault::DuplicateKey],
+            Self::SwappedKeys => &[DecodeFault::KeyOrder],
+            Self::TagBeforeValue | Self::Bignum => &[DecodeFault::Tag],
+            Self::OtherSimple | Self::TwoByteSimple => &[DecodeFault::Simple],
+            Self::TrailingByte => &[DecodeFault::Trailing],
             // By whether a head or what it announces is cut.
-            Self::Truncated => &[Fault::End, Fault::Length],
-            Self::NotFinite => &[Fault::NotFinite],
-            Self::NonShortestFloat => &[Fault::Float],
-            Self::BelowRange => &[Fault::IntRange],
-            Self::InvalidUtf8 => &[Fault::Utf8],
-            Self::TooDeep => &[Fault::Depth],
-            Self::LengthBeyondInput => &[Fault::Length],
-            Self::ForeignKey | Self::MixedKeys => &[Fault::KeyType],
-            Self::Reserved => &[Fault::Reserved],
+            Self::Truncated => &[DecodeFault::End, DecodeFault::Length],
+            Self::NotFinite => &[DecodeFault::NotFinite],
+            Self::NonShortestFloat => &[DecodeFault::Float],
+            Self::BelowRange => &[DecodeFault::IntRange],
+            Self::InvalidUtf8 => &[DecodeFault::Utf8],
+            Self::TooDeep => &[DecodeFault::Depth],
+            Self::LengthBeyondInput => &[DecodeFault::Length],
+            Self::ForeignKey | Self::MixedKeys => &[DecodeFault::KeyType],
+            Self::Reserved => &[DecodeFault::Reserved],
         }
     }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use syscap_format::cbor::{Canonical, Decoder, Encoder, Item, Kind, MapBuilder, Profile};
+use syscap_format::{Canonical, Decoder, Encoder, Item, ItemKind, MapBuilder, Profile};
 
 /// A value of the profile. Equality is equality of meaning: a float is its bits, entries stand in
 /// canonical order, and an empty map is `Texts`.
@@ -156,18 +156,18 @@ pub(crate) fn foreign(tree: &Tree) -> Canonical {
 /// The tree as [`Item`] shows it.
 pub(crate) fn walk(item: Item<'_>) -> Tree {
     match item.kind() {
-        Kind::Null => {
+        ItemKind::Null => {
             assert!(item.is_null());
             Tree::Null
         }
-        Kind::Bool => Tree::Bool(item.as_bool().unwrap()),
-        Kind::Uint => Tree::Uint(item.as_uint().unwrap()),
-        Kind::Negative => Tree::Negative(u64::try_from(-1 - item.as_int().unwrap()).unwrap()),
-        Kind::Float => Tree::float(item.as_float().unwrap()),
-        Kind::Bytes => Tree::Bytes(item.as_byte_string().unwrap().to_vec()),
-        Kind::Text => Tree::text(item.as_text().unwrap()),
-        Kind::Array => Tree::Array(item.elements().map(walk).collect()),
-        Kind::Map => match item.entries().count() {
+        ItemKind::Bool => Tree::Bool(item.as_bool().unwrap()),
+        ItemKind::Uint => Tree::Uint(item.as_uint().unwrap()),
+        ItemKind::Negative => Tree::Negative(u64::try_from(-1 - item.as_int().unwrap()).unwrap()),
+        ItemKind::Float => Tree::float(item.as_float().unwrap()),
+        ItemKind::Bytes => Tree::Bytes(item.as_byte_string().unwrap().to_vec()),
+        ItemKind::Text => Tree::text(item.as_text().unwrap()),
+        ItemKind::Array => Tree::Array(item.elements().map(walk).collect()),
+        ItemKind::Map => match item.entries().count() {
             // Entries show text keys only.
             0 if item.count() > 0 => pull(&mut Decoder::new(item.as_bytes(), Profile::DATA)),
             count => {
@@ -182,17 +182,17 @@ pub(crate) fn walk(item: Item<'_>) -> Tree {
 /// The tree as [`Decoder`] reads it.
 pub(crate) fn pull(decoder: &mut Decoder<'_>) -> Tree {
     match decoder.peek().unwrap() {
-        Kind::Null => {
+        ItemKind::Null => {
             decoder.null().unwrap();
             Tree::Null
         }
-        Kind::Bool => Tree::Bool(decoder.boolean().unwrap()),
-        Kind::Uint => Tree::Uint(decoder.uint().unwrap()),
-        Kind::Negative => Tree::Negative(u64::try_from(-1 - decoder.int().unwrap()).unwrap()),
-        Kind::Float => Tree::float(decoder.float().unwrap()),
-        Kind::Bytes => Tree::Bytes(decoder.bytes().unwrap().to_vec()),
-        Kind::Text => Tree::text(decoder.text().unwrap()),
-        Kind::Array => {
+        ItemKind::Bool => Tree::Bool(decoder.boolean().unwrap()),
+        ItemKind::Uint => Tree::Uint(decoder.uint().unwrap()),
+        ItemKind::Negative => Tree::Negative(u64::try_from(-1 - decoder.int().unwrap()).unwrap()),
+        ItemKind::Float => Tree::float(decoder.float().unwrap()),
+        ItemKind::Bytes => Tree::Bytes(decoder.bytes().unwrap().to_vec()),
+        ItemKind::Text => Tree::text(decoder.text().unwrap()),
+        ItemKind::Array => {
             let mut items = Vec::new();
             decoder
                 .each(|decoder| {
@@ -202,11 +202,11 @@ pub(crate) fn pull(decoder: &mut Decoder<'_>) -> Tree {
                 .unwrap();
             Tree::Array(items)
         }
-        Kind::Map => {
+        ItemKind::Map => {
             let count = decoder.clone().item().unwrap().count() as u64;
             let mut probe = decoder.clone();
             probe.shape(count).unwrap();
-            if count > 0 && probe.peek().unwrap() == Kind::Uint {
+            if count > 0 && probe.peek().unwrap() == ItemKind::Uint {
                 *decoder = probe;
                 let entry = |_| (decoder.uint().unwrap(), pull(decoder));
                 return Tree::Uints((0..count).map(entry).collect());

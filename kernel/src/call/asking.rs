@@ -9,12 +9,7 @@ use crate::requests::{Requests, SameCall};
 use crate::state::asks::{Ask, Standing};
 use crate::state::sets::{Place, Set};
 use crate::tool::Demand;
-use syscap_format::decision::Decision;
-use syscap_format::id::Seq;
-use syscap_format::manifest::EffectClass;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::Precondition;
-use syscap_format::vault::VaultEntry;
+use syscap_format::{Decision, EffectClass, Precondition, Reason, Refused, Seq, VaultEntry};
 
 /// What a call that waits for a person would touch, and do.
 pub(crate) struct Asking {

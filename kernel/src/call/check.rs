@@ -10,16 +10,10 @@ use crate::fetch::{Part, Stored};
 use crate::registry::{Registered, Registry};
 use crate::state::keys::{KeySlot, KeyState, Moment};
 use crate::state::sessions::Released;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::{Defaults, Form, Status, ToolCall};
-use syscap_format::hash::{call_hash, sent_hash};
-use syscap_format::id::{SentHash, Seq};
-use syscap_format::provenance::Provenance;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::CallFields;
-use syscap_format::token::TokenFlags;
-use syscap_format::vault::CallSalts;
+use syscap_format::{
+    Amounts, CallFields, CallSalts, Canonical, Defaults, Dimension, Form, Provenance, Reason,
+    Refused, SentHash, Seq, Status, TokenFlags, ToolCall, call_hash, sent_hash,
+};
 
 impl<'c, 'k> Call<'c, Decoded<'k>> {
     /// Reads the envelope; what it leaves out comes from the session and the state. It stays in its

@@ -7,11 +7,7 @@ use crate::args;
 use crate::context::Context;
 use crate::resolve::{AsSent, Found, Lookup, Resolving};
 use crate::tool::{Live, Request};
-use syscap_format::cbor::Item;
-use syscap_format::hash::args_hash;
-use syscap_format::limits::LOOKUPS_MAX;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::vault::CallSalts;
+use syscap_format::{CallSalts, Item, LOOKUPS_MAX, Reason, Refused, args_hash};
 
 /// What was looked up for a call, and what came of it.
 pub(crate) type Seen = (Lookup, Result<Found, Refused>);

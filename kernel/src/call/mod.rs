@@ -23,15 +23,11 @@ use crate::resolve::AsSent;
 use crate::state::keys::KeyUse;
 use crate::state::tokens::TokenIndex;
 use crate::tool::{AnyPlan, Demand};
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::envelope::{Filled, ToolCall};
-use syscap_format::id::{AgentId, CallDigest, IdempotencyKey, SentHash, Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::EffectClass;
-use syscap_format::reason::{ErrorKind, Reason, Refused};
-use syscap_format::record::{CallFields, RefusalKind};
-use syscap_format::token::Grant;
+use syscap_format::{
+    AgentId, Amounts, CallDigest, CallFields, Canonical, EffectClass, ErrorKind, Filled,
+    IdempotencyKey, Item, Label, Reason, RefusalKind, Refused, SentHash, Seq, ToolCall, ToolGrant,
+    ToolId,
+};
 
 mod step {
     /// Marks the steps; sealed.
@@ -51,7 +47,7 @@ pub(crate) struct Call<'c, S: Step> {
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'k> {
     pub(crate) tool: &'k Registered,
-    pub(crate) grant: &'k Grant,
+    pub(crate) grant: &'k ToolGrant,
 }
 
 /// The envelope was read and completed.

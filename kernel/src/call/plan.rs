@@ -13,17 +13,11 @@ use crate::policy::Question;
 use crate::state::sets::shown;
 use crate::tool::{Demand, Demands, Live, Request};
 use crate::{args, pieces};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::hash::{args_hash, call_digest, sent_hash};
-use syscap_format::manifest::Manifest;
-use syscap_format::obligation::Obligation;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::RefusalKind;
-use syscap_format::scope::ScopeDimension;
-use syscap_format::token::Grant;
-use syscap_format::vault::{CallSalts, VaultWrite};
+use syscap_format::{
+    Amounts, CallSalts, Canonical, Decision, Dimension, Item, Manifest, Obligation, Reason,
+    RefusalKind, Refused, ScopeDimension, ToolGrant, VaultWrite, Verdict, args_hash, call_digest,
+    sent_hash,
+};
 
 impl<'c, 'k> Call<'c, Checked<'k>> {
     /// Puts fetched results in the place of references, checks the arguments against the
@@ -79,7 +73,7 @@ fn compared(manifest: &Manifest, demands: &[Demand], untouched: &[&str]) -> Resu
     }
 }
 
-fn in_scope(demands: &[Demand], grant: &Grant) -> Result<(), Refused> {
+fn in_scope(demands: &[Demand], grant: &ToolGrant) -> Result<(), Refused> {
     for demand in demands {
         let scope = grant.scope(demand.dimension);
         if !scope.is_some_and(|scope| scope.permits(&demand.resource)) {

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::history::{Doer, Told};
 use crate::policy::Question;
 use crate::tool::{AnyPlan, Demand};
-use syscap_format::{budget::Amounts, cbor::Item};
+use syscap_format::{Amounts, Item};
 
 /// The question about a call. All in it is the kernel's own.
 pub(crate) fn question<'a>(

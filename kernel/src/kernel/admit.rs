@@ -20,17 +20,10 @@ use crate::state::keys::KeyUse;
 use crate::store::Room;
 use crate::ticket::Ticket;
 use crate::tool::Live;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::hash::{call_hash, result_hash};
-use syscap_format::id::Seq;
-use syscap_format::label::Label;
-use syscap_format::obligation::Obligation;
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{BodyView, CallFields, Intent, Repeat, RunMode};
-use syscap_format::vault::VaultWrite;
+use syscap_format::{
+    Amounts, BodyView, CallFields, Canonical, Dimension, Intent, Item, Label, Obligation, Reason,
+    Refused, Repeat, RunMode, Seq, Source, Status, TxOutcome, VaultWrite, call_hash, result_hash,
+};
 
 /// Why a call is not admitted, or not yet.
 enum Pause {

@@ -1,10 +1,6 @@
 //! What an open aggregate of refusals has answered.
 
-use syscap_format::cbor::Encoder;
-use syscap_format::hash::{Domain, Hasher};
-use syscap_format::id::{Leaf, RefusalsDigest};
-use syscap_format::reason::Reason;
-use syscap_format::time::UnixMillis;
+use syscap_format::{Domain, Encoder, Hasher, Leaf, Reason, RefusalsDigest, UnixMillis};
 
 /// What an open aggregate has answered so far. It is not in the log until the aggregate closes:
 /// after a crash the aggregate counts in full.

@@ -4,14 +4,10 @@ use alloc::{boxed::Box, vec::Vec};
 
 use super::{flight::Waiting, machine::Kernel};
 use crate::ticket::Ticket;
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::{Receipt, ToolResult, TxOutcome};
-use syscap_format::id::{Leaf, Seq};
-use syscap_format::manifest::Enforcement;
-use syscap_format::obligation::Obligation;
-use syscap_format::reason::Reason;
-use syscap_format::record::CallFields;
+use syscap_format::{
+    Amounts, CallFields, Canonical, Enforcement, Leaf, Obligation, Reason, Receipt, Seq,
+    ToolResult, TxOutcome,
+};
 
 /// What an answer is made of, beside its record's fields.
 pub(super) struct Reply {

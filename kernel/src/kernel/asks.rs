@@ -10,25 +10,23 @@ use crate::inspect::{CONDITIONS_MAX, Condition};
 use crate::requests::SameCall;
 use crate::state::asks::{Standing, Unanswerable};
 use crate::state::sets::RESOURCES;
-use syscap_format::cbor::Canonical;
-use syscap_format::control::Control;
-use syscap_format::envelope::{Status, TxOutcome};
 use syscap_format::field::count;
-use syscap_format::hash::result_hash;
-use syscap_format::id::{AgentId, Leaf, ObjectId, Salt, Seq, ToolId};
-use syscap_format::limits::ASK_LIFE_MS;
-use syscap_format::reason::{ErrorKind, Reason, Refused};
-use syscap_format::record::{Answer, Ask, BodyView, CallFields, Means};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::Grants;
-use syscap_format::vault::{VaultEntry, VaultText, VaultWrite};
+use syscap_format::{
+    ASK_LIFE_MS, AgentId, ApprovalAnswer, ApprovalChannel, Ask, BodyView, CallFields, Canonical,
+    Control, ErrorKind, Grants, Leaf, ObjectId, PublicKey, Reason, Refused, Salt, Seq, Status,
+    ToolId, TxOutcome, UnixMillis, VaultEntry, VaultText, VaultWrite, result_hash,
+};
 
 /// The key under which the reason of an answer is committed to.
 const REASON: u64 = 7;
 
 /// By which means a person may answer, where the policy asks for no other.
-const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];
+const MEANS: [ApprovalChannel; 4] = [
+    ApprovalChannel::Terminal,
+    ApprovalChannel::Command,
+    ApprovalChannel::File,
+    ApprovalChannel::Signer,
+];
 
 /// A call that waits, for those who look.
 #[derive(Clone, Debug)]
@@ -201,7 +199,7 @@ impl Kernel {
         })?;
         // State knows what was asked, and only the tools in force what is a shell.
         let unbounded = |ask: AskView| ask.leaf == body.ask && ask.uses_max == 0;
-        if body.answer == Answer::Set && self.asks().any(unbounded) {
+        if body.answer == ApprovalAnswer::Set && self.asks().any(unbounded) {
             return Err(Refused::new(Reason::BadControl).field("body"));
         }
         let field = why.is_none_or(|why| why.field == REASON && why.is_short());

@@ -21,18 +21,12 @@ use crate::state::fold::{OpenIntent, State};
 use crate::store::{Link, Next, Room, Store, leaf_at};
 use crate::ticket::Ticket;
 use crate::time::{KernelClock, Reading};
-use syscap_format::budget::Dimension;
-use syscap_format::control::{Role, Roles, Trust};
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, Leaf, ObjectId, RecoveryHash, Seq};
-use syscap_format::limits::{DETAIL_BYTES_MAX, RECORD_BYTES_MAX, TOKEN_LIFE_MS_MAX};
-use syscap_format::object::Object;
-use syscap_format::reason::Reason;
-use syscap_format::record::{
-    Body, BodyView, Boot, ClockFlags, Durability, Ended, Genesis, Head, HomeLimits, Record,
-    RecordError, Recovered, Recovery, Shutdown,
+use syscap_format::{
+    Body, BodyView, Boot, ClockFlags, DETAIL_BYTES_MAX, Dimension, Durability, Genesis, Head,
+    HomeId, HomeLimits, Leaf, Object, ObjectId, PreviousRun, PublicKey, RECORD_BYTES_MAX, Reason,
+    Record, RecordError, Recovered, Recovery, RecoveryHash, Role, Roles, Seq, Shutdown,
+    TOKEN_LIFE_MS_MAX, Trust, leaf, self_test,
 };
-use syscap_format::sign::{self, PublicKey};
 
 /// What a home is made with.
 #[derive(Clone, Debug)]
@@ -79,7 +73,7 @@ impl Kernel {
     /// # Errors
     /// [`Halt::SelfTest`] where the signature library fails its known-answer test.
     pub fn create(new: NewHome, parts: Parts, reading: Reading) -> Result<Self, Halt> {
-        sign::self_test()?;
+        self_test()?;
         let NewHome { entropy, origin, limits, durability, roles, recovery } = new;
         let genesis = Genesis { entropy, origin, limits, durability, roles, recovery };
         let record = Record {
@@ -108,7 +102,7 @@ impl Kernel {
     /// [`Halt`]: the log is damaged, forged, of another home or of a newer version, or contradicts
     /// itself.
     pub fn open(store: &mut dyn Store, parts: Parts, anchor: &Anchor) -> Result<Self, Halt> {
-        sign::self_test()?;
+        self_test()?;
         let mut state: Option<State> = None;
         let mut missing = anchor.keys.clone();
         loop {
@@ -192,7 +186,7 @@ impl Kernel {
             return Err(Halt::Contradiction { seq: self.state.head.seq });
         }
         let last = self.state.time;
-        let first = self.state.ended == Ended::First;
+        let first = self.state.ended == PreviousRun::First;
         self.clock = Some(KernelClock::start(last, reading, self.state.limits.skew_ms_max));
         // So far ahead that every token would have ended: perhaps the clock is wrong.
         let gap = !first && reading.wall.since(last) > TOKEN_LIFE_MS_MAX;
@@ -219,7 +213,7 @@ impl Kernel {
     /// Closes every session and the home. Calls in flight still settle; no new one is admitted.
     pub(super) fn shutdown(&mut self, ticket: Ticket) -> Result<(), Halt> {
         // It is closed once: a second time nothing is left to close.
-        if self.state.ended == Ended::Clean {
+        if self.state.ended == PreviousRun::Clean {
             return self.refuse_control(ticket, Reason::Closing.into());
         }
         self.closing = true;

@@ -7,24 +7,14 @@ use crate::halt::{Forgery, Halt};
 use crate::policy::{PolicyEngine, object_of};
 use crate::store::Ancestor;
 use crate::ticket::Ticket;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{
-    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeTarget, KeyChange, Notify,
-    PolicyChange, Resolution, Revocation, RevocationList, Role,
+use syscap_format::{
+    AgentId, Amounts, BodyView, CONTROL_BODY_BYTES_MAX, Cancel, CancelBody, Charge, ConfigChange,
+    Control, ControlBody, CreditChange, Dimension, Freeze, FreezeTarget, Head, Input, Issue,
+    KeyChange, Notify, OBJECT_BYTES_MAX, Object, Opened, Opening, PolicyChange, PolicyHash, Reason,
+    RecordKind, Recovery, Refused, Resolution, Revocation, RevocationList, Role, SESSIONS_MAX, Seq,
+    SessionChange, SessionPhase, SignedEvent, Snapshot, SnapshotId, TEXT_BYTES_MAX, TextHash,
+    Token, TokenBody, TokenId, VaultText, VaultWrite, attenuates,
 };
-use syscap_format::id::{AgentId, PolicyHash, Seq, SnapshotId, TextHash, TokenId};
-use syscap_format::limits::{
-    CONTROL_BODY_BYTES_MAX, OBJECT_BYTES_MAX, SESSIONS_MAX, TEXT_BYTES_MAX,
-};
-use syscap_format::object::Object;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{
-    BodyView, Cancel, CancelBody, Charge, Head, Input, Issue, Kind, Opened, Recovery,
-    SessionChange, SessionPhase, SignedEvent,
-};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::token::{Opening, Token, TokenBody, attenuates};
-use syscap_format::vault::{VaultText, VaultWrite};
 
 /// The key under which what a user said is committed to.
 const TEXT: u64 = 12;
@@ -50,14 +40,14 @@ impl Kernel {
     pub(super) fn control(
         &mut self,
         ticket: Ticket,
-        kind: Kind,
+        kind: RecordKind,
         (control, ancestor): (Control, Option<Ancestor>),
         text: Option<VaultText>,
     ) -> Result<(), Halt> {
         let checked = self.authorised(kind, &control, ancestor);
         let checked = checked.and_then(|()| self.sensible(kind, &control));
         let checked = checked.and_then(|()| match &text {
-            text if kind == Kind::Approval => self.answerable(&control, text.as_ref()),
+            text if kind == RecordKind::Approval => self.answerable(&control, text.as_ref()),
             Some(text) => is_the_cause(kind, &control.body, text),
             // A commitment without its text stands as one whose text was erased: nothing that
             // stops is turned away for its words.
@@ -68,14 +58,14 @@ impl Kernel {
         }
         let event = SignedEvent { control };
         let body = match kind {
-            Kind::Key => BodyView::Key(&event),
-            Kind::Revoke => BodyView::Revoke(&event),
-            Kind::Freeze => BodyView::Freeze(&event),
-            Kind::Config => BodyView::Config(&event),
-            Kind::Credit => BodyView::Credit(&event),
-            Kind::Approval => BodyView::Approval(&event),
-            Kind::Recovery => return self.resolve(ticket, event.control),
-            Kind::Cancel => {
+            RecordKind::Key => BodyView::Key(&event),
+            RecordKind::Revoke => BodyView::Revoke(&event),
+            RecordKind::Freeze => BodyView::Freeze(&event),
+            RecordKind::Config => BodyView::Config(&event),
+            RecordKind::Credit => BodyView::Credit(&event),
+            RecordKind::Approval => BodyView::Approval(&event),
+            RecordKind::Recovery => return self.resolve(ticket, event.control),
+            RecordKind::Cancel => {
                 let intent = CancelBody::from_bytes(&event.control.body).map(|body| body.intent);
                 let intent =
                     intent.map_err(|_| Halt::Contradiction { seq: self.state.head.seq })?;
@@ -145,7 +135,7 @@ impl Kernel {
     /// and over a head that is durable and not before the last record that the key signed.
     pub(super) fn authorised(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         control: &Control,
         ancestor: Option<Ancestor>,
     ) -> Result<(), Refused> {
@@ -184,22 +174,22 @@ impl Kernel {
     }
 
     /// The body is of its kind's form and speaks of things that there are.
-    fn sensible(&self, kind: Kind, control: &Control) -> Result<(), Refused> {
+    fn sensible(&self, kind: RecordKind, control: &Control) -> Result<(), Refused> {
         let bad = |field| Refused::new(Reason::BadControl).field(field);
         let body = &control.body;
         match kind {
-            Kind::Key => {
+            RecordKind::Key => {
                 let change = KeyChange::from_bytes(body).map_err(|_| bad("body"))?;
                 let allowed = self.state.allows(&change, &control.head);
                 allowed.map_err(|forgery| unsigned(forgery, change.set.role.name()))
             }
-            Kind::Revoke => self.state.ended_by(body).map(drop),
-            Kind::Cancel => {
+            RecordKind::Revoke => self.state.ended_by(body).map(drop),
+            RecordKind::Cancel => {
                 let CancelBody { intent, .. } =
                     CancelBody::from_bytes(body).map_err(|_| bad("body"))?;
                 self.state.cancellable(intent, None).map(drop)
             }
-            Kind::Freeze => {
+            RecordKind::Freeze => {
                 let freeze = Freeze::from_bytes(body).map_err(|_| bad("body"))?;
                 let fine = match freeze.target {
                     FreezeTarget::Agent => AgentId::new(&freeze.name).is_some(),
@@ -208,16 +198,18 @@ impl Kernel {
                 };
                 if fine { Ok(()) } else { Err(bad("name")) }
             }
-            Kind::Config => match (Notify::from_bytes(body), ConfigChange::from_bytes(body)) {
-                (Ok(notify), _) if notify.is_sound() => Ok(()),
-                (_, Ok(ConfigChange { confirm_time: Some(_) })) => Ok(()),
-                _ => Err(bad("body")),
-            },
-            Kind::Credit => {
+            RecordKind::Config => {
+                match (Notify::from_bytes(body), ConfigChange::from_bytes(body)) {
+                    (Ok(notify), _) if notify.is_sound() => Ok(()),
+                    (_, Ok(ConfigChange { confirm_time: Some(_) })) => Ok(()),
+                    _ => Err(bad("body")),
+                }
+            }
+            RecordKind::Credit => {
                 let change = CreditChange::from_bytes(body).map_err(|_| bad("body"))?;
                 self.state.credits.after(&change).map(drop).ok_or_else(|| bad("added"))
             }
-            Kind::Recovery => {
+            RecordKind::Recovery => {
                 let resolution = Resolution::from_bytes(body).map_err(|_| bad("body"))?;
                 let recovered = self.state.recovered.contains(&resolution.intent);
                 if recovered { Ok(()) } else { Err(bad("intent")) }
@@ -252,7 +244,7 @@ impl Kernel {
     ) -> Result<(), Halt> {
         let named = PolicyChange::from_bytes(&control.body);
         let checked =
-            self.authorised(Kind::Policy, &control, ancestor).and_then(|()| match named {
+            self.authorised(RecordKind::Policy, &control, ancestor).and_then(|()| match named {
                 Ok(named) => self.engines_of(&named, engines),
                 Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
             });
@@ -521,19 +513,19 @@ impl Kernel {
     }
 }
 
-fn confirms_time(kind: Kind, body: &[u8]) -> bool {
+fn confirms_time(kind: RecordKind, body: &[u8]) -> bool {
     let change = || ConfigChange::from_bytes(body);
-    kind == Kind::Config && change().is_ok_and(|change| change.confirm_time.is_some())
+    kind == RecordKind::Config && change().is_ok_and(|change| change.confirm_time.is_some())
 }
 
 /// The text is the one that the body commits to.
-fn is_the_cause(kind: Kind, body: &[u8], text: &VaultText) -> Result<(), Refused> {
+fn is_the_cause(kind: RecordKind, body: &[u8], text: &VaultText) -> Result<(), Refused> {
     fn cause<B: ControlBody>(body: &[u8]) -> Option<(u64, TextHash)> {
         B::from_bytes(body).ok().and_then(|body| body.cause()).map(|cause| (B::CAUSE, cause))
     }
     let cause = match kind {
-        Kind::Revoke => cause::<Revocation>(body).or_else(|| cause::<RevocationList>(body)),
-        Kind::Cancel => cause::<CancelBody>(body),
+        RecordKind::Revoke => cause::<Revocation>(body).or_else(|| cause::<RevocationList>(body)),
+        RecordKind::Cancel => cause::<CancelBody>(body),
         _ => None,
     };
     let fits = (1..=TEXT_BYTES_MAX).contains(&text.text.len());

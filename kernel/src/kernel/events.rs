@@ -11,17 +11,10 @@ use crate::resolve::{Found, Resolving};
 use crate::store::{Ancestor, Room, Stored};
 use crate::ticket::Ticket;
 use crate::tool::{Job, Ran};
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::Canonical;
-use syscap_format::control::Control;
-use syscap_format::envelope::{Form, ToolResult};
-use syscap_format::id::{AgentId, Seq, SnapshotId, TokenId};
-use syscap_format::label::Label;
-use syscap_format::provenance::Source;
-use syscap_format::reason::Refused;
-use syscap_format::record::{Durability, Input, Kind, Opened};
-use syscap_format::token::{Opening, Proof};
-use syscap_format::vault::{CallSalts, VaultText};
+use syscap_format::{
+    AgentId, Amounts, CallSalts, Canonical, Control, Durability, Form, Input, Label, Opened,
+    Opening, Proof, RecordKind, Refused, Seq, SnapshotId, Source, TokenId, ToolResult, VaultText,
+};
 
 /// A call as it comes in.
 #[derive(Debug)]
@@ -103,7 +96,7 @@ pub enum Event {
     /// names is none that [the kernel remembers](crate::kernel::Kernel::remembers), the proof that
     /// it is durable; so with those below. With one that revokes, cancels or answers, the text
     /// that it commits to: it is kept in the vault, under the record.
-    Control(Ticket, Kind, Control, Option<Ancestor>, Option<VaultText>),
+    Control(Ticket, RecordKind, Control, Option<Ancestor>, Option<VaultText>),
     /// What a user has said to a session's agent, by the host's word, and the text that it commits
     /// to.
     Heard(Ticket, Box<Input>, VaultText),

@@ -10,14 +10,10 @@ use crate::resolve::{Found, Lookup};
 use crate::state::tokens::TokenIndex;
 use crate::ticket::Ticket;
 use crate::tool::{AnyPlan, Live};
-use syscap_format::envelope::ToolResult;
-use syscap_format::id::{AgentId, ArgsHash, CallDigest, Leaf, Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::EffectClass;
-use syscap_format::reason::Refused;
-use syscap_format::record::CallFields;
-use syscap_format::time::UnixMillis;
-use syscap_format::vault::{CallSalts, VaultEntry};
+use syscap_format::{
+    AgentId, ArgsHash, CallDigest, CallFields, CallSalts, EffectClass, Label, Leaf, Refused, Seq,
+    ToolId, ToolResult, UnixMillis, VaultEntry,
+};
 
 /// A call that waits for the host.
 pub(super) struct Parked {

@@ -6,11 +6,9 @@ use super::{events::Effect, machine::Kernel};
 use crate::halt::Halt;
 use crate::store::{Link, Stored};
 use crate::time::Skew;
-use syscap_format::hash::leaf;
-use syscap_format::id::{Leaf, Seq};
-use syscap_format::limits::RECORD_BYTES_MAX;
-use syscap_format::object::Object;
-use syscap_format::record::{BodyView, ClockFlags, Record, RecordView};
+use syscap_format::{
+    BodyView, ClockFlags, Leaf, Object, RECORD_BYTES_MAX, Record, RecordView, Seq, leaf,
+};
 
 impl Kernel {
     /// Makes a record, folds it in and hands it to the next batch.

@@ -19,17 +19,11 @@ use crate::state::tokens::TokenView;
 use crate::store::{Batch, Room};
 use crate::ticket::Ticket;
 use crate::time::{KernelClock, Reading};
-use syscap_format::control::{Freeze, FreezeChange, FreezeTarget, Notify, RevocationList, Roles};
-use syscap_format::facts::Facts;
-use syscap_format::hash::Domain;
-use syscap_format::id::{
-    AgentId, CallDigest, HomeId, PolicyHash, RecoveryHash, Seq, StateHash, TokenId, ToolsHash,
+use syscap_format::{
+    AgentId, CallDigest, CallFields, Domain, Facts, Freeze, FreezeChange, FreezeTarget, Head,
+    HomeId, HomeLimits, Manifest, Notify, PolicyHash, PublicKey, RecoveryHash, RevocationList,
+    Roles, Seq, Snapshot, StateHash, TokenId, ToolsHash, UnixMillis,
 };
-use syscap_format::manifest::Manifest;
-use syscap_format::record::{CallFields, Head, HomeLimits};
-use syscap_format::sign::PublicKey;
-use syscap_format::snapshot::Snapshot;
-use syscap_format::time::UnixMillis;
 
 /// The reference monitor.
 pub struct Kernel {
@@ -353,7 +347,7 @@ impl Kernel {
         self.in_flight.len()
     }
 
-    /// The state as canonical bytes, a [`StateImage`](syscap_format::image::StateImage): equal
+    /// The state as canonical bytes, a [`StateImage`](syscap_format::StateImage): equal
     /// states have equal images.
     #[must_use]
     pub fn state_image(&self) -> Vec<u8> {

@@ -3,11 +3,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use crate::store::{Batch, Link, Spare, Stored};
-use syscap_format::id::{HomeId, Seq};
-use syscap_format::limits::RECENT_HEADS_MAX;
-use syscap_format::object::Object;
-use syscap_format::record::Head;
-use syscap_format::vault::VaultWrite;
+use syscap_format::{Head, HomeId, Object, RECENT_HEADS_MAX, Seq, VaultWrite};
 
 /// Records that no batch has taken, and the heads of batches that are on their way.
 #[derive(Default)]

@@ -2,8 +2,7 @@
 
 use super::machine::Kernel;
 use crate::state::asks::Standing;
-use syscap_format::id::{AgentId, Seq};
-use syscap_format::time::UnixMillis;
+use syscap_format::{AgentId, Seq, UnixMillis};
 
 /// Whether a call may wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +15,7 @@ pub(super) enum People {
 
 impl Kernel {
     /// The same kernel where nobody is there to be asked, as in a build: a call that the policy
-    /// asks a person about is refused as [`Asked`](syscap_format::reason::Reason::Asked) at once,
+    /// asks a person about is refused as [`Asked`](syscap_format::Reason::Asked) at once,
     /// and none is put on record to wait. What waited before can be answered, and goes on, as
     /// elsewhere: the state is the same.
     #[must_use]

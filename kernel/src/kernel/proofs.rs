@@ -2,10 +2,7 @@
 
 use super::{events::Submit, machine::Kernel};
 use crate::state::fold::State;
-use syscap_format::id::TokenId;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::sign::PublicKey;
-use syscap_format::token::{Opening, Proof};
+use syscap_format::{Opening, Proof, PublicKey, Reason, Refused, TokenId};
 
 impl Kernel {
     /// A holder who is elsewhere has signed that it opens the session, over a challenge that no

@@ -8,15 +8,11 @@ use super::events::{Effect, Submit};
 use super::flight::Waiting;
 use super::machine::Kernel;
 use crate::{call::Stopped, halt::Halt, state::sessions::Aggregate, ticket::Ticket};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::hash::result_hash;
-use syscap_format::id::{Leaf, Seq};
-use syscap_format::limits::{AGGREGATE_MS_MAX, REFUSALS_IN_A_ROW_MAX};
-use syscap_format::reason::{ErrorKind, Reason, Refused};
-use syscap_format::record::{AggregatePhase, BodyView, CallFields, Refusal, RefusalKind, Refusals};
-use syscap_format::vault::{CallSalts, VaultWrite};
+use syscap_format::{
+    AGGREGATE_MS_MAX, AggregatePhase, Amounts, BodyView, CallFields, CallSalts, Canonical,
+    Dimension, ErrorKind, Leaf, REFUSALS_IN_A_ROW_MAX, Reason, Refusal, RefusalKind, Refusals,
+    Refused, Seq, Status, TxOutcome, VaultWrite, result_hash,
+};
 
 /// How a refusal stands in the log.
 struct Written {

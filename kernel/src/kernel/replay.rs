@@ -20,15 +20,10 @@ use crate::registry::{Registered, Registry};
 use crate::state::fold::State;
 use crate::store::{Store, vault_entry};
 use crate::tool::{Demands, Request};
-use syscap_format::budget::Amounts;
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::decision::Decision;
-use syscap_format::facts::Facts;
-use syscap_format::hash::leaf;
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::record::{AggregatePhase, Body, CallFields, Kind, Record, StateChange};
-use syscap_format::time::UnixMillis;
-use syscap_format::vault::Commitment;
+use syscap_format::{
+    AgentId, AggregatePhase, Amounts, Body, CallFields, Canonical, Commitment, Decision, Facts,
+    Item, Record, RecordKind, Seq, StateChange, ToolId, UnixMillis, leaf,
+};
 
 /// A call of the log, and what another policy says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +31,7 @@ pub struct Redecided {
     /// The record that holds the decision.
     pub seq: Seq,
     /// That record's kind: `intent`, `refusal` or `ask`. Only a call with an intent was let run.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The agent.
     pub agent: AgentId,
     /// The tool.

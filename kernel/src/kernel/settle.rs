@@ -9,16 +9,10 @@ use super::machine::Kernel;
 use crate::halt::Halt;
 use crate::state::fold::State;
 use crate::tool::{AnyPlan, Job, PermitCore, Ran};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::Canonical;
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::hash::result_hash;
-use syscap_format::id::{ResultHash, Seq};
-use syscap_format::label::Label;
-use syscap_format::manifest::Enforcement;
-use syscap_format::reason::{ErrorKind, Reason, Refused};
-use syscap_format::record::{BodyView, Late, Outcome, OutcomeFlags};
-use syscap_format::vault::VaultWrite;
+use syscap_format::{
+    Amounts, BodyView, Canonical, Dimension, Enforcement, ErrorKind, Label, Late, Outcome,
+    OutcomeFlags, Reason, Refused, ResultHash, Seq, Status, TxOutcome, VaultWrite, result_hash,
+};
 
 /// How a run ended.
 struct End {

@@ -11,21 +11,12 @@ use crate::diagnostics::token_has_room;
 use crate::halt::Halt;
 use crate::state::fold::State;
 use crate::store::{Store, vault_entry};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, Kind, Profile};
-use syscap_format::facts::{Facts, Namespace};
-use syscap_format::hash::{changes_hash, fact_id};
-use syscap_format::id::{AgentId, FactId, FactKey, Seq};
-use syscap_format::limits::{
-    CHANGES_MAX, FACT_BYTES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX as INPUTS_MAX,
+use syscap_format::{
+    AgentId, Amounts, BodyView, CHANGES_MAX, CallFields, Canonical, Commitment, Dimension,
+    FACT_BYTES_MAX, FACTS_MAX, FactId, FactKey, Facts, Item, ItemKind, Namespace, Object,
+    PROVENANCE_INPUTS_MAX as INPUTS_MAX, Profile, Provenance, Reason, Refused, Seq, Snapshot,
+    Source, StateChange, TokenFlags, VaultEntry, VaultWrite, changes_hash, fact_id,
 };
-use syscap_format::object::Object;
-use syscap_format::provenance::{Provenance, Source};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{BodyView, CallFields, StateChange};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::token::TokenFlags;
-use syscap_format::vault::{Commitment, VaultEntry, VaultWrite};
 
 /// A proposal that has been checked.
 struct Change {
@@ -131,7 +122,7 @@ type Changes = (BTreeMap<FactKey, FactId>, Vec<FactKey>);
 fn read(proposal: &Proposal) -> Result<Changes, Refused> {
     let changes = proposal.changes.item();
     let bad = |field: &str| Refused::new(Reason::BadFact).field(field);
-    if changes.kind() != Kind::Map || changes.count() == 0 {
+    if changes.kind() != ItemKind::Map || changes.count() == 0 {
         return Err(bad("changes").allowed("a map with at least one key"));
     }
     // A map that has keys of another type than text has no entries.

@@ -7,12 +7,10 @@ use crate::halt::Halt;
 use crate::registry::{Registry, ToolsDelta};
 use crate::store::Ancestor;
 use crate::ticket::Ticket;
-use syscap_format::control::{Control, ControlBody, ToolsChange};
-use syscap_format::id::{ToolId, ToolsHash};
-use syscap_format::limits::OBJECT_BYTES_MAX;
-use syscap_format::object::{Object, ToolsObject};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{BodyView, Kind, SignedEvent};
+use syscap_format::{
+    BodyView, Control, ControlBody, OBJECT_BYTES_MAX, Object, Reason, RecordKind, Refused,
+    SignedEvent, ToolId, ToolsChange, ToolsHash, ToolsObject,
+};
 
 impl Kernel {
     /// The tools that the kernel has, changed as the host says, are put on record and in force
@@ -24,10 +22,11 @@ impl Kernel {
         delta: &ToolsDelta,
     ) -> Result<(), Halt> {
         let named = ToolsChange::from_bytes(&control.body).map(|change| change.tools);
-        let checked = self.authorised(Kind::Tools, &control, ancestor).and_then(|()| match named {
-            Ok(named) => self.tools_of(named, delta),
-            Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
-        });
+        let checked =
+            self.authorised(RecordKind::Tools, &control, ancestor).and_then(|()| match named {
+                Ok(named) => self.tools_of(named, delta),
+                Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
+            });
         let (registry, object) = match checked {
             Ok(changed) => changed,
             Err(refused) => return self.refuse_control(ticket, refused),

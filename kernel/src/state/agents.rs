@@ -2,10 +2,9 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
-use syscap_format::id::{AgentId, FactId, FactKey, Seq, SnapshotId};
-use syscap_format::limits::{ANCESTORS_MAX, FACTS_MAX};
-use syscap_format::record::StateChange;
-use syscap_format::snapshot::Snapshot;
+use syscap_format::{
+    ANCESTORS_MAX, AgentId, FACTS_MAX, FactId, FactKey, Seq, Snapshot, SnapshotId, StateChange,
+};
 
 /// A fact in force: its commitment, and the record in whose vault rows its value lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

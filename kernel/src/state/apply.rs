@@ -13,23 +13,14 @@ use super::sets::Sets;
 use super::signers::{Replaced, Signer};
 use super::tokens::Tokens;
 use crate::halt::Halt;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{
-    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-    KeyChange, Notify, PolicyChange, Role, ToolsChange,
+use syscap_format::{
+    AgentId, AggregatePhase, Amounts, Body, BodyView, CallFields, ClockFlags, ConfigChange,
+    Control, ControlBody, CreditChange, Dimension, Freeze, FreezeChange, FreezeTarget, Genesis,
+    Head, HomeId, Input, Intent, Issue, KeyChange, Leaf, Notify, Object, ObjectId, Outcome,
+    OutcomeFlags, PolicyChange, PreviousRun, Reason, Record, RecordView, Recovered, Recovery,
+    Refusals, Role, Seq, SessionChange, SessionPhase, Snapshot, StateChange, Status, Token,
+    TokenBody, ToolId, ToolsChange, UnixMillis,
 };
-use syscap_format::envelope::Status;
-use syscap_format::id::{AgentId, HomeId, Leaf, ObjectId, Seq, ToolId};
-use syscap_format::object::Object;
-use syscap_format::reason::Reason;
-use syscap_format::record::{
-    AggregatePhase, Body, BodyView, CallFields, ClockFlags, Ended, Genesis, Head, Input, Intent,
-    Issue, Outcome, OutcomeFlags, Record, RecordView, Recovered, Recovery, Refusals, SessionChange,
-    SessionPhase, StateChange,
-};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Token, TokenBody};
 
 /// Where `apply` finds the control documents that a record names.
 pub(crate) trait Objects {
@@ -55,7 +46,7 @@ impl State {
             head: Head { seq: record.seq, leaf },
             time: record.time,
             boot: 0,
-            ended: Ended::First,
+            ended: PreviousRun::First,
             roles: roles.clone(),
             recovery: *recovery,
             signers: alloc::collections::BTreeMap::new(),
@@ -116,7 +107,7 @@ impl State {
             BodyView::Genesis(_) => return None,
             BodyView::Boot(boot) => {
                 self.boot = record.boot;
-                self.ended = Ended::Unclean;
+                self.ended = PreviousRun::Unclean;
                 self.durability = boot.durability;
                 self.sessions.clear();
                 self.sets.close(None);
@@ -129,7 +120,7 @@ impl State {
                 let (time, unconfirmed) = (record.time, self.unconfirmed_before);
                 self.keys.forget(Moment { time, unconfirmed });
             }
-            BodyView::Shutdown(_) => self.ended = Ended::Clean,
+            BodyView::Shutdown(_) => self.ended = PreviousRun::Clean,
             BodyView::Issue(issue) => return Some(self.issue(record, issue, objects)),
             BodyView::Session(change) => self.session(record.seq, change)?,
             BodyView::Key(event)
@@ -392,7 +383,7 @@ impl State {
         if let Some(slot) = &open.key {
             match (outcome.reason, outcome.tx) {
                 (Some(Reason::NotRun), _) => self.keys.release(slot),
-                (_, syscap_format::envelope::TxOutcome::Unknown) => {
+                (_, syscap_format::TxOutcome::Unknown) => {
                     self.keys.end(slot, KeyState::Unknown(seq));
                 }
                 _ => {

@@ -6,16 +6,12 @@ use super::fold::State;
 use super::sets::{Bounds, Place, Set, Terms, committed, is_formed};
 use super::tokens::TokenIndex;
 use crate::tool::Demand;
-use syscap_format::control::{Control, ControlBody, Role};
-use syscap_format::decision::Decision;
 use syscap_format::field::count;
-use syscap_format::id::{
-    AgentId, ArgsHash, Leaf, ObjectId, PolicyHash, Salt, Seq, TextHash, ToolId,
+use syscap_format::{
+    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgsHash, Ask as AskRecord, AskImage,
+    CallFields, Control, ControlBody, Decision, Leaf, ObjectId, PolicyHash, Precondition,
+    PublicKey, Role, Salt, Seq, TextHash, ToolId, UnixMillis,
 };
-use syscap_format::image::AskImage;
-use syscap_format::record::{self, Answer, ApprovalBody, Means, Precondition};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
 
 /// Most calls that wait for a person in a home, and of one agent: whoever is asked too often does
 /// not read any more.
@@ -32,7 +28,7 @@ pub(crate) struct Ask {
     pub(crate) args_hash: ArgsHash,
     pub(crate) eligible: Vec<PublicKey>,
     pub(crate) threshold: u64,
-    pub(crate) means: Vec<Means>,
+    pub(crate) means: Vec<ApprovalChannel>,
     pub(crate) expires: UnixMillis,
     /// Whether somebody of a level was asked.
     pub(crate) elevated: bool,
@@ -198,7 +194,7 @@ impl State {
         let body = ApprovalBody::from_bytes(&control.body).map_err(|_| Unanswerable::Form)?;
         let [signed] = &control.signatures[..] else { return Err(Unanswerable::Form) };
         if let Some(set) = self.sets.has(body.ask, now) {
-            return if body.answer != Answer::Deny {
+            return if body.answer != ApprovalAnswer::Deny {
                 Err(Unanswerable::Answered)
             } else if !is_formed(&body, now) || !set.means.contains(&body.means) {
                 Err(Unanswerable::Form)
@@ -210,7 +206,7 @@ impl State {
         }
         let named = self.asks.0.values().find(|ask| ask.leaf == body.ask);
         let ask = named.ok_or(Unanswerable::Unknown)?;
-        let set = body.answer == Answer::Set;
+        let set = body.answer == ApprovalAnswer::Set;
         let session = ask.bounds.session();
         let open = session.is_some_and(|session| self.sessions.contains_key(&session));
         if !is_formed(&body, now)
@@ -229,7 +225,7 @@ impl State {
             return Err(Unanswerable::Key);
         }
         let agrees = |agreed: &Terms| agreed.clone().meet(&Terms::of(&body)).is_some();
-        if body.answer != Answer::Deny && !agreed.as_ref().is_none_or(agrees) {
+        if body.answer != ApprovalAnswer::Deny && !agreed.as_ref().is_none_or(agrees) {
             return Err(Unanswerable::Form);
         }
         Ok(body)
@@ -239,7 +235,7 @@ impl State {
     pub(super) fn ask(
         &mut self,
         (seq, leaf, time): (Seq, Leaf, UnixMillis),
-        ask: &record::Ask,
+        ask: &AskRecord,
     ) -> Option<()> {
         self.pay(ask.call.session, &ask.call.used)?;
         let token = self.tokens.find(&ask.call.capability_token_id?)?;
@@ -269,13 +265,13 @@ impl State {
     pub(super) fn answered(&mut self, seq: Seq, time: UnixMillis, control: &Control) -> Option<()> {
         let body = self.answers(control, time).ok()?;
         let key = control.signatures.first()?.key;
-        if body.answer == Answer::Deny && self.sets.end(body.ask) {
+        if body.answer == ApprovalAnswer::Deny && self.sets.end(body.ask) {
             return Some(());
         }
         let (number, ask) = self.asks.0.iter_mut().find(|(_, ask)| ask.leaf == body.ask)?;
         let number = *number;
         let Standing::Pending(approved, agreed) = &mut ask.standing else { return None };
-        if body.answer == Answer::Deny {
+        if body.answer == ApprovalAnswer::Deny {
             ask.standing = Standing::Denied(seq, body.reason);
             return Some(());
         }
@@ -307,7 +303,7 @@ impl State {
         &mut self,
         approval: Seq,
         (now, token): (UnixMillis, TokenIndex),
-        (call, preconditions): (&record::CallFields, &[Precondition]),
+        (call, preconditions): (&CallFields, &[Precondition]),
     ) -> Option<()> {
         let Some((seq, ask)) = self.asks.granted(approval) else {
             let session = call.session.and_then(|session| self.sessions.get(&session))?;
@@ -343,6 +339,6 @@ impl State {
 }
 
 /// Whether the policy asked for somebody of a level.
-fn elevated(call: &record::CallFields) -> bool {
+fn elevated(call: &CallFields) -> bool {
     call.decision.as_ref().is_some_and(Decision::asks_for_a_level)
 }

@@ -5,16 +5,11 @@
 
 use super::{apply::Objects, fold::State};
 use crate::halt::{Forgery, Halt};
-use syscap_format::budget::Amounts;
-use syscap_format::control::{
-    Control, ControlBody, KeyChange, Resolution, Revocation, RevocationList, Role, RoleSet,
-    recovery_hash,
+use syscap_format::{
+    Amounts, Body, CancelBody, Control, ControlBody, Head, Issue, KeyChange, Leaf, ObjectId,
+    Reason, Record, RecordKind, Resolution, Revocation, RevocationList, Role, RoleSet, Seq, Token,
+    TokenBody, UnixMillis, attenuates, recovery_hash,
 };
-use syscap_format::id::{Leaf, ObjectId, Seq};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, CancelBody, Head, Issue, Kind, Record};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Token, TokenBody, attenuates};
 
 /// Where the fold finds what lies before a record.
 pub(crate) trait Past: Objects {
@@ -25,19 +20,21 @@ pub(crate) trait Past: Objects {
 impl State {
     /// Whether an event is signed as its kind asks. That the head it names is a durable record
     /// of this log is the caller's question.
-    pub(crate) fn authorises(&self, kind: Kind, control: &Control) -> Result<(), Forgery> {
+    pub(crate) fn authorises(&self, kind: RecordKind, control: &Control) -> Result<(), Forgery> {
         let role = self.limits.role_of(kind, &control.body);
         let set = role.and_then(|role| self.roles.set(role)).ok_or(Forgery::Form)?;
         if !control.is_sound() {
             return Err(Forgery::Form);
         }
         let signed = &control.signatures;
-        if !(kind == Kind::Key && self.is_recovery(control)) {
+        if !(kind == RecordKind::Key && self.is_recovery(control)) {
             if !signed.iter().all(|signed| set.holds(&signed.key)) {
                 return Err(Forgery::Role);
             }
             // Approvals come one by one, and are counted by what they answer.
-            if kind != Kind::Approval && syscap_format::field::count(signed.len()) < set.threshold {
+            if kind != RecordKind::Approval
+                && syscap_format::field::count(signed.len()) < set.threshold
+            {
                 return Err(Forgery::Threshold);
             }
         }
@@ -51,11 +48,11 @@ impl State {
             }
         }
         let replaced = match kind {
-            Kind::Policy => self.replaced.policy,
-            Kind::Tools => self.replaced.tools,
+            RecordKind::Policy => self.replaced.policy,
+            RecordKind::Tools => self.replaced.tools,
             // Of the role whose keys these are. The recovery key need not have seen them: a thief
             // who goes on changing keys would keep it out.
-            Kind::Key if !self.is_recovery(control) => {
+            RecordKind::Key if !self.is_recovery(control) => {
                 let change = KeyChange::from_bytes(&control.body);
                 change.map_or(Seq::GENESIS, |change| self.replaced.keys_of(change.set.role))
             }

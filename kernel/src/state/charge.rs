@@ -2,9 +2,7 @@
 //! agent.
 
 use super::{fold::State, tokens::TokenIndex};
-use syscap_format::budget::Amounts;
-use syscap_format::id::{AgentId, Seq};
-use syscap_format::record::Charge;
+use syscap_format::{AgentId, Amounts, Charge, Seq};
 
 impl State {
     /// What is left in each dimension: the tightest of a token's chain, and of the accounts that

@@ -4,10 +4,7 @@
 
 use alloc::collections::BTreeMap;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::CreditChange;
-use syscap_format::id::{AgentId, Seq};
-use syscap_format::image::AccountImage;
+use syscap_format::{AccountImage, AgentId, Amounts, CreditChange, Dimension, Seq};
 
 const CREDITS: Dimension = Dimension::CreditsMicro;
 

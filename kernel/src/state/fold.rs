@@ -11,13 +11,10 @@ use super::sessions::{Session, Streak};
 use super::sets::Sets;
 use super::signers::{Replaced, Signer};
 use super::tokens::{TokenIndex, Tokens};
-use syscap_format::budget::Amounts;
-use syscap_format::control::{Notify, Roles};
-use syscap_format::id::{AgentId, HomeId, PolicyHash, RecoveryHash, Seq, ToolId, ToolsHash};
-use syscap_format::manifest::EffectClass;
-use syscap_format::record::{Durability, Ended, Head, HomeLimits};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
+use syscap_format::{
+    AgentId, Amounts, Durability, EffectClass, Head, HomeId, HomeLimits, Notify, PolicyHash,
+    PreviousRun, PublicKey, RecoveryHash, Roles, Seq, ToolId, ToolsHash, UnixMillis,
+};
 
 /// An intent without an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +59,7 @@ pub(crate) struct State {
     pub(crate) head: Head,
     pub(crate) time: UnixMillis,
     pub(crate) boot: u64,
-    pub(crate) ended: Ended,
+    pub(crate) ended: PreviousRun,
     pub(crate) roles: Roles,
     pub(crate) recovery: Option<RecoveryHash>,
     pub(crate) signers: BTreeMap<PublicKey, Signer>,

@@ -2,10 +2,9 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::id::Seq;
-use syscap_format::image::{
+use syscap_format::{
     AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
-    RowImage, RunningImage, SessionImage, SignerImage, StateImage,
+    RowImage, RunningImage, Seq, SessionImage, SignerImage, StateImage,
 };
 
 use super::fold::{OpenIntent, State};

@@ -3,12 +3,10 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::tokens::TokenIndex;
-use syscap_format::envelope::Status;
-use syscap_format::id::{AgentId, IdempotencyKey, ResultHash, SentHash, Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::obligation::Obligation;
-use syscap_format::record::Recovered;
-use syscap_format::time::UnixMillis;
+use syscap_format::{
+    AgentId, IdempotencyKey, Label, Obligation, Recovered, ResultHash, SentHash, Seq, Status,
+    ToolId, UnixMillis,
+};
 
 /// A key in its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,10 +9,7 @@
 use alloc::{boxed::Box, collections::BTreeMap};
 
 use crate::history::{History, Past};
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::image::RateImage;
-use syscap_format::time::UnixMillis;
+use syscap_format::{AgentId, Amounts, Dimension, RateImage, ToolId, UnixMillis};
 
 /// Widths of the buckets in milliseconds: a twelfth of a minute, of an hour, of a day.
 const WIDTHS_MS: [u64; 3] = [5_000, 300_000, 7_200_000];

@@ -4,12 +4,10 @@
 //! words here.
 
 use super::{fold::State, tokens::TokenIndex};
-use syscap_format::control::{ControlBody as _, Revocation, RevocationList, Revoked, Role};
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::Token;
+use syscap_format::{
+    ControlBody as _, PublicKey, Reason, Refused, Revocation, RevocationList, Revoked, Role, Seq,
+    Token, TokenId, UnixMillis,
+};
 
 /// What a revocation ends, found.
 pub(crate) enum Ended {

@@ -3,9 +3,10 @@
 use alloc::collections::VecDeque;
 
 use super::tokens::TokenIndex;
-use syscap_format::id::{AgentId, ResultHash, Seq, SnapshotId, TokenId};
-use syscap_format::label::Label;
-use syscap_format::limits::{AGGREGATE_FIRST, AGGREGATE_MAX, RELEASED_MAX};
+use syscap_format::{
+    AGGREGATE_FIRST, AGGREGATE_MAX, AgentId, Label, RELEASED_MAX, ResultHash, Seq, SnapshotId,
+    TokenId,
+};
 
 /// An open session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,22 +3,13 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::tokens::TokenIndex;
-use syscap_format::decision::Decision;
 use syscap_format::field::count;
-use syscap_format::id::{
-    AgentId, ConstraintId, Leaf, ObjectId, PolicyHash, Salt, Seq, TextHash, ToolId,
+use syscap_format::{
+    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, ConstraintId, Decision,
+    EffectClass, Grants, Label, Leaf, ObjectId, ObligationKind, PolicyHash, PublicKey, Resource,
+    SET_LIFE_MS, SET_USES_MAX, SETS_MAX, Salt, Scope, Seq, SetImage, TermsImage, TextHash,
+    ToolGrant, ToolId, UnixMillis, VaultText,
 };
-use syscap_format::image::{SetImage, TermsImage};
-use syscap_format::label::Label;
-use syscap_format::limits::{SET_LIFE_MS, SET_USES_MAX, SETS_MAX};
-use syscap_format::manifest::EffectClass;
-use syscap_format::obligation::ObligationKind;
-use syscap_format::record::{self, Answer, ApprovalBody, Means};
-use syscap_format::scope::{Resource, Scope};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants};
-use syscap_format::vault::VaultText;
 
 /// The key under which a resource's text is committed to.
 pub(crate) const RESOURCES: u64 = 34;
@@ -89,7 +80,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of(ask: &record::Ask, token: TokenIndex) -> Option<Self> {
+    pub(super) fn of(ask: &Ask, token: TokenIndex) -> Option<Self> {
         let decision = ask.call.decision.as_ref()?;
         let asked = &decision.obligations;
         let undoable =
@@ -139,7 +130,7 @@ impl Bounds {
     pub(super) fn permit(&self, tool: &ToolId, body: &ApprovalBody, open: bool) -> bool {
         let Some(uses) = body.uses else { return false };
         let wide = |grants: &Grants| {
-            let named = |grant: &Grant| grant.iter().any(|(_, s)| matches!(s, Scope::Names(_)));
+            let named = |grant: &ToolGrant| grant.iter().any(|(_, s)| matches!(s, Scope::Names(_)));
             let mut all = grants.iter();
             let one = all.next().is_some_and(|(of, grant)| of == tool && !named(grant));
             one && all.next().is_none() && self.may_widen() && body.expires.is_some()
@@ -160,7 +151,7 @@ pub(crate) struct Set {
     pub(crate) leaf: Leaf,
     bounds: Bounds,
     pub(crate) eligible: Vec<PublicKey>,
-    pub(super) means: Vec<Means>,
+    pub(super) means: Vec<ApprovalChannel>,
     /// With which session it ends.
     pub(crate) session: Option<Seq>,
     pub(crate) scopes: Option<Grants>,
@@ -186,7 +177,7 @@ impl Set {
     pub(super) fn begin(
         (ask, leaf, now): (Seq, Leaf, UnixMillis),
         (agent, tool, manifest): (AgentId, ToolId, ObjectId),
-        (eligible, means): (Vec<PublicKey>, Vec<Means>),
+        (eligible, means): (Vec<PublicKey>, Vec<ApprovalChannel>),
         (bounds, end): (Bounds, UnixMillis),
         terms: Terms,
     ) -> Option<Self> {
@@ -332,8 +323,8 @@ impl Sets {
 pub(super) fn is_formed(body: &ApprovalBody, now: UnixMillis) -> bool {
     let bare = body.scopes.is_none() && body.uses.is_none();
     match body.answer {
-        Answer::Once => bare && body.expires.is_none_or(|until| now < until),
-        Answer::Deny => bare && body.expires.is_none(),
-        Answer::Set => body.uses.is_some() && body.expires.is_none_or(|until| now < until),
+        ApprovalAnswer::Once => bare && body.expires.is_none_or(|until| now < until),
+        ApprovalAnswer::Deny => bare && body.expires.is_none(),
+        ApprovalAnswer::Set => body.uses.is_some() && body.expires.is_none_or(|until| now < until),
     }
 }

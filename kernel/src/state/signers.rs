@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use syscap_format::{control::Role, id::Seq};
+use syscap_format::{Role, Seq};
 
 /// What a key has signed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,14 +3,10 @@
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use crate::lookups;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::RevocationList;
-use syscap_format::id::{AgentId, Seq, TokenId};
-use syscap_format::image::TokenImage;
-use syscap_format::label::Label;
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::TokenBody;
+use syscap_format::{
+    AgentId, Amounts, Dimension, Label, PublicKey, RevocationList, Seq, TokenBody, TokenId,
+    TokenImage, UnixMillis,
+};
 
 /// Place of a token in the arrays. Tokens are never dropped, so it stays good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

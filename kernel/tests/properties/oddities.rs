@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::label::Label;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, ClockFlags, OutcomeFlags, Record, Recovered};
-use syscap_format::time::UnixMillis;
+use syscap_format::{
+    Amounts, Body, ClockFlags, Dimension, Label, OutcomeFlags, Reason, Record, Recovered,
+    TxOutcome, UnixMillis,
+};
 
 /// What goes wrong at an awkward moment, counted.
 pub(crate) fn oddities(log: &[Record]) -> Vec<(&'static str, u32)> {

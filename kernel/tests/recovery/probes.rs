@@ -5,14 +5,11 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::tools::Spend;
 use kernel_support::sim::{self, Ending, Sim, records, refused_with, seated};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::Resolution;
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, Durability, HomeLimits, Kind, Recovered, Recovery};
-use syscap_kernel::kernel::{Anchor, Event, Kernel, Ticket};
-use syscap_kernel::registry::Registry;
-use syscap_kernel::store::{Store, StoreError};
+use syscap_format::{
+    Amounts, Body, Dimension, Durability, HomeLimits, Reason, RecordKind, Recovered, Recovery,
+    Resolution, Seq, TokenId,
+};
+use syscap_kernel::{Anchor, Event, Kernel, Registry, Store, StoreError, Ticket};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
 /// A call of ten units with a key.
@@ -77,7 +74,7 @@ pub(crate) fn run(sim: &mut Sim, session: Seq, json: &str) -> Ticket {
 fn resolve(sim: &mut Sim, intent: Seq, verdict: Recovered) -> Result<(), Reason> {
     let signed = sim.signed(&Resolution { intent, verdict });
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Recovery, signed, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Recovery, signed, None, None));
     sim.commit();
     match sim.acked(ticket).unwrap() {
         Ok(_) => Ok(()),

@@ -1,11 +1,10 @@
 //! A token that takes the place of another answers its idempotency keys.
 
-use syscap_format::control::Revocation;
-use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, Kind};
-use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
-use syscap_kernel::kernel::Event;
+use syscap_format::{
+    AgentId, Body, Grants, Reason, RecordKind, Revocation, Seq, TokenBody, TokenFlags, TokenId,
+    ToolGrant, ToolId,
+};
+use syscap_kernel::Event;
 
 use crate::recovery::probes::{run, sound, spent};
 use kernel_support::sim::tokens::budget;
@@ -62,7 +61,7 @@ fn who_renews_a_token_answers_its_keys() {
     let third = renew(&mut sim, new, |_| ()).unwrap();
     let revoked = sim.signed(&Revocation::subtree(old));
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Revoke, revoked, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Revoke, revoked, None, None));
     sim.commit();
     sim.crash().unwrap();
     sim.boot();
@@ -97,7 +96,7 @@ fn a_renewal_reaches_back_only() {
 #[test]
 fn a_renewal_answers_for_what_it_grants() {
     let (mut sim, old) = begun();
-    let look = || Grants::new().with(ToolId::new("look").unwrap(), Grant::new());
+    let look = || Grants::new().with(ToolId::new("look").unwrap(), ToolGrant::new());
     let new = renew(&mut sim, old, |body| body.grants = look()).unwrap();
     let session = sim.seat(new);
     refused_with(&mut sim, session, ONCE, Reason::NotGranted);
@@ -137,7 +136,7 @@ fn what_may_not_be_renewed_is_refused() {
     assert_eq!(renew(&mut sim, part, |_| ()), Err(Reason::BadToken));
     let revoked = sim.signed(&Revocation::subtree(old));
     let ticket = sim.ticket();
-    sim.event(Event::Control(ticket, Kind::Revoke, revoked, None, None));
+    sim.event(Event::Control(ticket, RecordKind::Revoke, revoked, None, None));
     sim.commit();
     assert_eq!(renew(&mut sim, old, |_| ()), Err(Reason::Revoked));
 }

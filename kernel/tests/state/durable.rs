@@ -2,14 +2,8 @@
 
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::json;
-use syscap_format::object::Object;
-use syscap_format::provenance::Source;
-use syscap_format::vault::VaultEntry;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{Anchor, Kernel};
-use syscap_kernel::store::{Store, StoreError};
+use syscap_format::{Object, ObjectId, Seq, Source, VaultEntry, json};
+use syscap_kernel::{Anchor, Halt, Kernel, Store, StoreError};
 
 use super::sim::{self, Sim, records, seated};
 use super::{aim, change, known, replays, verifies};

@@ -3,8 +3,8 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
-use syscap_format::{budget::Dimension, id::FactKey};
-use syscap_kernel::history::Past;
+use syscap_format::{Dimension, FactKey};
+use syscap_kernel::Past;
 
 use super::suggestion;
 use crate::limits::{FIELDS_MAX, TEXT_CONSTANT_BYTES_MAX};

@@ -2,8 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use syscap_format::manifest::ParamType;
-use syscap_format::scope::{Cidr, Host};
+use syscap_format::{Cidr, Host, ParamType};
 
 use super::attribute::Attribute;
 

@@ -3,11 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_format::cbor::Kind;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::json;
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::Cidr;
+use syscap_format::{AgentId, Cidr, EffectClass, ItemKind, ToolId, json};
 
 use super::attribute::{Attribute, Type};
 use super::condition::{Ask, Constant};
@@ -18,15 +14,15 @@ use crate::{limits::TEXT_CONSTANT_BYTES_MAX, value::host_of};
 /// The constant that is written there.
 pub(super) fn read(node: &Node<'_, '_>) -> Result<Constant, LoadError> {
     match node.item.kind() {
-        Kind::Text => {
+        ItemKind::Text => {
             let text = node.text()?;
             if text.len() > TEXT_CONSTANT_BYTES_MAX {
                 return Err(node.error(LoadFault::TextTooLong, text));
             }
             Ok(Constant::Text(Box::from(text)))
         }
-        Kind::Bool => node.boolean().map(Constant::Bool),
-        Kind::Uint | Kind::Negative => node
+        ItemKind::Bool => node.boolean().map(Constant::Bool),
+        ItemKind::Uint | ItemKind::Negative => node
             .item
             .as_int()
             .map(Constant::Int)

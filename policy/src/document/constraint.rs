@@ -2,10 +2,7 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
-use syscap_format::decision::Verdict;
-use syscap_format::id::{ConstraintId, ToolId};
-use syscap_format::manifest::EffectClass;
-use syscap_format::obligation::Obligation;
+use syscap_format::{ConstraintId, EffectClass, Obligation, ToolId, Verdict};
 
 use super::condition::Condition;
 

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String};
 use core::fmt;
 
-use syscap_format::{cbor::Fault, id::ToolId, json::JsonFault};
+use syscap_format::{DecodeFault, ToolId, json::JsonFault};
 
 /// One way in which a document is no policy. The document is refused whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum LoadFault {
     Json(JsonFault),
     /// It is not canonical CBOR.
     #[error("{0}")]
-    Cbor(Fault),
+    Cbor(DecodeFault),
     /// It is larger than a document may be.
     #[error("the document is too large")]
     TooLarge,

@@ -3,17 +3,22 @@
 
 use alloc::{format, vec::Vec};
 
-use syscap_format::{field::count, limits::ROLE_KEYS_MAX, record::Means, sign::PublicKey};
-use syscap_kernel::policy::Level;
+use syscap_format::{ApprovalChannel, PublicKey, ROLE_KEYS_MAX, field::count};
+use syscap_kernel::Level;
 
 use super::error::{LoadError, LoadFault};
 use super::place::Node;
 
 /// Means of which a person is known to have used them: a client's window is none of them.
-const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];
+const MEANS: [ApprovalChannel; 4] = [
+    ApprovalChannel::Terminal,
+    ApprovalChannel::Command,
+    ApprovalChannel::File,
+    ApprovalChannel::Signer,
+];
 
 /// What a client's own window may be: `params.client_means`.
-const CLIENTS: [Means; 2] = [Means::Elicitation, Means::ClientPrompt];
+const CLIENTS: [ApprovalChannel; 2] = [ApprovalChannel::Elicitation, ApprovalChannel::ClientPrompt];
 
 /// Reads `client_means`: the means that count then, in the order of their numbers.
 pub(super) fn by_client(node: &Node<'_, '_>) -> Result<Level, LoadError> {
@@ -61,7 +66,10 @@ pub(super) fn read(node: &Node<'_, '_>) -> Result<Level, LoadError> {
     Ok(Level { keys, approvals, means })
 }
 
-fn means_of(place: &Node<'_, '_>, known: &[Means]) -> Result<Vec<Means>, LoadError> {
+fn means_of(
+    place: &Node<'_, '_>,
+    known: &[ApprovalChannel],
+) -> Result<Vec<ApprovalChannel>, LoadError> {
     let items = place.list(known.len(), LoadFault::Level)?;
     let each = items.into_iter().enumerate().map(|(n, item)| {
         let element = place.at(n, item);
@@ -70,7 +78,7 @@ fn means_of(place: &Node<'_, '_>, known: &[Means]) -> Result<Vec<Means>, LoadErr
         let found = known.iter().find(|means| means.name() == text).copied();
         found.ok_or_else(|| element.not_one_of(LoadFault::Level, text, &names))
     });
-    let means: Vec<Means> = each.collect::<Result<_, LoadError>>()?;
+    let means: Vec<ApprovalChannel> = each.collect::<Result<_, LoadError>>()?;
     if means.is_empty() {
         return Err(place.error(LoadFault::Level, ""));
     }

@@ -2,9 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use syscap_format::budget::Dimension;
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::obligation::{Obligation, ObligationKind};
+use syscap_format::{Canonical, Dimension, MapBuilder, Obligation, ObligationKind};
 
 use super::constraint::{Effect, OnFail};
 use super::error::{LoadError, LoadFault};

@@ -8,10 +8,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use syscap_format::cbor::Kind;
-use syscap_format::id::{AgentId, ConstraintId, ToolId};
+use syscap_format::{AgentId, ConstraintId, ItemKind, ToolId};
 
-use syscap_kernel::policy::Level;
+use syscap_kernel::Level;
 
 use super::attribute::Attribute;
 use super::condition::{Ask, Condition, Constant, Test};
@@ -198,7 +197,7 @@ fn is_name(name: &str) -> bool {
 }
 
 fn named(node: &Node<'_, '_>) -> Result<Value, LoadError> {
-    if node.item.kind() != Kind::Array {
+    if node.item.kind() != ItemKind::Array {
         return constant::read(node).map(Value::One);
     }
     let items = node.list(CONSTANTS_MAX, LoadFault::TooManyConstants)?;

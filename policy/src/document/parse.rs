@@ -4,12 +4,12 @@ use core::cell::Cell;
 
 use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 
-use syscap_format::cbor::{Canonical, Fault, Item, Kind, Profile};
-use syscap_format::decision::Verdict;
-use syscap_format::id::{ConstraintId, ToolId};
 use syscap_format::json::{self, JsonFault};
+use syscap_format::{
+    Canonical, ConstraintId, DecodeFault, Item, ItemKind, Profile, ToolId, Verdict,
+};
 
-use syscap_kernel::policy::Level;
+use syscap_kernel::Level;
 
 use super::attribute::Type;
 use super::condition::{Ask, Condition, Constant};
@@ -129,7 +129,7 @@ impl<'a> Parsed<'a> {
 fn checked(bytes: &[u8]) -> Result<Item<'_>, LoadError> {
     Item::check(bytes, Profile::CONTROL).map_err(|error| {
         // The whole can still be read as data: then the place can be named.
-        if matches!(error.fault, Fault::Float | Fault::Depth)
+        if matches!(error.fault, DecodeFault::Float | DecodeFault::Depth)
             && let Ok(item) = Item::check(bytes, Profile::DATA)
         {
             let node = Node { item, place: Place::TOP };
@@ -138,9 +138,9 @@ fn checked(bytes: &[u8]) -> Result<Item<'_>, LoadError> {
             }
         }
         let fault = match error.fault {
-            Fault::DuplicateKey => LoadFault::DuplicateKey,
-            Fault::Depth => LoadFault::TooDeep,
-            Fault::Float => LoadFault::Float,
+            DecodeFault::DuplicateKey => LoadFault::DuplicateKey,
+            DecodeFault::Depth => LoadFault::TooDeep,
+            DecodeFault::Float => LoadFault::Float,
             other => LoadFault::Cbor(other),
         };
         LoadError::new(fault, "", format!("byte {}", error.at))
@@ -235,7 +235,7 @@ impl<'a> Found<'a> {
     fn count(
         &mut self,
         node: &Node<'_, '_>,
-        united: &[syscap_format::obligation::Obligation],
+        united: &[syscap_format::Obligation],
     ) -> Result<(), LoadError> {
         for asked in united {
             self.obligations.insert((asked.kind.code(), asked.name.clone()));
@@ -377,7 +377,7 @@ fn read_subject(node: &Node<'_, '_>) -> Result<Subject, LoadError> {
     if node.item.is_null() {
         return Ok(Subject::All);
     }
-    if node.item.kind() != Kind::Map {
+    if node.item.kind() != ItemKind::Map {
         return Err(node.error(LoadFault::Subject, &json::from_item(node.item)));
     }
     match node.keys(["tool_id", "capability"])? {

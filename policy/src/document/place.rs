@@ -3,8 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write as _;
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::json;
+use syscap_format::{Item, ItemKind, json};
 
 use super::error::{LoadError, LoadFault};
 use super::suggestion;
@@ -98,7 +97,7 @@ impl<'a, 'p> Node<'a, 'p> {
 
     /// The elements of a list, at most `max`.
     pub(super) fn list(&self, max: usize, over: LoadFault) -> Result<Vec<Item<'a>>, LoadError> {
-        if self.item.kind() != Kind::Array {
+        if self.item.kind() != ItemKind::Array {
             return Err(self.wrong_type("a list"));
         }
         if self.item.count() > max {
@@ -110,7 +109,7 @@ impl<'a, 'p> Node<'a, 'p> {
     /// The entries of a map with text keys.
     pub(super) fn entries(&self) -> Result<Vec<(&'a str, Item<'a>)>, LoadError> {
         let entries: Vec<_> = self.item.entries().collect();
-        if self.item.kind() != Kind::Map || entries.len() != self.item.count() {
+        if self.item.kind() != ItemKind::Map || entries.len() != self.item.count() {
             return Err(self.wrong_type("a map with text keys"));
         }
         Ok(entries)
@@ -156,13 +155,13 @@ impl<'a, 'p> Node<'a, 'p> {
 pub(super) fn find_foreign(node: Node<'_, '_>, depth_left: u8) -> Option<LoadError> {
     let deeper = || depth_left.checked_sub(1);
     match node.item.kind() {
-        Kind::Float => Some(node.error(LoadFault::Float, &json::from_item(node.item))),
-        Kind::Array => {
+        ItemKind::Float => Some(node.error(LoadFault::Float, &json::from_item(node.item))),
+        ItemKind::Array => {
             let Some(left) = deeper() else { return Some(node.error(LoadFault::TooDeep, "")) };
             let mut below = node.item.elements().enumerate();
             below.find_map(|(n, item)| find_foreign(node.at(n, item), left))
         }
-        Kind::Map => {
+        ItemKind::Map => {
             let Some(left) = deeper() else { return Some(node.error(LoadFault::TooDeep, "")) };
             let mut below = node.item.entries();
             below.find_map(|(key, item)| find_foreign(node.below(key, item), left))

@@ -2,8 +2,7 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::manifest::ParamType;
+use syscap_format::{Item, ItemKind, ParamType};
 
 use super::attribute::{Attribute, AttributeError};
 use super::condition::{Ask, Condition, Constant, Test};
@@ -200,7 +199,7 @@ impl<'a> Reader<'a> {
 
 /// The name of a parameter, where the item refers to one.
 fn param_name<'a>(node: &Node<'a, '_>) -> Result<Option<&'a str>, LoadError> {
-    if node.item.kind() != Kind::Map {
+    if node.item.kind() != ItemKind::Map {
         return Ok(None);
     }
     let [name] = node.keys(["param"])?;

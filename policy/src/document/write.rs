@@ -2,8 +2,7 @@
 
 use alloc::string::String;
 
-use syscap_format::cbor::{Canonical, Encoder, Item, Kind, MapBuilder, Profile};
-use syscap_format::json;
+use syscap_format::{Canonical, Encoder, Item, ItemKind, MapBuilder, Profile, json};
 
 use super::{constraint::Constraint, obligations};
 
@@ -80,7 +79,7 @@ fn lay_out(item: Item<'_>, column: usize, out: &mut String) {
     }
     let inner = column.saturating_add(STEP);
     match item.kind() {
-        Kind::Array if item.count() > 0 => {
+        ItemKind::Array if item.count() > 0 => {
             out.push('[');
             let mut comma = "";
             for element in item.elements() {
@@ -91,7 +90,7 @@ fn lay_out(item: Item<'_>, column: usize, out: &mut String) {
             start_line(column, "", out);
             out.push(']');
         }
-        Kind::Map if item.count() > 0 => {
+        ItemKind::Map if item.count() > 0 => {
             out.push('{');
             let mut comma = "";
             for (key, value) in item.entries() {

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 
 use core::cell::RefCell;
 
-use syscap_format::decision::Decision;
-use syscap_kernel::policy::Advice;
+use syscap_format::Decision;
+use syscap_kernel::Advice;
 
 use super::words;
 use crate::document::{Attribute, Condition, Constraint, Document, Effect, OnFail, Test};

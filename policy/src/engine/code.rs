@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use syscap_format::{decision::Verdict, scope::Host};
+use syscap_format::{Host, Verdict};
 
 use super::{number::number, outers::Outers};
 use crate::document::{Ask, Attribute, Effect};

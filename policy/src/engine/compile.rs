@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use syscap_format::scope::Host;
+use syscap_format::Host;
 
 use super::code::{Asked, Constants, Op, Rule, Set, Slot, Test};
 use super::gates::{self, Gates};

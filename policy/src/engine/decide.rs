@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
 
-use syscap_format::{id::ToolId, manifest::EffectClass};
+use syscap_format::{EffectClass, ToolId};
 
 use super::code::{Asked, Op, Rule, Test};
 use super::compile::Group;

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, vec::Vec};
 use core::fmt;
 
-use syscap_format::{decision::Decision, id::ConstraintId};
+use syscap_format::{ConstraintId, Decision};
 
 use super::words;
 use crate::document::{Condition, Constraint, Document, Effect, OnFail};

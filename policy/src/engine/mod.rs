@@ -19,12 +19,9 @@ mod words;
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::fmt;
-use syscap_kernel::policy::{Advice, Level, PolicyEngine, Question, object_of};
+use syscap_kernel::{Advice, Level, PolicyEngine, Question, object_of};
 
-use syscap_format::decision::Decision;
-use syscap_format::id::{PolicyHash, ToolId};
-use syscap_format::object::{EngineIdentity, PolicyObject};
-use syscap_format::obligation::Obligation;
+use syscap_format::{Decision, EngineIdentity, Obligation, PolicyHash, PolicyObject, ToolId};
 
 pub use explain::{Explained, Explanation, Tree};
 

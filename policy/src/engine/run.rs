@@ -2,9 +2,7 @@
 
 use alloc::vec::Vec;
 
-use syscap_format::decision::{Decision, Verdict, matches_digest};
-use syscap_format::limits::MATCHES_MAX;
-use syscap_format::obligation::Obligation;
+use syscap_format::{Decision, MATCHES_MAX, Obligation, Verdict, matches_digest};
 
 use crate::{document::Document, limits::CONSTRAINTS_MAX};
 

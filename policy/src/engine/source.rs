@@ -1,6 +1,6 @@
 //! Where compiled conditions read from: the kernel's question, or any values.
 
-use syscap_format::manifest::EffectClass;
+use syscap_format::EffectClass;
 
 use crate::document::Attribute;
 use crate::risk::WithRisk;

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use syscap_format::id::ToolId;
+use syscap_format::ToolId;
 
 /// An open-addressing table, at most half full.
 pub(super) struct Tools {

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format};
 use core::{cmp::Ordering, ops::Range, slice::from_ref};
 
-use syscap_format::scope::RootedPath;
+use syscap_format::RootedPath;
 
 use super::code::{Asked, Constants, Set, Slot};
 use super::number::{NONE, number, place};

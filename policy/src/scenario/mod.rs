@@ -20,10 +20,8 @@ mod read;
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use core::net::IpAddr;
 
-use syscap_format::id::{AgentId, ToolId};
 use syscap_format::json::{self, JsonError};
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::{Host, RootedPath};
+use syscap_format::{AgentId, EffectClass, Host, RootedPath, ToolId};
 
 use crate::document::Attribute;
 use crate::value::{Other, Value, Values};

@@ -2,9 +2,7 @@
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::id::AgentId;
-use syscap_format::scope::{Host, Root, RootedPath};
+use syscap_format::{AgentId, Host, Item, ItemKind, Root, RootedPath};
 
 use super::{Given, Scenario, ScenarioError, ScenarioFault};
 use crate::document::{Attribute, Type};
@@ -19,7 +17,7 @@ impl Scenario {
     /// # Errors
     /// The first fault in the order of the map's keys.
     pub fn from_item(item: Item<'_>) -> Result<Self, ScenarioError> {
-        if item.kind() != Kind::Map || item.entries().count() != item.count() {
+        if item.kind() != ItemKind::Map || item.entries().count() != item.count() {
             return Err(fault(ScenarioFault::Map, &shown(item), ""));
         }
         let mut scenario = Self::new();
@@ -49,18 +47,18 @@ fn read(attribute: &Attribute, item: Item<'_>, place: &str) -> Result<Given, Sce
 
 fn value(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
     match item.kind() {
-        Kind::Array => elements(item, place).map(Given::List),
-        Kind::Map => typed(item, place),
+        ItemKind::Array => elements(item, place).map(Given::List),
+        ItemKind::Map => typed(item, place),
         _ => scalar(item).ok_or_else(|| fault(ScenarioFault::Value, &shown(item), place)),
     }
 }
 
 fn scalar(item: Item<'_>) -> Option<Given> {
     match item.kind() {
-        Kind::Text => item.as_text().map(Given::text),
-        Kind::Uint | Kind::Negative => item.as_int().map(Given::Int),
-        Kind::Bool => item.as_bool().map(Given::Bool),
-        Kind::Null => Some(Given::Other(Other::Null)),
+        ItemKind::Text => item.as_text().map(Given::text),
+        ItemKind::Uint | ItemKind::Negative => item.as_int().map(Given::Int),
+        ItemKind::Bool => item.as_bool().map(Given::Bool),
+        ItemKind::Null => Some(Given::Other(Other::Null)),
         _ => None,
     }
 }
@@ -107,7 +105,7 @@ fn typed(item: Item<'_>, place: &str) -> Result<Given, ScenarioError> {
             found.map(Given::Other).ok_or(said(ScenarioFault::Value))
         }
         ("erased", None) if inner.as_bool() == Some(true) => Ok(Given::Erased),
-        ("resources", None) if inner.kind() == Kind::Array => {
+        ("resources", None) if inner.kind() == ItemKind::Array => {
             let place = format!("{place}.resources");
             let all = elements(inner, &place)?;
             match all.iter().position(|one| !one.is_resource()) {
@@ -136,13 +134,13 @@ fn fault(fault: ScenarioFault, key: &str, place: &str) -> ScenarioError {
 
 fn shown(item: Item<'_>) -> String {
     match item.kind() {
-        Kind::Text => String::from(item.as_text().unwrap_or_default()),
-        Kind::Uint | Kind::Negative => format!("{}", item.as_int().unwrap_or_default()),
-        Kind::Map => item.entries().next().map_or("{}", |(key, _)| key).into(),
-        Kind::Array => "list".into(),
-        Kind::Bytes => "bytes".into(),
-        Kind::Bool => "boolean".into(),
-        Kind::Null => "null".into(),
-        Kind::Float => "float".into(),
+        ItemKind::Text => String::from(item.as_text().unwrap_or_default()),
+        ItemKind::Uint | ItemKind::Negative => format!("{}", item.as_int().unwrap_or_default()),
+        ItemKind::Map => item.entries().next().map_or("{}", |(key, _)| key).into(),
+        ItemKind::Array => "list".into(),
+        ItemKind::Bytes => "bytes".into(),
+        ItemKind::Bool => "boolean".into(),
+        ItemKind::Null => "null".into(),
+        ItemKind::Float => "float".into(),
     }
 }

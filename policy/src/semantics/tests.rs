@@ -1,8 +1,6 @@
 use alloc::{boxed::Box, collections::BTreeMap, format, vec};
 
-use syscap_format::id::ToolId;
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::{Root, RootedPath};
+use syscap_format::{EffectClass, Root, RootedPath, ToolId};
 
 use super::*;
 use crate::document::{OnFail, Test};

@@ -1,13 +1,10 @@
 //! Documents and calls by chance, the same for the same seed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
-use syscap_format::budget::Dimension;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::{Host, Name, Resource};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::TokenFlags;
-use syscap_kernel::history::Past;
+use syscap_format::{
+    AgentId, Dimension, EffectClass, Host, Name, Resource, TokenFlags, ToolId, UnixMillis,
+};
+use syscap_kernel::Past;
 use syscap_policy::Other;
 use syscap_policy::document::Attribute;
 use syscap_policy::scenario::{Given, Scenario};
@@ -362,11 +359,11 @@ impl Random {
             4 => Resource::Addr(self.pick(&ADDRESSES).parse().unwrap()),
             5 => Resource::Tree {
                 path: rooted(self.pick(&PATHS)),
-                needs: syscap_format::scope::Rights::READ,
+                needs: syscap_format::Rights::READ,
             },
             _ => Resource::Path {
                 path: rooted(self.pick(&PATHS)),
-                needs: syscap_format::scope::Rights::READ,
+                needs: syscap_format::Rights::READ,
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use syscap_format::cbor::Canonical;
+use syscap_format::Canonical;
 
 use super::*;
 use crate::attach::frame::take;
@@ -57,7 +57,7 @@ fn commands() -> Vec<(&'static str, u64, Command)> {
         ("freeze", 8, Command::Freeze(Freeze { target, name: Box::from("team/a"), change })),
         ("status", 9, Command::Status),
         ("shutdown", 10, Command::Shutdown),
-        ("signed", 11, Command::Signed { kind: Kind::Revoke, version: 2, event: vec![0xa0] }),
+        ("signed", 11, Command::Signed { kind: RecordKind::Revoke, version: 2, event: vec![0xa0] }),
     ]
 }
 
@@ -118,7 +118,7 @@ fn no_other_form_is_taken() {
         let good = example(name);
         assert_eq!(taken(&good), Ok(()), "{name}");
         // One item more or less, bytes after it, the number in a longer form.
-        let items: Vec<Canonical> = Item::check(&good, syscap_format::cbor::Profile::CONTROL)
+        let items: Vec<Canonical> = Item::check(&good, syscap_format::Profile::CONTROL)
             .unwrap()
             .elements()
             .map(Canonical::from)
@@ -147,7 +147,7 @@ fn no_other_form_is_taken() {
         assert_eq!(Said::read(&example(answer)), Err(Broken::Form), "{answer}");
     }
     let event = vec![0; FROZEN_BYTES_MAX];
-    let long = Command::Signed { kind: Kind::Revoke, version: 2, event }.write(1);
+    let long = Command::Signed { kind: RecordKind::Revoke, version: 2, event }.write(1);
     assert_eq!(Said::read(&long), Err(Broken::Length));
 }
 
@@ -165,8 +165,8 @@ fn what_is_not_known_yet_has_an_answer() {
     for kind in [0, 8, 30] {
         let bytes =
             [&[0x85, 8, 3][..], &[0x18, kind][usize::from(kind < 24)..], &[2, 0x40]].concat();
-        let known = Kind::from_code(kind.into());
-        let wanted = (known != Some(Kind::Freeze)).then_some((3, Reason::BadControl));
+        let known = RecordKind::from_code(kind.into());
+        let wanted = (known != Some(RecordKind::Freeze)).then_some((3, Reason::BadControl));
         assert_eq!(asked(&bytes), wanted, "{known:?}");
     }
     let lane = Said::read(&[0x84, 1, 1, 1, 3]);

@@ -1,13 +1,9 @@
 //! The target's seeds and findings.
 
-use syscap_format::budget::Amounts;
-use syscap_format::control::{Freeze, FreezeChange, FreezeTarget};
-use syscap_format::id::{AgentId, HomeId, Leaf, ObjectId, Seq, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Head, Kind};
-use syscap_format::time::UnixMillis;
+use syscap_format::{
+    AgentId, Amounts, EffectClass, Freeze, FreezeChange, FreezeTarget, Head, HomeId, Label, Leaf,
+    Manifest, ObjectId, Reason, RecordKind, Seq, TokenId, ToolId, UnixMillis,
+};
 
 use super::{corpus, frame};
 use crate::attach::frozen::{Command, HolderStatus, Phase, Response};
@@ -24,7 +20,7 @@ fn frozen() -> Vec<Vec<u8>> {
     let (home, leaf) = (HomeId::from_bytes([0xaa; 32]), Leaf::from_bytes([0xcc; 32]));
     let (target, change) = (FreezeTarget::Agent, FreezeChange::Freeze);
     let freeze = Freeze { target, name: Box::from("team/a"), change };
-    let version = Kind::Revoke.version();
+    let version = RecordKind::Revoke.version();
     let status = HolderStatus {
         home,
         versions: Versions::OURS,
@@ -43,7 +39,7 @@ fn frozen() -> Vec<Vec<u8>> {
         Command::Freeze(freeze).write(8),
         Command::Status.write(9),
         Command::Shutdown.write(10),
-        Command::Signed { kind: Kind::Revoke, version, event: vec![0xa0] }.write(11),
+        Command::Signed { kind: RecordKind::Revoke, version, event: vec![0xa0] }.write(11),
         Response::Done(Seq::new(42)).write(7),
         Response::Refused(Reason::UnknownToken.code(), "token".to_owned()).write(7),
         Response::Status(status).write(9),

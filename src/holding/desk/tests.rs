@@ -1,6 +1,6 @@
 //! What reaches the desk, and is no use of its own.
 
-use syscap_format::id::DefinitionHash;
+use syscap_format::DefinitionHash;
 
 use super::*;
 use crate::{Options, args, provide::Cancel};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use syscap_format::manifest::Enforcement;
+use syscap_format::Enforcement;
 
 use super::beside::Beside;
 use super::error::FsError;

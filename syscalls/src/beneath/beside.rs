@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::label::Label;
+use syscap_format::Label;
 
 use super::location::Location;
 
@@ -104,7 +104,7 @@ impl Drop for Began {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::label::{Confidentiality, Integrity};
+    use syscap_format::{Confidentiality, Integrity};
 
     use super::*;
 

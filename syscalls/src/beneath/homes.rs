@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{pread, retry_on_intr};
 use rustix::time::{ClockId, clock_gettime};
-use syscap_format::control::Role;
+use syscap_format::Role;
 
 use super::error::FsError;
 use super::gate::{Changed, Ident, Node};

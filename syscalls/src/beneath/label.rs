@@ -6,9 +6,8 @@
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use syscap_format::cbor::{Decoder, Encoder, Profile};
 use syscap_format::field::Field as _;
-use syscap_format::label::{Confidentiality, Integrity, Label};
+use syscap_format::{Confidentiality, Decoder, Encoder, Integrity, Label, Profile};
 
 use super::error::FsError;
 

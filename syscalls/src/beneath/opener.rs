@@ -6,9 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use syscap_format::label::Label;
-use syscap_format::manifest::{Enforcement, Manifest};
-use syscap_format::obligation::ObligationKind;
+use syscap_format::{Enforcement, Label, Manifest, ObligationKind};
 
 use super::append::Append;
 use super::base::{Base, FolderMode, is_above};

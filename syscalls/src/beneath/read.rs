@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::buffer::spare_capacity;
 use rustix::io::{pread, retry_on_intr};
 use sha2::{Digest as _, Sha256};
-use syscap_format::label::Label;
+use syscap_format::Label;
 
 use super::base::Base;
 use super::error::FsError;

@@ -7,7 +7,7 @@ use std::{collections::HashMap, os::fd::OwnedFd};
 
 use rustix::fs::{Dir, Mode, fchmod, fstat};
 use rustix::time::{ClockId, clock_gettime};
-use syscap_format::label::Label;
+use syscap_format::Label;
 
 use super::base::Base;
 use super::error::FsError;

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 #[cfg(target_os = "linux")]
 use rustix::fs::{AtFlags, Mode, ResolveFlags, StatxFlags, statx};
 use rustix::io::Errno;
-use syscap_format::manifest::Enforcement;
+use syscap_format::Enforcement;
 
 use super::{error::FsError, gate::Node};
 

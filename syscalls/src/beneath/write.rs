@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, unlinkat};
-use syscap_format::label::Label;
+use syscap_format::Label;
 
 use super::base::{Base, FolderMode, Step};
 use super::error::FsError;

@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::ToolId;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::Refused;
-use syscap_format::scope::Rights;
-use syscap_kernel::resolve::Resolve;
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Canonical, EffectClass, Item, Manifest, ObligationKind, Param, ParamType, Refused, Rights,
+    ToolId, TxOutcome,
+};
+use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
 
 use super::event::{Event, Said, Series};
 use super::found::Found;

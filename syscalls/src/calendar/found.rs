@@ -3,8 +3,7 @@
 use std::{collections::BinaryHeap, rc::Rc};
 
 use jiff::{Timestamp, tz::TimeZone};
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::label::Label;
+use syscap_format::{Canonical, Label, MapBuilder};
 
 use super::event::Event;
 use super::lines::unescaped;

@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::tool::Request;
+use syscap_format::{Item, ItemKind, Reason, Refused};
+use syscap_kernel::Request;
 
 use super::{moment::days, series::Window, zones::Zones};
 
@@ -22,7 +21,7 @@ fn bad(field: &'static str, got: &str, allowed: &str) -> Refused {
 impl Window {
     /// Reads `from` and `to`, or both in `range`, and `zone`.
     pub(super) fn parse(request: &Request<'_>) -> Result<Self, Refused> {
-        let arg = |name| request.args.get(name).filter(|item| item.kind() != Kind::Null);
+        let arg = |name| request.args.get(name).filter(|item| item.kind() != ItemKind::Null);
         let zone = arg("zone").and_then(Item::as_text).unwrap_or("UTC");
         let here = Zones::new().get(zone);
         let here = here.map_err(|_| bad("zone", zone, "a name such as Europe/Berlin"))?;

@@ -1,6 +1,6 @@
 //! Addresses, in one plain form.
 
-use syscap_format::scope::Host;
+use syscap_format::Host;
 
 /// Longest address, in bytes: RFC 5321, 4.5.3.1.3, without the angle brackets.
 pub const ADDRESS_BYTES_MAX: usize = 254;

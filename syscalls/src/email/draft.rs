@@ -2,17 +2,12 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::{AgentId, Leaf, Seq, ToolId};
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Name, Resource};
-use syscap_format::token::Grant;
-use syscap_kernel::ports::Clock;
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    AgentId, Amounts, Canonical, Dimension, EffectClass, Item, ItemKind, Leaf, Manifest,
+    MapBuilder, Name, Param, ParamType, Reason, Refused, Resource, Seq, ToolGrant, ToolId,
+    TxOutcome,
+};
+use syscap_kernel::{Broken, Clock, Demand, Demands, Finding, Permit, Plan, Ran, Request, Tool};
 
 use super::{RECIPIENT_DIMENSION, RECIPIENT_HOST_DIMENSION, address::Address, message::Meant};
 use crate::beneath::{
@@ -150,15 +145,15 @@ fn addresses(request: &Request<'_>, name: &'static str) -> Result<Vec<Address>, 
     };
     match request.args.get(name) {
         None => Ok(Vec::new()),
-        Some(item) if item.kind() == Kind::Null => Ok(Vec::new()),
-        Some(item) if item.kind() == Kind::Array => item.elements().map(parse).collect(),
+        Some(item) if item.kind() == ItemKind::Null => Ok(Vec::new()),
+        Some(item) if item.kind() == ItemKind::Array => item.elements().map(parse).collect(),
         Some(item) => Ok(vec![parse(item)?]),
     }
 }
 
 /// By its address where the token names that, else by its host.
 pub(super) fn demand(
-    grant: &Grant,
+    grant: &ToolGrant,
     argument: &'static str,
     address: &Address,
 ) -> Result<Demand, Refused> {

@@ -8,7 +8,7 @@
 //! The message is built by one library and read back by another. Only if that one finds what was
 //! meant, and nothing else, is it kept: in the Maildir `agents/NAME/mail/Drafts` beneath the base.
 
-use syscap_format::scope::dimension;
+use syscap_format::dimension;
 
 mod address;
 mod draft;

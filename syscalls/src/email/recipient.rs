@@ -1,9 +1,7 @@
 //! Whom another program's tool sends something to.
 
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Name, Resource};
-use syscap_format::token::Grant;
-use syscap_kernel::tool::Demand;
+use syscap_format::{Name, Reason, Refused, Resource, ToolGrant};
+use syscap_kernel::Demand;
 
 use super::{RECIPIENT_DIMENSION, address::Address, draft::demand};
 
@@ -13,7 +11,7 @@ const APART: &[char] = &[',', ';', '<', '>', '"', '(', ')', '\\', '@'];
 /// What a token must permit for one recipient: an address of mail in its one plain form, by itself
 /// or by its host; or a name as it is, of a channel or a user.
 pub(crate) fn recipient(
-    grant: &Grant,
+    grant: &ToolGrant,
     argument: &'static str,
     text: &str,
 ) -> Result<Demand, Refused> {

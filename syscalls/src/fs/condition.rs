@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::PreconditionKind;
-use syscap_kernel::inspect::{Condition, Inspect};
+use syscap_format::{PreconditionKind, Reason, Refused};
+use syscap_kernel::{Condition, Inspect};
 
 use super::path::Place;
 use crate::beneath::{DIGEST_BYTES_MAX, Existing, FsError, Opener};

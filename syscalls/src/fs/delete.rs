@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Rights;
-use syscap_kernel::inspect::Inspect;
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Reason, Refused, Rights, TxOutcome,
+};
+use syscap_kernel::{Demands, Inspect, Permit, Plan, Ran, Request, Tool};
 
 use super::condition::{Look, held};
 use super::path::{Ending, Place};

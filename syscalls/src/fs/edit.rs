@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Rights;
-use syscap_kernel::inspect::{Condition, Inspect};
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::resolve::Resolve;
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType,
+    Reason, Refused, Rights, TxOutcome,
+};
+use syscap_kernel::{
+    Broken, Condition, Demands, Finding, Inspect, Permit, Plan, Ran, Request, Resolve, Tool,
+};
 
 use super::condition::{Look, held, sha256};
 use super::path::{self, Ending, Place};

@@ -32,11 +32,7 @@ pub(crate) use write::{meter_of, temp_name};
 
 use std::sync::Arc;
 
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::AgentId;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::dimension;
+use syscap_format::{AgentId, EffectClass, Manifest, Reason, Refused, TxOutcome, dimension};
 
 use crate::beneath::{Effect, FolderMode, FsError, Location, Opener};
 
@@ -145,7 +141,7 @@ impl Files {
 
 /// The manifest that the tools have in common: names, aliases, the path dimension.
 fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
-    use syscap_format::id::ToolId;
+    use syscap_format::ToolId;
 
     let manifest = Manifest::new(ToolId::new(&format!("fs.{verb}"))?, effect)
         .alias(ToolId::new(&format!("fs_{verb}"))?)

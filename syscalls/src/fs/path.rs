@@ -2,12 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use syscap_format::cbor::Item;
-use syscap_format::id::AgentId;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope};
-use syscap_kernel::resolve::Resolve;
-use syscap_kernel::tool::{Demand, Request};
+use syscap_format::{
+    AgentId, Item, Paths, Reason, Refused, Resource, Rights, Root, RootedPath, Rule, Scope,
+};
+use syscap_kernel::{Demand, Request, Resolve};
 
 use super::{PATH_DIMENSION, refusal};
 use crate::beneath::{FsError, Location, Opener};

@@ -4,16 +4,11 @@ use std::sync::Arc;
 
 use regex::bytes::{Regex, RegexBuilder};
 use rustix::time::{ClockId, clock_gettime};
-use syscap_format::budget::Dimension;
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Rights;
-use syscap_kernel::resolve::Resolve;
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Canonical, Dimension, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
+    ParamType, Reason, Refused, Rights, TxOutcome,
+};
+use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
 
 use super::path::{self, Ending, Place};
 use super::{manifest, refusal};

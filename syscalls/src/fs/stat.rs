@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::Refused;
-use syscap_format::scope::Rights;
-use syscap_kernel::resolve::Resolve;
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Canonical, EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Refused, Rights,
+    TxOutcome,
+};
+use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
 
 use super::condition::hex;
 use super::path::{self, Ending, Place};

@@ -14,11 +14,10 @@ pub use write::{MemoryDelete, MemoryDeletePlan, MemoryWrite, MemoryWritePlan};
 
 use std::sync::{Arc, Mutex};
 
-use syscap_format::cbor::Item;
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::tool::Request;
+use syscap_format::{
+    AgentId, EffectClass, Item, Manifest, Param, ParamType, Reason, Refused, ToolId,
+};
+use syscap_kernel::Request;
 
 use crate::beneath::{FsError, Location, Opener};
 use crate::fs::refusal;

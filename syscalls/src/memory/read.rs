@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::AgentId;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    AgentId, Canonical, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
+    ParamType, Reason, Refused, TxOutcome,
+};
+use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 use super::{KEYS_MAX, Key, SUFFIX, VALUE_BYTES_MAX, folder_of, key_param, manifest, wrong};
 use crate::beneath::{FsError, Kind, Opener};

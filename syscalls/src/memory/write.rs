@@ -2,14 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::AgentId;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    AgentId, Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param,
+    ParamType, Reason, Refused, TxOutcome,
+};
+use syscap_kernel::{Broken, Demands, Finding, Permit, Plan, Ran, Request, Tool};
 
 use super::read::kept;
 use super::{KEYS_MAX, Key, Memory, TOTAL_BYTES_MAX, VALUE_BYTES_MAX, key_param, manifest, wrong};

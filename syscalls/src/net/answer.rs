@@ -1,9 +1,7 @@
 //! From an answer to a result: decoded, without secrets, cut.
 
 use encoding_rs::{Encoding, UTF_8};
-use syscap_format::cbor::{Canonical, Item, MapBuilder, Profile};
-use syscap_format::json;
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Canonical, Item, MapBuilder, Profile, Reason, Refused, json};
 
 use super::exchange::Answer;
 use super::method::Method;

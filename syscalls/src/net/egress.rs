@@ -2,14 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::id::ToolId;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Cidrs, Name, Resource};
-use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    Canonical, Cidrs, EffectClass, Item, Label, Manifest, Name, ObligationKind, Param, ParamType,
+    Reason, Refused, Resource, ToolId,
+};
+use syscap_kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::method::Method;
 use super::names::{NET_EGRESS, PURPOSE_DIMENSION, ROUTE_DIMENSION, USER_AGENT};

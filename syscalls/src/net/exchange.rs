@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Reason, Refused};
 use ureq::config::AutoHeaderValue;
 use ureq::http::{HeaderMap, Request, Response, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use syscap_format::scope::Host;
+use syscap_format::Host;
 
 /// Most look-ups of the system's resolver at a time: one that hangs can't be ended.
 const LOOKUPS_MAX: usize = 64;

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::cbor::Canonical;
-use syscap_format::id::ToolId;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_kernel::registry::{Registry, RegistryError};
+use syscap_format::{Canonical, EffectClass, Manifest, ToolId};
+use syscap_kernel::{Registry, RegistryError};
 
 use super::egress::{self, NetEgress};
 use super::names::{HTTP_REQUEST, NET_EGRESS};

@@ -1,6 +1,6 @@
 //! Methods of HTTP.
 
-use syscap_format::manifest::EffectClass;
+use syscap_format::EffectClass;
 
 /// A method that may be used. `CONNECT` and `TRACE` lead elsewhere, and none is made up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! What is called what, in tokens and in manifests.
 
-use syscap_format::scope::dimension;
+use syscap_format::dimension;
 
 /// The template's id, and that of the tool where nothing is set.
 pub const HTTP_REQUEST: &str = "http_request";

@@ -4,13 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::manifest::Enforcement;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Cidrs;
-use syscap_kernel::tool::{Permit, Ran};
+use syscap_format::{
+    Amounts, Canonical, Cidrs, Dimension, Enforcement, Item, Reason, Refused, TxOutcome,
+};
+use syscap_kernel::{Permit, Ran};
 
 use super::answer::{SLACK_BYTES, Shape};
 use super::exchange::{HEAD_BYTES_MAX, Order};

@@ -3,8 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Cidrs;
+use syscap_format::{Cidrs, Reason, Refused};
 
 use super::address::{Special, special};
 use super::lookup::Lookup;
@@ -35,7 +34,7 @@ pub fn is_reachable(address: IpAddr, granted: Option<&Cidrs>) -> bool {
     !hands_out || granted.blocks().iter().any(|block| block.addr() == plain && is_one(*block))
 }
 
-fn is_one(block: syscap_format::scope::Cidr) -> bool {
+fn is_one(block: syscap_format::Cidr) -> bool {
     match block.addr() {
         IpAddr::V4(_) => block.prefix() == 32,
         IpAddr::V6(_) => block.prefix() == 128,
@@ -74,11 +73,11 @@ pub(super) fn addresses(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscap_format::scope::Scope;
+    use syscap_format::Scope;
 
     fn blocks(all: &[(&str, u8)]) -> Cidrs {
         let blocks = all.iter().map(|(address, prefix)| {
-            syscap_format::scope::Cidr::new(address.parse().unwrap(), *prefix).unwrap()
+            syscap_format::Cidr::new(address.parse().unwrap(), *prefix).unwrap()
         });
         match Scope::cidrs(blocks).unwrap() {
             Scope::Cidrs(blocks) => blocks,

@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Canonical, Item, Kind};
-use syscap_format::id::ToolId;
-use syscap_format::json;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Cidrs, Name, Resource, Scope};
-use syscap_format::token::Grant;
-use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    Canonical, Cidrs, EffectClass, Item, ItemKind, Manifest, Name, ObligationKind, Param,
+    ParamType, Reason, Refused, Resource, Scope, ToolGrant, ToolId, json,
+};
+use syscap_kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::headers::{FIELDS_MAX, is_query, is_value, name, same};
 use super::method::Method;
@@ -241,10 +237,10 @@ fn texts<'a>(
 pub(super) fn body(given: Option<Item<'_>>) -> Result<Option<(Vec<u8>, &'static str)>, Refused> {
     let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };
     let (bytes, media) = match given.kind() {
-        Kind::Text => {
+        ItemKind::Text => {
             (given.as_text().unwrap_or_default().as_bytes().to_vec(), "text/plain; charset=utf-8")
         }
-        Kind::Bytes => {
+        ItemKind::Bytes => {
             let bytes = given.as_byte_string().unwrap_or_default().to_vec();
             (bytes, "application/octet-stream")
         }
@@ -279,7 +275,7 @@ pub(crate) fn resources(target: &Target) -> Result<Vec<Demand>, Refused> {
     Ok(all)
 }
 
-fn granted(grant: &Grant) -> Option<Arc<Cidrs>> {
+fn granted(grant: &ToolGrant) -> Option<Arc<Cidrs>> {
     match grant.scope(ADDRESS_DIMENSION) {
         Some(Scope::Cidrs(blocks)) => Some(Arc::new(blocks.clone())),
         _ => None,

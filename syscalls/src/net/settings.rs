@@ -5,10 +5,7 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::id::AgentId;
-use syscap_format::label::{Confidentiality, Integrity, Label};
-use syscap_format::scope::{Cidrs, Scope};
+use syscap_format::{AgentId, Cidrs, Confidentiality, Integrity, Item, ItemKind, Label, Scope};
 
 use super::exchange::Trust;
 use super::headers::{FIELDS_MAX, is_credential, is_query, is_value, name};
@@ -220,7 +217,7 @@ pub(super) fn entries<'a>(
     item: Item<'a>,
     field: &str,
 ) -> Result<Vec<(&'a str, Item<'a>)>, SettingsError> {
-    if item.kind() != Kind::Map {
+    if item.kind() != ItemKind::Map {
         return Err(wrong(field, "an object"));
     }
     Ok(item.entries().collect())
@@ -228,7 +225,7 @@ pub(super) fn entries<'a>(
 
 fn list<'a>(field: &str, item: Item<'a>) -> Result<Vec<Item<'a>>, SettingsError> {
     let all: Vec<Item<'a>> = match item.kind() {
-        Kind::Array => item.elements().collect(),
+        ItemKind::Array => item.elements().collect(),
         _ => return Err(wrong(field, "a list")),
     };
     let fine = (1..=LIST_MAX).contains(&all.len());
@@ -406,7 +403,7 @@ pub(super) fn addresses(field: &str, item: Item<'_>) -> Result<Arc<Cidrs>, Setti
         let (Ok(address), Ok(prefix)) = (address, prefix) else {
             return Err(wrong(field, allowed));
         };
-        syscap_format::scope::Cidr::new(address, prefix).map_err(|_| wrong(field, allowed))
+        syscap_format::Cidr::new(address, prefix).map_err(|_| wrong(field, allowed))
     };
     let blocks: Result<Vec<_>, _> = list(field, item)?.into_iter().map(block).collect();
     match Scope::cidrs(blocks?) {

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use syscap_format::scope::{Host, Resource};
+use syscap_format::{Host, Resource};
 use url::{Host as Parsed, Url};
 
 /// Longest URL, in bytes.

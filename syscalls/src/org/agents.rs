@@ -2,14 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use syscap_format::budget::Dimension;
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Scope;
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, ObligationKind, Param,
+    ParamType, Reason, Refused, Scope, TxOutcome,
+};
+use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 use super::registrar::{Listed, Page, Registrar, Seen};
 use super::{AGENT_DIMENSION, LOOK_CPU_US, manifest};

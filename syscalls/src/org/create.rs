@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::MapBuilder;
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::Leaf;
-use syscap_format::limits::{GRANTS_MAX, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX};
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    Amounts, Dimension, EffectClass, GRANTS_MAX, Leaf, Manifest, MapBuilder, Param, ParamType,
+    Reason, Refused, TOKEN_DEPTH_MAX, TOKEN_LIFE_MS_MAX, TxOutcome,
+};
+use syscap_kernel::{Broken, Demands, Finding, Permit, Plan, Ran, Request, Tool};
 
 use super::part::{id_of, wanted};
 use super::registrar::{NotHandedOn, Part, Registrar};

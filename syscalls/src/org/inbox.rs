@@ -1,7 +1,6 @@
 //! Where messages lie, what they are called, and how many there may be.
 
-use syscap_format::id::{AgentId, Leaf, Seq};
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{AgentId, Leaf, Reason, Refused, Seq};
 
 use crate::beneath::{FsError, Kind, Location, Opener};
 use crate::fs::{hex, refusal};

@@ -1,8 +1,6 @@
 //! What lies in an inbox: a message as it was sent, and around it what is known of it.
 
-use syscap_format::cbor::{Canonical, Item, MapBuilder, Profile};
-use syscap_format::id::AgentId;
-use syscap_format::time::UnixMillis;
+use syscap_format::{AgentId, Canonical, Item, MapBuilder, Profile, UnixMillis};
 
 /// Largest message, in bytes of its canonical form.
 pub const MESSAGE_BYTES_MAX: u64 = 64 << 10;

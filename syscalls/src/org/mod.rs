@@ -37,10 +37,8 @@ pub use send::{RECIPIENTS_MAX, SendMessage, SendMessagePlan};
 
 use std::sync::Arc;
 
-use syscap_format::id::{AgentId, ToolId};
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::scope::dimension;
-use syscap_kernel::ports::Clock;
+use syscap_format::{AgentId, EffectClass, Manifest, ToolId, dimension};
+use syscap_kernel::Clock;
 
 use crate::{beneath::Opener, turns::Turns};
 

@@ -1,13 +1,10 @@
 //! What is to be handed on to a new agent, by the words of the one that makes it.
 
-use syscap_format::budget::{Budget, Dimension};
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::id::{AgentId, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
-use syscap_format::token::{Grant, Grants, TokenBody, attenuates};
-use syscap_kernel::tool::Request;
+use syscap_format::{
+    AgentId, Budget, Dimension, Grants, Item, ItemKind, Label, Paths, Reason, Refused, Rights,
+    Root, RootedPath, Rule, Scope, TokenBody, TokenId, ToolGrant, ToolId, attenuates,
+};
+use syscap_kernel::Request;
 
 use super::registrar::{Part, Registrar};
 use crate::fs::PATH_DIMENSION;
@@ -106,7 +103,7 @@ fn grants(
     let mut grants = Grants::new();
     for named in request.args.get("tools").into_iter().flat_map(Item::elements) {
         let (tool, own) = tool(named, above, registrar)?;
-        let mut grant = Grant::new();
+        let mut grant = ToolGrant::new();
         if let (Some(paths), Some(wider)) = (&paths, own.scope(PATH_DIMENSION)) {
             let scope = Scope::Paths(paths.clone());
             if !scope.leq(wider) {
@@ -136,7 +133,7 @@ fn tool<'a>(
     named: Item<'_>,
     above: &'a TokenBody,
     registrar: &dyn Registrar,
-) -> Result<(ToolId, &'a Grant), Refused> {
+) -> Result<(ToolId, &'a ToolGrant), Refused> {
     let text = named.as_text().unwrap_or("what is no text");
     let called = ToolId::new(text).ok_or_else(|| bad("tools", text, "names of tools"))?;
     let id = match above.grants.get(&called) {
@@ -155,7 +152,7 @@ fn narrowed(dimension: &str, wanted: Item<'_>, wider: &Scope) -> Result<Scope, R
         return Ok(wider.clone());
     }
     let names: Option<Vec<&str>> = match wanted.kind() {
-        Kind::Array => wanted.elements().map(Item::as_text).collect(),
+        ItemKind::Array => wanted.elements().map(Item::as_text).collect(),
         _ => None,
     };
     let scope = match (names, wider) {

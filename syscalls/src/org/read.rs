@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::AgentId;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::tool::{
-    Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+use syscap_format::{
+    AgentId, Canonical, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
+    ParamType, Reason, Refused, TxOutcome,
 };
+use syscap_kernel::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool};
 
 use super::inbox::{MessageId, messages};
 use super::manifest;

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::budget::Budget;
-use syscap_format::id::{AgentId, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::reason::Refused;
-use syscap_format::token::Grants;
+use syscap_format::{AgentId, Budget, Grants, Label, Refused, TokenId, ToolId};
 
 /// Whoever holds the home: signs and registers parts of tokens, and knows its agents. It is asked
 /// in runs and probes, outside the kernel's lock; but for [`Registrar::tool`].

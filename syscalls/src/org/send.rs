@@ -2,17 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::AgentId;
-use syscap_format::manifest::{EffectClass, Extra, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Name, Resource};
-use syscap_format::time::UnixMillis;
-use syscap_kernel::ports::Clock;
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    AgentId, Amounts, Canonical, Dimension, EffectClass, Extra, Item, ItemKind, Manifest,
+    MapBuilder, Name, Param, ParamType, Reason, Refused, Resource, TxOutcome, UnixMillis,
+};
+use syscap_kernel::{Broken, Clock, Demand, Demands, Finding, Permit, Plan, Ran, Request, Tool};
 
 use super::inbox::{MessageId, expect_room};
 use super::message::{self, MESSAGE_BYTES_MAX, RECIPIENTS};
@@ -130,7 +124,7 @@ fn recipients(args: Item<'_>) -> Result<Vec<AgentId>, Refused> {
         AgentId::new(text).ok_or_else(|| bad(RECIPIENTS, text, FORM))
     };
     let to: Vec<AgentId> = match args.get(RECIPIENTS) {
-        Some(list) if list.kind() == Kind::Array => list
+        Some(list) if list.kind() == ItemKind::Array => list
             .elements()
             .take(RECIPIENTS_MAX.saturating_add(1))
             .map(parse)

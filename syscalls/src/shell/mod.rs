@@ -20,14 +20,11 @@ pub use run::ShellPlan;
 
 use std::sync::Arc;
 
-use syscap_format::budget::Dimension;
-use syscap_format::cbor::Canonical;
-use syscap_format::id::ToolId;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::Refused;
-use syscap_format::scope::dimension;
-use syscap_kernel::tool::{Request, Tool};
+use syscap_format::{
+    Canonical, Dimension, EffectClass, Manifest, ObligationKind, Param, ParamType, Refused, ToolId,
+    dimension,
+};
+use syscap_kernel::{Request, Tool};
 use syscap_launch::{Launcher, Level};
 
 use crate::{beneath::Opener, fs::PATH_DIMENSION};

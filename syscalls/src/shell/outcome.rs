@@ -1,6 +1,6 @@
 //! What a program said and how it ended, within the room that a result has.
 
-use syscap_format::cbor::{Canonical, MapBuilder};
+use syscap_format::{Canonical, MapBuilder};
 use syscap_launch::{Ended, Network, Report, Stream};
 
 /// Bytes of a result beside its texts.

@@ -1,10 +1,7 @@
 //! From arguments to what is to be started.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::Item;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Name, Resource, Rights};
-use syscap_kernel::tool::{Demand, Demands, Request};
+use syscap_format::{Amounts, Dimension, Item, Name, Reason, Refused, Resource, Rights};
+use syscap_kernel::{Demand, Demands, Request};
 use syscap_launch::{Level, Network};
 
 use super::{CONFINEMENT_DIMENSION, NETWORK_DIMENSION, PROGRAM_DIMENSION, script};

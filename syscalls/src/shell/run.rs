@@ -9,14 +9,8 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::fs::{Mode, OFlags, open, readlink};
-use syscap_format::{
-    budget::Dimension,
-    cbor::Canonical,
-    envelope::TxOutcome,
-    manifest::Enforcement,
-    reason::{Reason, Refused},
-};
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran};
+use syscap_format::{Canonical, Dimension, Enforcement, Reason, Refused, TxOutcome};
+use syscap_kernel::{Demands, Permit, Plan, Ran};
 use syscap_launch::{
     Access, Ended, Granted, LaunchError, Launcher, Level, Limits, Plan as Launch, Report, Running,
     Said,

@@ -3,9 +3,8 @@
 //! The confinement holds whatever runs. No script is read here: what it does is unknown, which a
 //! token must grant and a policy judges.
 
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Name, Resource};
-use syscap_kernel::tool::{Demand, Request};
+use syscap_format::{Name, Reason, Refused, Resource};
+use syscap_kernel::{Demand, Request};
 
 use super::DOES_DIMENSION;
 use crate::marks::Mark;

@@ -5,11 +5,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::manifest::{EffectClass, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Host, Resource, Rights};
-use syscap_kernel::tool::{Demand, Request};
+use syscap_format::{
+    EffectClass, Host, Item, ItemKind, ParamType, Reason, Refused, Resource, Rights,
+};
+use syscap_kernel::{Demand, Request};
 
 use super::path::PathRoot;
 use crate::email::{self, RECIPIENT_DIMENSION};
@@ -201,8 +200,8 @@ fn bad(argument: &'static str, got: &str, allowed: &str) -> Refused {
 /// A text, or those of a list; `None` where there is anything else.
 fn texts(given: Item<'_>) -> Option<Vec<&str>> {
     match given.kind() {
-        Kind::Text => given.as_text().map(|text| vec![text]),
-        Kind::Array => given.elements().map(Item::as_text).collect(),
+        ItemKind::Text => given.as_text().map(|text| vec![text]),
+        ItemKind::Array => given.elements().map(Item::as_text).collect(),
         _ => None,
     }
 }

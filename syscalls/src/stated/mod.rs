@@ -14,12 +14,10 @@ mod unlimited;
 
 use std::collections::BTreeMap;
 
-use syscap_format::cbor::Kind;
-use syscap_format::id::DefinitionHash;
-use syscap_format::limits::PARAMS_MAX;
-use syscap_format::manifest::{EffectClass, Extra, Manifest, Param, ParamType};
-use syscap_format::reason::Refused;
-use syscap_kernel::tool::{Demand, Request};
+use syscap_format::{
+    DefinitionHash, EffectClass, Extra, ItemKind, Manifest, PARAMS_MAX, Param, ParamType, Refused,
+};
+use syscap_kernel::{Demand, Request};
 
 use self::{argument::TypedParam, read::Kept};
 pub use self::{
@@ -116,7 +114,7 @@ impl Stated {
     pub fn untouched(&self, request: &Request<'_>) -> Vec<&'static str> {
         let names_nothing = |name: &str| match request.args.get(name) {
             None => true,
-            Some(item) => item.is_null() || (item.kind() == Kind::Array && item.count() == 0),
+            Some(item) => item.is_null() || (item.kind() == ItemKind::Array && item.count() == 0),
         };
         let left_out = self.arguments.iter().filter(|(name, _)| names_nothing(name));
         left_out.filter_map(|(_, declared)| declared.kind.dimension()).collect()

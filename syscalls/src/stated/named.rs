@@ -2,11 +2,10 @@
 
 use std::net::IpAddr;
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::manifest::{ArgumentResource, Manifest};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Host, Name, Resource, ScopeType};
-use syscap_kernel::tool::Demand;
+use syscap_format::{
+    ArgumentResource, Host, Item, ItemKind, Manifest, Name, Reason, Refused, Resource, ScopeType,
+};
+use syscap_kernel::Demand;
 
 use super::argument::kept;
 
@@ -31,7 +30,7 @@ impl NamedResources {
             let given = args.get(&declared.argument).filter(|item| !item.is_null());
             let values: Vec<Item<'_>> = match given {
                 None => Vec::new(),
-                Some(list) if list.kind() == Kind::Array => list.elements().collect(),
+                Some(list) if list.kind() == ItemKind::Array => list.elements().collect(),
                 Some(one) => vec![one],
             };
             if values.is_empty() {

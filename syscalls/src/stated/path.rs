@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use syscap_format::scope::{Root, RootName, RootedPath};
+use syscap_format::{Root, RootName, RootedPath};
 
 /// Most roots of an argument.
 pub const ROOTS_MAX: usize = 16;

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::manifest::{EffectClass, Manifest, ParamType};
-use syscap_format::scope::Rights;
+use syscap_format::{Canonical, EffectClass, Item, Manifest, MapBuilder, ParamType, Rights};
 
 use super::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError};
 

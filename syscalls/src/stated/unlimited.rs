@@ -4,8 +4,7 @@
 //! 2020-12, section 7.3). Nothing is decided by it: a server can name an argument as it likes. What
 //! a description says is not looked at, because a description is prose for a model.
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::manifest::Manifest;
+use syscap_format::{Item, ItemKind, Manifest};
 
 use super::Stated;
 
@@ -97,7 +96,7 @@ fn by_name(name: &str) -> Option<&'static str> {
 fn may_be_text(schema: Item<'_>) -> bool {
     let Some(declared) = schema.get("type") else { return true };
     let may = |one: Item<'_>| matches!(one.as_text(), Some("string" | "array") | None);
-    if declared.kind() == Kind::Array { declared.elements().any(may) } else { may(declared) }
+    if declared.kind() == ItemKind::Array { declared.elements().any(may) } else { may(declared) }
 }
 
 /// The words of a name: `filePath`, `file_path` and `file-path` are `file` and `path`.

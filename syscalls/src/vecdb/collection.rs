@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 
-use syscap_format::{cbor::Canonical, label::Label};
+use syscap_format::{Canonical, Label};
 
 use super::filter::Filter;
 

@@ -1,7 +1,6 @@
 //! What must be so of the metadata beside a vector: a tree of tests, never a text.
 
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::reason::{Reason, Refused};
+use syscap_format::{Item, ItemKind, Reason, Refused};
 
 /// How deep filters nest.
 const DEPTH_MAX: usize = 8;
@@ -33,9 +32,9 @@ pub(super) enum Scalar {
 impl Scalar {
     pub(super) fn of(item: Item<'_>) -> Option<Self> {
         match item.kind() {
-            Kind::Text => item.as_text().map(|text| Self::Text(text.into())),
-            Kind::Uint | Kind::Negative => item.as_int().map(Self::Int),
-            Kind::Bool => item.as_bool().map(Self::Bool),
+            ItemKind::Text => item.as_text().map(|text| Self::Text(text.into())),
+            ItemKind::Uint | ItemKind::Negative => item.as_int().map(Self::Int),
+            ItemKind::Bool => item.as_bool().map(Self::Bool),
             _ => None,
         }
     }
@@ -62,7 +61,7 @@ impl Filter {
             let limit = format!("at most {NODES_MAX} parts, {DEPTH_MAX} deep");
             return Err(refused("a larger filter").allowed(&limit));
         };
-        if item.kind() != Kind::Map {
+        if item.kind() != ItemKind::Map {
             return Err(refused(&format!("{:?}", item.kind())));
         }
         let mut all = Vec::new();
@@ -73,7 +72,7 @@ impl Filter {
                 "not" => Self::Not(Box::new(Self::read(inner, depth, nodes)?)),
                 "eq" => Self::each(inner, nodes, |value| Some(vec![Scalar::of(value)?]))?,
                 "in" => Self::each(inner, nodes, |values| {
-                    let is_list = values.kind() == Kind::Array && values.count() <= VALUES_MAX;
+                    let is_list = values.kind() == ItemKind::Array && values.count() <= VALUES_MAX;
                     is_list.then(|| values.elements().map(Scalar::of).collect::<Option<_>>())?
                 })?,
                 "range" => Self::ranges(inner, nodes)?,
@@ -87,7 +86,7 @@ impl Filter {
     }
 
     fn list(item: Item<'_>, depth: usize, nodes: &mut usize) -> Result<Vec<Self>, Refused> {
-        if item.kind() != Kind::Array {
+        if item.kind() != ItemKind::Array {
             return Err(refused(&format!("{:?}", item.kind())).allowed("a list of filters"));
         }
         item.elements().map(|one| Self::read(one, depth, nodes)).collect()
@@ -117,7 +116,7 @@ impl Filter {
                     _ => return None,
                 }
             }
-            (inner.kind() == Kind::Map).then(|| Self::Range(field.into(), bounds))
+            (inner.kind() == ItemKind::Map).then(|| Self::Range(field.into(), bounds))
         })
     }
 
@@ -126,7 +125,7 @@ impl Filter {
         nodes: &mut usize,
         read: impl Fn(&str, Item<'_>) -> Option<Self>,
     ) -> Result<Self, Refused> {
-        if item.kind() != Kind::Map {
+        if item.kind() != ItemKind::Map {
             return Err(refused(&format!("{:?}", item.kind())));
         }
         let mut all = Vec::new();

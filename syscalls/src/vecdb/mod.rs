@@ -20,13 +20,11 @@ pub use write::{UPSERT_ITEMS_MAX, VecDelete, VecDeletePlan, VecUpsert, VecUpsert
 
 use std::sync::Arc;
 
-use syscap_format::budget::Dimension;
-use syscap_format::cbor::{Item, Kind};
-use syscap_format::id::ToolId;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Name, Resource, Scope, dimension};
-use syscap_kernel::tool::{Demand, Request};
+use syscap_format::{
+    Dimension, EffectClass, Item, ItemKind, Manifest, Name, Param, ParamType, Reason, Refused,
+    Resource, Scope, ToolId, dimension,
+};
+use syscap_kernel::{Demand, Request};
 
 use crate::beneath::{FsError, Opener};
 use crate::fs::refusal;
@@ -127,7 +125,7 @@ fn unit(item: Option<Item<'_>>, field: &'static str) -> Result<Vec<f32>, Refused
         Refused::new(Reason::BadArgument).field(field).got(got).allowed(allowed)
     };
     let form = format!("1 to {DIMENSIONS_MAX} numbers");
-    let list = item.filter(|item| item.kind() == Kind::Array);
+    let list = item.filter(|item| item.kind() == ItemKind::Array);
     let list = list.ok_or_else(|| refused("no list", &form))?;
     if !(1..=DIMENSIONS_MAX).contains(&list.count()) {
         return Err(refused(&format!("{} numbers", list.count()), &form));
@@ -140,9 +138,9 @@ fn unit(item: Option<Item<'_>>, field: &'static str) -> Result<Vec<f32>, Refused
 
 fn number(item: Item<'_>) -> Option<f64> {
     match item.kind() {
-        Kind::Float => item.as_float(),
+        ItemKind::Float => item.as_float(),
         // An integer that a float does not hold is none of an embedding.
-        Kind::Uint | Kind::Negative => i32::try_from(item.as_int()?).ok().map(f64::from),
+        ItemKind::Uint | ItemKind::Negative => i32::try_from(item.as_int()?).ok().map(f64::from),
         _ => None,
     }
 }

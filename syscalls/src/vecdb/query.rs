@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::cbor::{Canonical, Encoder, Item, MapBuilder, Profile};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Name;
-use syscap_kernel::tool::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Canonical, EffectClass, Encoder, Item, Label, Manifest, MapBuilder, Name, ObligationKind,
+    Param, ParamType, Profile, Reason, Refused, TxOutcome,
+};
+use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 use super::collection::Hit;
 use super::filter::Filter;

@@ -10,9 +10,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use syscap_format::cbor::{Canonical, Decoder, Encoder, Item, Profile};
-use syscap_format::field::Field as _;
-use syscap_format::label::Label;
+use syscap_format::{Canonical, Decoder, Encoder, Item, Label, Profile, field::Field as _};
 
 use super::collection::{Collection, Record};
 use crate::beneath::{

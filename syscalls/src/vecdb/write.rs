@@ -2,14 +2,11 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, Kind, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Name;
-use syscap_kernel::tool::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    Amounts, Canonical, Dimension, EffectClass, Item, ItemKind, Label, Manifest, MapBuilder, Name,
+    Param, ParamType, Reason, Refused, TxOutcome,
+};
+use syscap_kernel::{Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::filter::Scalar;
 use super::store::{Frame, Held, Store, list};
@@ -94,7 +91,7 @@ fn uses(size_bytes: u64) -> Amounts {
 fn item(item: Item<'_>) -> Result<Put, Refused> {
     let form = "id, embedding and metadata";
     let known = |name: &str| matches!(name, "id" | "embedding" | "metadata");
-    if item.kind() != Kind::Map {
+    if item.kind() != ItemKind::Map {
         return Err(bad("an item that is no map").allowed(form));
     }
     if let Some((name, _)) = item.entries().find(|(name, _)| !known(name)) {
@@ -108,7 +105,7 @@ fn item(item: Item<'_>) -> Result<Put, Refused> {
 
 fn metadata(item: Option<Item<'_>>) -> Result<Canonical, Refused> {
     let Some(item) = item else { return Ok(Canonical::map(Vec::new())) };
-    let fine = item.kind() == Kind::Map
+    let fine = item.kind() == ItemKind::Map
         && item.count() <= FIELDS_MAX
         && item.as_bytes().len() <= METADATA_BYTES_MAX
         && item.entries().all(|(_, value)| Scalar::of(value).is_some());

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use proptest::{collection::vec, prelude::*, sample::select};
-use syscap_format::label::Label;
+use syscap_format::Label;
 use syscap_syscalls::beneath::{
     Append, Existing, FolderMode, FsError, Location, Parents, Removal, Rename, Write,
 };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use syscap_format::manifest::Enforcement;
+use syscap_format::Enforcement;
 use syscap_syscalls::beneath::{FolderMode, FsError, Location, Opener, Openers, Removal, open_by};
 
 use crate::beneath::support::{

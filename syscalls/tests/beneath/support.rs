@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use syscap_format::label::Label;
+use syscap_format::Label;
 use syscap_syscalls::beneath::{
     Charge, Effect, Existing, FsError, Location, Opener, Openers, Parents, Refused, TempName, Turn,
     Write, WriteFailure, Written, open_by,

@@ -3,31 +3,20 @@
 
 pub use core::marker::PhantomData;
 
-pub use syscap::{
-    Options, Runtime, Session,
-    format::{
-        budget::{Amounts, Dimension},
-        cbor::{Canonical, Item, MapBuilder},
-        decision::{Decision, Verdict},
-        envelope::{Form, ToolResult, TxOutcome},
-        id::{AgentId, HomeId, Salt, Seq, TokenId, ToolId},
-        manifest::{EffectClass, Manifest},
-        provenance::Source,
-        reason::Refused,
-        record::Head,
-        time::UnixMillis,
-        token::{Token, TokenBody},
-        vault::CallSalts,
-    },
-    kernel::{
-        kernel::{Effect, Event, Kernel, Submit, Ticket},
-        registry::Registry,
-        store::{Batch, Store, Stored},
-        time::Reading,
-        tool::{Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool},
-    },
-    syscalls::fs::{FsRead, FsReadPlan, FsWrite, FsWritePlan},
+pub use syscap::format::{
+    AgentId, Amounts, CallSalts, Canonical, Decision, Dimension, EffectClass, Form, Head, HomeId,
+    Item, Manifest, MapBuilder, Refused, Salt, Seq, Source, Token, TokenBody, TokenId, ToolId,
+    ToolResult, TxOutcome, UnixMillis, Verdict,
 };
+pub use syscap::kernel::Reading;
+pub use syscap::kernel::Registry;
+pub use syscap::kernel::{Batch, Store, Stored};
+pub use syscap::kernel::{
+    Demands, Job, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+};
+pub use syscap::kernel::{Effect, Event, Kernel, Submit, Ticket};
+pub use syscap::syscalls::fs::{FsRead, FsReadPlan, FsWrite, FsWritePlan};
+pub use syscap::{Options, Runtime, Session};
 
 /// A tool that writes.
 pub struct Mine(pub Manifest);

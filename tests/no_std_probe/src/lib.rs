@@ -16,20 +16,13 @@ use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use syscap_kernel::kernel::{Kernel, NewHome, Parts};
-use syscap_kernel::policy::{PolicyEngine, object_of};
-use syscap_kernel::registry::Registry;
-use syscap_kernel::time::Reading;
+use syscap_kernel::{Kernel, NewHome, Parts, PolicyEngine, Reading, Registry, object_of};
 
 use syscap_analysis::{Finding, lints};
-use syscap_format::cbor::{Item, Profile};
-use syscap_format::control::Roles;
-use syscap_format::json;
-use syscap_format::object::PolicyObject;
-use syscap_format::record::{Durability, HomeLimits};
-use syscap_format::sign::{PublicKey, self};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::Token;
+use syscap_format::{
+    Durability, HomeLimits, Item, PolicyObject, Profile, PublicKey, Roles, Token, UnixMillis, json,
+    self_test,
+};
 use syscap_policy::{Policy, WithinToken};
 
 #[panic_handler]
@@ -89,7 +82,7 @@ pub extern "C" fn probe(byte: u8, wall_ms: u64) -> usize {
     let checked = usize::from(Item::check(&bytes, Profile::DATA).is_ok());
     let parsed = usize::from(json::to_cbor(&bytes).is_ok());
     let token = usize::from(Token::read(&bytes).is_ok());
-    let signed = usize::from(sign::self_test().is_ok());
+    let signed = usize::from(self_test().is_ok());
     let policy = object_of(&WithinToken).hash();
     let odd = Policy::from_json(&bytes)
         .map_or(0, |policy| usize::from(lints(policy.written(), 1) == Finding::Holds { nodes: 0 }));

@@ -2,12 +2,7 @@
 
 use std::collections::HashMap;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::label::Label;
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::TokenBody;
+use syscap_format::{Amounts, Dimension, Label, PublicKey, Seq, TokenBody, TokenId, UnixMillis};
 
 /// Number of a token's account. Accounts are never dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::control::{Control, ControlBody, Role};
-use syscap_format::decision::Verdict;
-use syscap_format::id::{Leaf, Seq};
-use syscap_format::limits::{ASK_LIFE_MS, SETS_MAX};
-use syscap_format::obligation::ObligationKind;
-use syscap_format::record::{Answer, ApprovalBody, Ask, CallFields, Kind, Means, Precondition};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
+use syscap_format::{
+    ASK_LIFE_MS, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, CallFields, Control,
+    ControlBody, Leaf, ObligationKind, Precondition, PublicKey, RecordKind, Role, SETS_MAX, Seq,
+    UnixMillis, Verdict,
+};
 
 use super::sets::{Bounds, Of, Set, Terms};
 use super::{Account, Entry, Fault, Ledger, Phase, Source};
 
 /// The means that count where the policy lets no other do.
-const MEANS: [Means; 4] = [Means::Terminal, Means::Command, Means::File, Means::Signer];
+const MEANS: [ApprovalChannel; 4] = [
+    ApprovalChannel::Terminal,
+    ApprovalChannel::Command,
+    ApprovalChannel::File,
+    ApprovalChannel::Signer,
+];
 
 /// A call that waits.
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ pub(super) struct Waiting {
     of: Of,
     eligible: Vec<PublicKey>,
     threshold: u64,
-    means: Vec<Means>,
+    means: Vec<ApprovalChannel>,
     expires: UnixMillis,
     /// Whether somebody of a level was asked.
     elevated: bool,
@@ -113,10 +115,10 @@ impl Ledger {
         let many = ask.threshold == set.threshold || (fewer && ask.threshold > set.threshold);
         // What the policy lets a client's own window do is not in the log: one is no more than the
         // usual, where one approval is enough and no level is asked for.
-        let usual = |one: &&Means| !one.is_a_clients();
+        let usual = |one: &&ApprovalChannel| !one.is_a_clients();
         let client = ask.threshold == 1 && ask.means.iter().filter(usual).eq(&MEANS);
         let ordered = ask.means.is_sorted_by(|one, next| one.code() < next.code());
-        let some = |one: &Means| MEANS.contains(one);
+        let some = |one: &ApprovalChannel| MEANS.contains(one);
         let meant = match fewer {
             true => !ask.means.is_empty() && ask.means.iter().all(some),
             false => ask.means == MEANS || (client && ordered),
@@ -134,7 +136,7 @@ impl Ledger {
         control: &Control,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
-        self.signed(entry, Kind::Approval, control, source)?;
+        self.signed(entry, RecordKind::Approval, control, source)?;
         let Ok(body) = ApprovalBody::from_bytes(&control.body) else {
             entry.fault(Fault::BadControl);
             return Ok(());
@@ -151,21 +153,21 @@ impl Ledger {
         let later = body.expires.is_none_or(|until| now < until);
         let bare = body.scopes.is_none() && body.uses.is_none();
         let formed = match body.answer {
-            Answer::Once => bare && later,
-            Answer::Deny => bare && body.expires.is_none(),
-            Answer::Set => body.uses.is_some() && later && !body.means.is_a_clients(),
+            ApprovalAnswer::Once => bare && later,
+            ApprovalAnswer::Deny => bare && body.expires.is_none(),
+            ApprovalAnswer::Set => body.uses.is_some() && later && !body.means.is_a_clients(),
         };
         let set = self.sets.iter().find(|(_, set)| set.leaf == body.ask && now < set.until);
         if let Some((by, set)) = set.map(|(by, set)| (*by, set)) {
             // A no of somebody who might have given it ends it.
-            let ends = body.answer == Answer::Deny && set.eligible.contains(&key);
+            let ends = body.answer == ApprovalAnswer::Deny && set.eligible.contains(&key);
             entry.expect(formed, Fault::BadControl);
             entry.expect(ends, Fault::Approval);
             self.sets.remove(&by);
             return;
         }
         let permitted = self.asks.get(&body.ask).is_none_or(|waiting| {
-            let set = body.answer == Answer::Set;
+            let set = body.answer == ApprovalAnswer::Set;
             let session = waiting.bounds.session();
             let open = session.is_some_and(|session| self.sessions.contains_key(&session));
             let permit = || waiting.bounds.permit(waiting.of.tool.as_ref(), body, open);
@@ -180,7 +182,7 @@ impl Ledger {
             && waiting.eligible.contains(&key)
             && !waiting.approved.contains(&key);
         entry.expect(counts, Fault::Approval);
-        if body.answer == Answer::Deny {
+        if body.answer == ApprovalAnswer::Deny {
             waiting.answer = Some(Given::No);
             return;
         }

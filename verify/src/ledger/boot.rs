@@ -2,25 +2,25 @@
 
 use std::mem::take;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{ConfigChange, ControlBody, Resolution};
-use syscap_format::limits::TOKEN_LIFE_MS_MAX;
-use syscap_format::record::{Body, Boot, ClockFlags, Ended, Kind, Recovered, Recovery, Shutdown};
+use syscap_format::{
+    Amounts, Body, Boot, ClockFlags, ConfigChange, ControlBody, Dimension, PreviousRun, RecordKind,
+    Recovered, Recovery, Resolution, Shutdown, TOKEN_LIFE_MS_MAX,
+};
 
 use super::{Entry, Fault, Ledger, Phase, Row, Slot, Source};
 
 impl Ledger {
     pub(super) fn boot(&mut self, entry: &mut Entry<'_>, boot: &Boot, clock: ClockFlags) {
         let before = match self.phase {
-            Phase::New => Ended::First,
-            Phase::Shut => Ended::Clean,
-            Phase::Running | Phase::Recovering => Ended::Unclean,
+            Phase::New => PreviousRun::First,
+            Phase::Shut => PreviousRun::Clean,
+            Phase::Running | Phase::Recovering => PreviousRun::Unclean,
         };
         let open = u64::try_from(self.open.len()).ok();
         entry.expect(boot.before == before && Some(boot.open) == open, Fault::BootForm);
         // Kernel time starts at the later of the last record and the wall clock.
         entry.expect(entry.time == self.time.max(boot.wall), Fault::ClockFlags);
-        let gap = before != Ended::First && boot.wall.since(self.time) > TOKEN_LIFE_MS_MAX;
+        let gap = before != PreviousRun::First && boot.wall.since(self.time) > TOKEN_LIFE_MS_MAX;
         entry.expect(clock.has(ClockFlags::GAP) == gap, Fault::ClockFlags);
         let skewed = self.time.since(boot.wall) > self.limits.skew_ms_max;
         entry.expect(clock.has(ClockFlags::SKEWED) == skewed, Fault::ClockFlags);
@@ -61,7 +61,7 @@ impl Ledger {
         match &recovery.control {
             None => self.recover(entry, recovery),
             Some(control) => {
-                self.signed(entry, Kind::Recovery, control, source)?;
+                self.signed(entry, RecordKind::Recovery, control, source)?;
                 let resolution = Resolution::from_bytes(&control.body);
                 let said = Resolution { intent: recovery.intent, verdict: recovery.verdict };
                 let fine = resolution == Ok(said) && self.unknown.contains_key(&recovery.intent);

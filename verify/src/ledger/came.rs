@@ -1,8 +1,6 @@
 //! Where a call came from, and what of it the kernel filled in.
 
-use syscap_format::envelope::Filled;
-use syscap_format::limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
-use syscap_format::record::{CallFields, Intent};
+use syscap_format::{CallFields, Filled, Intent, PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
 
 use super::{Entry, Fault, Ledger};
 

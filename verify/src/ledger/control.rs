@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::control::{
-    ConfigChange, Control, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget,
-    KeyChange, Notify, PolicyChange, Revocation, RevocationList, RevokeTarget, Role, ToolsChange,
-    recovery_hash,
+use syscap_format::{
+    AgentId, Cancel, CancelBody, ConfigChange, Control, ControlBody, CreditChange, Freeze,
+    FreezeChange, FreezeTarget, KeyChange, Manifest, Notify, ObjectId, ObjectKind, PolicyChange,
+    RecordKind, Revocation, RevocationList, RevokeTarget, Role, Seq, TokenBody, ToolId,
+    ToolsChange, ToolsObject, recovery_hash,
 };
-use syscap_format::id::{AgentId, ObjectId, Seq, ToolId};
-use syscap_format::manifest::Manifest;
-use syscap_format::object::{ObjectKind, ToolsObject};
-use syscap_format::record::{Cancel, CancelBody, Kind};
-use syscap_format::token::TokenBody;
 
 use super::{Entry, Ledger, Registered, object};
 use crate::{report::Fault, source::Source};
@@ -22,21 +18,21 @@ impl Ledger {
     pub(super) fn signed<E>(
         &mut self,
         entry: &mut Entry<'_>,
-        kind: Kind,
+        kind: RecordKind,
         control: &Control,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
         let signed = &control.signatures;
         let role = self.limits.role_of(kind, &control.body);
         let set = role.and_then(|role| self.roles.set(role));
-        let recovers = kind == Kind::Key && self.is_recovery(control);
+        let recovers = kind == RecordKind::Key && self.is_recovery(control);
         let of_role = set.is_some_and(|set| signed.iter().all(|signed| set.holds(&signed.key)));
         let count = u64::try_from(signed.len()).unwrap_or(0);
         let enough = set.is_some_and(|set| count >= set.threshold);
         entry.expect(control.is_sound(), Fault::BadControl);
         entry.expect(recovers || of_role, Fault::WrongRole);
         // Approvals come one by one, and are counted by what they answer.
-        entry.expect(recovers || enough || kind == Kind::Approval, Fault::Threshold);
+        entry.expect(recovers || enough || kind == RecordKind::Approval, Fault::Threshold);
         for signed in signed {
             let signer = self.signers.entry(signed.key).or_default();
             entry.expect(signed.counter > signer.counter, Fault::StaleCounter);
@@ -46,8 +42,8 @@ impl Ledger {
         }
         // What replaces the whole of something was signed by somebody who knew what that was.
         let replaced = match kind {
-            Kind::Policy => self.policy_changed,
-            Kind::Tools => self.tools_changed,
+            RecordKind::Policy => self.policy_changed,
+            RecordKind::Tools => self.tools_changed,
             _ => Seq::GENESIS,
         };
         entry.expect(control.head.seq >= replaced, Fault::StaleHead);
@@ -112,7 +108,7 @@ impl Ledger {
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
         if let Ok(list) = RevocationList::from_bytes(&control.body) {
-            self.signed(entry, Kind::Revoke, control, source)?;
+            self.signed(entry, RecordKind::Revoke, control, source)?;
             self.revoke_list(entry, list);
             return Ok(());
         }
@@ -266,7 +262,7 @@ impl Ledger {
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
         if let Ok(notify) = Notify::from_bytes(&control.body) {
-            self.signed(entry, Kind::Config, control, source)?;
+            self.signed(entry, RecordKind::Config, control, source)?;
             entry.expect(notify.is_sound(), Fault::BadControl);
             return Ok(());
         }

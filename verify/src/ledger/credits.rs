@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::CreditChange;
-use syscap_format::id::{AgentId, Seq};
+use syscap_format::{AgentId, Amounts, CreditChange, Dimension, Seq};
 
 /// One account, in millionths of a credit.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,14 +1,10 @@
 //! Decisions: what they must hold, on which head they were made, what the shadow said beside
 //! them, and what they ask of a run.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::id::{AgentId, Seq};
-use syscap_format::limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX};
-use syscap_format::manifest::Manifest;
-use syscap_format::obligation::{Obligation, ObligationKind};
-use syscap_format::reason::Reason;
-use syscap_format::record::CallFields;
+use syscap_format::{
+    AgentId, Amounts, CallFields, Decision, Dimension, MATCHES_MAX, Manifest,
+    OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX, Obligation, ObligationKind, Reason, Seq, Verdict,
+};
 
 use super::{Account, Entry, Fault, Ledger};
 

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use syscap_format::id::{AgentId, FactId, FactKey, SnapshotId};
-use syscap_format::limits::ANCESTORS_MAX;
-use syscap_format::snapshot::Snapshot;
+use syscap_format::{ANCESTORS_MAX, AgentId, FactId, FactKey, Snapshot, SnapshotId};
 
 /// The facts of a snapshot, by commitment.
 pub(super) type FactIds = BTreeMap<FactKey, FactId>;

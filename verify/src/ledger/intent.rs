@@ -1,15 +1,9 @@
 //! Intents: whether the call was allowed to run.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::decision::Verdict;
-use syscap_format::envelope::Filled;
-use syscap_format::id::{AgentId, Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::Manifest;
-use syscap_format::obligation::ObligationKind;
-use syscap_format::record::{CallFields, Intent, RunMode};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::TokenFlags;
+use syscap_format::{
+    AgentId, Amounts, CallFields, Dimension, Filled, Intent, Label, Manifest, ObligationKind,
+    RunMode, Seq, TokenFlags, ToolId, UnixMillis, Verdict,
+};
 
 use super::decision::{cut_down, keeps};
 use super::{Account, Entry, Fault, KeyUse, Ledger, Open, Phase, Slot};

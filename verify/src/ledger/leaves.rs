@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use syscap_format::id::{Leaf, Seq};
-use syscap_format::record::Head;
+use syscap_format::{Head, Leaf, Seq};
 
 use crate::source::Source;
 
@@ -55,9 +54,7 @@ pub(super) struct Signer {
 
 #[cfg(test)]
 mod tests {
-    use syscap_format::id::{Leaf, ObjectId, Seq};
-    use syscap_format::object::Object;
-    use syscap_format::record::Head;
+    use syscap_format::{Head, Leaf, Object, ObjectId, Seq};
 
     use super::{Leaves, RECENT_MAX, Source};
     use crate::source::Chunk;

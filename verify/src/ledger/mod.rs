@@ -22,17 +22,11 @@ mod state;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use syscap_format::control::{Role, Roles};
-use syscap_format::id::{
-    AgentId, HomeId, IdempotencyKey, Leaf, ObjectId, PolicyHash, RecoveryHash, Seq, SnapshotId,
-    TokenId, ToolId,
+use syscap_format::{
+    AgentId, Body, CallFields, EffectClass, Genesis, HomeId, HomeLimits, IdempotencyKey, Label,
+    Leaf, Manifest, Object, ObjectId, ObjectKind, PolicyHash, PublicKey, Record, RecordKind,
+    RecoveryHash, Role, Roles, Seq, SnapshotId, TokenId, ToolId, UnixMillis,
 };
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::object::{Object, ObjectKind};
-use syscap_format::record::{Body, CallFields, Genesis, HomeLimits, Kind, Record};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
 
 use super::report::{Fault, Findings};
 use super::source::Source;
@@ -336,7 +330,7 @@ impl Ledger {
         let recovers = matches!(body, Body::Recovery(body) if body.control.is_none());
         if self.open.is_empty() {
             self.phase = Phase::Running;
-        } else if !recovers && body.kind() != Kind::Boot {
+        } else if !recovers && body.kind() != RecordKind::Boot {
             entry.fault(Fault::RecoveryMissing);
             self.phase = Phase::Running;
         }

@@ -1,10 +1,9 @@
 //! Reasons: which the kernel could have given, as the log stood.
 
-use syscap_format::envelope::TxOutcome;
-use syscap_format::manifest::Enforcement;
-use syscap_format::reason::Reason;
-use syscap_format::record::{CallFields, Outcome, OutcomeFlags, Refusal, RefusalKind};
-use syscap_format::token::TokenFlags;
+use syscap_format::{
+    CallFields, Enforcement, Outcome, OutcomeFlags, Reason, Refusal, RefusalKind, TokenFlags,
+    TxOutcome,
+};
 
 use super::{Account, Entry, Fault, Ledger, Open, Phase, Session};
 

@@ -1,11 +1,9 @@
 //! Refusals, aggregates of them, repeats.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::decision::Verdict;
-use syscap_format::id::Seq;
-use syscap_format::limits::{AGGREGATE_FIRST, AGGREGATE_MAX, REFUSALS_IN_A_ROW_MAX};
-use syscap_format::reason::Reason;
-use syscap_format::record::{AggregatePhase, CallFields, Refusal, RefusalKind, Refusals, Repeat};
+use syscap_format::{
+    AGGREGATE_FIRST, AGGREGATE_MAX, AggregatePhase, Amounts, CallFields, Dimension,
+    REFUSALS_IN_A_ROW_MAX, Reason, Refusal, RefusalKind, Refusals, Repeat, Seq, Verdict,
+};
 
 use super::{Account, Aggregate, Entry, Fault, Ledger, Row};
 

@@ -2,13 +2,10 @@
 
 use std::collections::VecDeque;
 
-use syscap_format::budget::Dimension;
-use syscap_format::control::Role;
-use syscap_format::object::ObjectKind;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Charge, Input, Issue, SessionChange, SessionPhase};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::token::{Token, TokenBody, attenuates};
+use syscap_format::{
+    Charge, Dimension, Input, Issue, ObjectKind, Reason, Role, SessionChange, SessionPhase,
+    Snapshot, Token, TokenBody, attenuates,
+};
 
 use super::{Account, Entry, Fault, Heads, Ledger, Phase, Row, Session, Source, object};
 

@@ -1,16 +1,10 @@
 //! Answers to more than one call: what they let through, and how often.
 
-use syscap_format::decision::Decision;
-use syscap_format::id::{AgentId, ConstraintId, Leaf, ObjectId, PolicyHash, Seq, TokenId, ToolId};
-use syscap_format::label::Label;
-use syscap_format::limits::{SET_LIFE_MS, SET_USES_MAX};
-use syscap_format::manifest::EffectClass;
-use syscap_format::obligation::ObligationKind;
-use syscap_format::record::{ApprovalBody, Ask, CallFields};
-use syscap_format::scope::Scope;
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::Grants;
+use syscap_format::{
+    AgentId, ApprovalBody, Ask, CallFields, ConstraintId, Decision, EffectClass, Grants, Label,
+    Leaf, ObjectId, ObligationKind, PolicyHash, PublicKey, SET_LIFE_MS, SET_USES_MAX, Scope, Seq,
+    TokenId, ToolId, UnixMillis,
+};
 
 /// What a set can be made of, of a call that waits.
 #[derive(Clone, Debug)]

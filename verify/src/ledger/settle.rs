@@ -1,10 +1,8 @@
 //! Outcomes and late returns.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::label::Label;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Late, Outcome, OutcomeFlags};
+use syscap_format::{
+    Amounts, Dimension, Label, Late, Outcome, OutcomeFlags, Reason, Status, TxOutcome,
+};
 
 use super::{Entry, Fault, Finished, Ledger, Open};
 

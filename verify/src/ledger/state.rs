@@ -2,14 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::id::{FactKey, Seq};
-use syscap_format::limits::{CHANGES_MAX, FACTS_MAX, PROVENANCE_INPUTS_MAX, RELEASED_MAX};
-use syscap_format::object::ObjectKind;
-use syscap_format::provenance::{Provenance, Source as Writer};
-use syscap_format::record::{CallFields, StateChange};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::token::TokenFlags;
+use syscap_format::{
+    Amounts, CHANGES_MAX, CallFields, Dimension, FACTS_MAX, FactKey, ObjectKind,
+    PROVENANCE_INPUTS_MAX, Provenance, RELEASED_MAX, Seq, Snapshot, Source as Writer, StateChange,
+    TokenFlags,
+};
 
 use super::heads::{FactIds, Heads};
 use super::{Account, Entry, Fault, Ledger, Phase, Session, Source, object};

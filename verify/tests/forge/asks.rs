@@ -1,13 +1,9 @@
 //! Calls that wait for a person, and answers that there were not.
 
-use syscap_format::control::{ControlBody, Role};
-use syscap_format::decision::Verdict;
-use syscap_format::id::{Leaf, Seq, TextHash};
-use syscap_format::record::{
-    Answer, ApprovalBody, Body, Kind, Means, Precondition, PreconditionKind, Record,
+use syscap_format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody, Grants, Leaf, Precondition,
+    PreconditionKind, Record, RecordKind, Role, Scope, Seq, TextHash, ToolGrant, Verdict,
 };
-use syscap_format::scope::Scope;
-use syscap_format::token::{Grant, Grants};
 use syscap_verify::Fault;
 
 use super::Case;
@@ -29,7 +25,7 @@ fn base() -> Log {
         for bytes in [17, 33] {
             let call = scenario::call("post", bytes);
             driver.call(session, &call);
-            scenario::answer(driver, Answer::Once);
+            scenario::answer(driver, ApprovalAnswer::Once);
             driver.call(session, &call);
         }
     }))
@@ -56,7 +52,7 @@ fn says(records: &mut [Record], role: Role, change: impl Fn(&mut ApprovalBody)) 
     let mut body = ApprovalBody::from_bytes(&event.control.body).unwrap();
     change(&mut body);
     let head = event.control.head;
-    event.control = signed_at(&home, head, &key(role), 1, Kind::Approval, body.to_bytes());
+    event.control = signed_at(&home, head, &key(role), 1, RecordKind::Approval, body.to_bytes());
 }
 
 #[test]
@@ -74,14 +70,14 @@ fn an_answer_is_by_who_may_to_what_waits() {
             ),
             (
                 "no",
-                &|r| says(r, Role::Approver, |b| b.answer = Answer::Deny),
+                &|r| says(r, Role::Approver, |b| b.answer = ApprovalAnswer::Deny),
                 &[(INTENT, Fault::Approval)],
             ),
-            ("a set", &|r| says(r, Role::Approver, |b| b.answer = Answer::Set), &kept),
+            ("a set", &|r| says(r, Role::Approver, |b| b.answer = ApprovalAnswer::Set), &kept),
             ("uses", &|r| says(r, Role::Approver, |b| b.uses = Some(9)), &kept),
             (
                 "another means",
-                &|r| says(r, Role::Approver, |b| b.means = Means::Elicitation),
+                &|r| says(r, Role::Approver, |b| b.means = ApprovalChannel::Elicitation),
                 &kept,
             ),
             (
@@ -111,11 +107,11 @@ fn no_set_is_of_a_tool_that_runs_code() {
     let of = |tool: &str| {
         Log::of(&small(|driver, session| {
             driver.call(session, &scenario::call(tool, 17));
-            scenario::answer(driver, Answer::Once);
+            scenario::answer(driver, ApprovalAnswer::Once);
         }))
     };
     let set = |r: &mut Vec<Record>| {
-        says(r, Role::Approver, |b| (b.answer, b.uses) = (Answer::Set, Some(2)));
+        says(r, Role::Approver, |b| (b.answer, b.uses) = (ApprovalAnswer::Set, Some(2)));
     };
     for (tool, faults) in [("post", vec![]), ("disk.write", vec![(APPROVAL, Fault::BadControl)])] {
         let mut log = of(tool);
@@ -130,7 +126,7 @@ fn no_set_is_of_a_tool_that_runs_code() {
 fn a_set_is_for_so_many_calls() {
     let base = Log::of(&small(|driver, session| {
         driver.call(session, &scenario::call("post", 17));
-        scenario::answer_uses(driver, Answer::Set, Some(2));
+        scenario::answer_uses(driver, ApprovalAnswer::Set, Some(2));
         for bytes in [17, 33, 17] {
             driver.call(session, &scenario::call("post", bytes));
         }
@@ -141,11 +137,11 @@ fn a_set_is_for_so_many_calls() {
     };
     let set = Some(Seq::new(APPROVAL as u64));
     assert_eq!([by(INTENT), by(OTHER)], [set; 2]);
-    assert_eq!(base.places(Kind::Ask), [ASK, OTHER + 2]);
+    assert_eq!(base.places(RecordKind::Ask), [ASK, OTHER + 2]);
     let uses = |uses| move |r: &mut Vec<Record>| says(r, Role::Approver, |b| b.uses = uses);
     let wide = |scope: Scope| {
         move |r: &mut Vec<Record>| {
-            let grants = Grant::new().with("part", scope.clone());
+            let grants = ToolGrant::new().with("part", scope.clone());
             let grants = Grants::new().with(tool("post"), grants);
             says(r, Role::Approver, |b| b.scopes = Some(grants.clone()));
         }
@@ -157,7 +153,7 @@ fn a_set_is_for_so_many_calls() {
             ("one", &uses(Some(1)), &[(OTHER, Fault::Approval)]),
             (
                 "once",
-                &|r| says(r, Role::Approver, |b| (b.answer, b.uses) = (Answer::Once, None)),
+                &|r| says(r, Role::Approver, |b| (b.answer, b.uses) = (ApprovalAnswer::Once, None)),
                 &[(OTHER, Fault::Approval)],
             ),
             ("none", &uses(Some(0)), &bad),
@@ -167,7 +163,7 @@ fn a_set_is_for_so_many_calls() {
             ("names", &wide(Scope::names(["a"]).unwrap()), &bad),
             (
                 "a no",
-                &|r| says(r, Role::Approver, |b| (b.answer, b.uses) = (Answer::Deny, None)),
+                &|r| says(r, Role::Approver, |b| (b.answer, b.uses) = (ApprovalAnswer::Deny, None)),
                 &[(INTENT, Fault::Approval), (OTHER, Fault::Approval)],
             ),
         ],
@@ -236,13 +232,14 @@ fn an_answer_is_for_the_token_that_asked() {
     let base = Log::of(&small(|driver, session| {
         let call = scenario::call("post", 17);
         driver.call(session, &call);
-        scenario::answer(driver, Answer::Once);
+        scenario::answer(driver, ApprovalAnswer::Once);
         driver.agent("ada", 9);
         driver.call(session, &call);
     }));
-    let issued = *base.places(Kind::Issue).last().unwrap();
-    let opened = base.places(Kind::Session).into_iter().find(|place| *place > issued).unwrap();
-    let intent = *base.places(Kind::Intent).last().unwrap();
+    let issued = *base.places(RecordKind::Issue).last().unwrap();
+    let opened =
+        base.places(RecordKind::Session).into_iter().find(|place| *place > issued).unwrap();
+    let intent = *base.places(RecordKind::Intent).last().unwrap();
     let as_other = |r: &mut Vec<Record>| {
         let token = issue(&mut r[issued]).token;
         both(r, intent, |fields| {

@@ -1,8 +1,9 @@
 //! Calls that cost more than there was, or ran twice.
 
-use syscap_format::budget::{Amounts, Budget, Dimension};
-use syscap_format::id::{IdempotencyKey, SentHash, Seq};
-use syscap_format::record::{Body, Charge, Kind, OutcomeFlags, Record};
+use syscap_format::{
+    Amounts, Body, Budget, Charge, Dimension, IdempotencyKey, OutcomeFlags, Record, RecordKind,
+    SentHash, Seq,
+};
 use syscap_verify::Fault;
 
 use super::check;
@@ -58,8 +59,8 @@ fn an_intent_stays_inside_the_budget() {
     });
     let log = Log::of(&store);
     // The last of forty calls that the budget has. As many again were refused.
-    let last = *log.places(Kind::Intent).last().unwrap();
-    assert_eq!(log.places(Kind::Intent).len(), 40);
+    let last = *log.places(RecordKind::Intent).last().unwrap();
+    assert_eq!(log.places(RecordKind::Intent).len(), 40);
     check(
         &log,
         &[(

@@ -1,8 +1,7 @@
 //! Control events that nobody may make, or nobody made.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::control::{FreezeChange, FreezeTarget, Role};
-use syscap_format::record::Kind;
+use syscap_format::{FreezeChange, FreezeTarget, RecordKind, Role};
 use syscap_verify::Fault;
 
 use super::check;
@@ -18,7 +17,7 @@ fn base() -> Log {
         driver.control(Role::Revoker, &stop("bob")).unwrap();
         driver.control(Role::Revoker, &stop("eve")).unwrap();
     }));
-    assert_eq!(log.places(Kind::Freeze), [14, 15]);
+    assert_eq!(log.places(RecordKind::Freeze), [14, 15]);
     log
 }
 

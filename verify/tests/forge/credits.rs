@@ -1,9 +1,6 @@
 //! Calls that an agent had no credits for.
 
-use syscap_format::budget::Dimension;
-use syscap_format::control::{CreditChange, Role};
-use syscap_format::id::AgentId;
-use syscap_format::record::{Kind, Record};
+use syscap_format::{AgentId, CreditChange, Dimension, Record, RecordKind, Role};
 use syscap_verify::Fault;
 
 use super::check;
@@ -46,9 +43,9 @@ fn given(records: &mut [Record], places: [usize; 2], agent: &str, added: u64) {
 #[test]
 fn an_agent_uses_no_more_than_it_was_given() {
     let log = base();
-    let intents = log.places(Kind::Intent);
+    let intents = log.places(RecordKind::Intent);
     let [.., before, first, second] = intents[..] else { panic!("{intents:?}") };
-    let (opened, last) = (log.places(Kind::Credit)[0], log.places(Kind::Credit)[2]);
+    let (opened, last) = (log.places(RecordKind::Credit)[0], log.places(RecordKind::Credit)[2]);
     let over = Fault::OverBudget;
     check(
         &log,

@@ -1,15 +1,12 @@
 //! Refused calls that no policy could have been asked about.
 
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{ConfigChange, Freeze, FreezeChange, FreezeTarget, Revocation, Role};
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::id::ObjectId;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, CallFields, Kind, Record};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants, TokenFlags};
-use syscap_kernel::tool::{ReadTool, Tool};
+use syscap_format::{
+    Amounts, Body, CallFields, ConfigChange, Decision, Dimension, Freeze, FreezeChange,
+    FreezeTarget, Grants, ObjectId, Reason, Record, RecordKind, Revocation, Role, TokenFlags,
+    ToolGrant, UnixMillis, Verdict,
+};
+use syscap_kernel::{ReadTool, Tool};
 use syscap_verify::Fault;
 
 use super::check;
@@ -32,7 +29,7 @@ fn base() -> Log {
         driver.call(session, &call("trim", 3));
         driver.call(session, &call("post", 5_000));
     }));
-    assert_eq!(log.places(Kind::Refusal), ALL);
+    assert_eq!(log.places(RecordKind::Refusal), ALL);
     let reasons = ALL.map(|place| match log.record(place).body {
         Body::Refusal(refusal) => refusal.reason,
         other => panic!("{:?}", other.kind()),
@@ -91,7 +88,7 @@ fn its_token_was_live() {
         },
     );
     let log = Log::of(&later);
-    let place = *log.places(Kind::Refusal).last().unwrap();
+    let place = *log.places(RecordKind::Refusal).last().unwrap();
     check(&log, &[("early", &|r| ends(r, place, START_MS + 599), &[(place, Fault::NotYetValid)])]);
 }
 
@@ -121,7 +118,7 @@ fn the_time_was_confirmed() {
     driver.shutdown();
     driver.flush();
     let log = Log::of(&driver.store);
-    let (config, place) = (log.places(Kind::Config)[0], log.places(Kind::Refusal)[0]);
+    let (config, place) = (log.places(RecordKind::Config)[0], log.places(RecordKind::Refusal)[0]);
     let unconfirmed: &[(usize, Fault)] = &[(place - 1, Fault::ClockUnconfirmed)];
     check(&log, &[("not confirmed", &|r| unconfirm(r, config), unconfirmed)]);
 }
@@ -151,14 +148,14 @@ fn its_token_granted_the_tool() {
     check(&log, &[("both", &names(DENIED, "echo", Some(echo)), &[])]);
     // A token for `echo` alone, and one that is read only: what of `post` was refused before a
     // policy was asked is said to have been denied by one.
-    let echoes = |body: &mut syscap_format::token::TokenBody| {
-        body.grants = Grants::new().with(tool("echo"), Grant::new());
+    let echoes = |body: &mut syscap_format::TokenBody| {
+        body.grants = Grants::new().with(tool("echo"), ToolGrant::new());
     };
-    let reads = |body: &mut syscap_format::token::TokenBody| body.flags = TokenFlags::READ_ONLY;
+    let reads = |body: &mut syscap_format::TokenBody| body.flags = TokenFlags::READ_ONLY;
     let granted = Log::of(&small_with(echoes, |_, _| {}));
     let read_only = Log::of(&small_with(reads, |_, _| {}));
     for (log, fault) in [(granted, Fault::NotGranted), (read_only, Fault::ReadOnlyToken)] {
-        let place = log.places(Kind::Refusal)[0];
+        let place = log.places(RecordKind::Refusal)[0];
         let denied = |r: &mut Vec<Record>| {
             refusal(&mut r[place]).reason = Reason::Denied;
             let args_hash = super::tools::intent(&mut r[8]).call.args_hash;
@@ -176,12 +173,12 @@ fn an_exhausted_token_is_one() {
     let store = small(|driver, session| {
         let ticket = driver.ticket();
         let amounts = Amounts::ZERO.with(Dimension::CreditsMicro, 1 << 40);
-        driver.event(syscap_kernel::kernel::Event::Charge(ticket, session, amounts));
+        driver.event(syscap_kernel::Event::Charge(ticket, session, amounts));
         driver.acked(ticket).unwrap();
         driver.call(session, ECHO);
     });
     let log = Log::of(&store);
-    let place = log.places(Kind::Refusal)[0];
+    let place = log.places(RecordKind::Refusal)[0];
     check(
         &log,
         &[

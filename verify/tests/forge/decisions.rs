@@ -1,13 +1,9 @@
 //! Decisions, heads, shadows and obligations that are not what they must be.
 
-use syscap_format::budget::Dimension;
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::id::SnapshotId;
-use syscap_format::obligation::{Obligation, ObligationKind};
-use syscap_format::provenance::Source;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Kind, Record};
-use syscap_format::snapshot::Snapshot;
+use syscap_format::{
+    Decision, Dimension, Obligation, ObligationKind, Reason, Record, RecordKind, Snapshot,
+    SnapshotId, Source, Verdict,
+};
 use syscap_verify::Fault;
 
 use super::check;
@@ -46,8 +42,8 @@ fn base() -> Log {
         driver.set_policy(0);
         driver.call(session, &call("trim", 7));
     }));
-    assert_eq!(log.places(Kind::Intent)[3..], [HEAD, BEFORE, ALONE]);
-    assert_eq!(log.places(Kind::Refusal), [REDUCED, DENIED, ASKED, DEFERRED]);
+    assert_eq!(log.places(RecordKind::Intent)[3..], [HEAD, BEFORE, ALONE]);
+    assert_eq!(log.places(RecordKind::Refusal), [REDUCED, DENIED, ASKED, DEFERRED]);
     log
 }
 

@@ -1,14 +1,11 @@
 //! What ended for good, and what went on all the same.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::control::{Revocation, RevocationList, Role};
-use syscap_format::envelope::Status;
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, Cancel, CancelBody, Kind, OutcomeFlags, Record};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{TOKEN_CONTEXT, Token, TokenBody};
-use syscap_kernel::kernel::{Ack, Event};
+use syscap_format::{
+    Body, Cancel, CancelBody, OutcomeFlags, Reason, Record, RecordKind, Revocation, RevocationList,
+    Role, Seq, Status, TOKEN_CONTEXT, Token, TokenBody, TokenId, UnixMillis,
+};
+use syscap_kernel::{Ack, Event};
 use syscap_verify::Fault;
 
 use super::check;
@@ -23,7 +20,7 @@ fn base() -> Log {
         driver.pass(1);
         driver.agent("bob", 9);
     }));
-    assert_eq!(log.places(Kind::Issue).last(), Some(&14));
+    assert_eq!(log.places(RecordKind::Issue).last(), Some(&14));
     log
 }
 
@@ -51,7 +48,7 @@ fn a_revocation_names_what_there_is_and_never_goes_back() {
             (
                 "children of nothing",
                 &|r| {
-                    let none = syscap_format::id::TokenId::from_bytes([1; 32]);
+                    let none = syscap_format::TokenId::from_bytes([1; 32]);
                     revoke(r, &Revocation::children(none));
                 },
                 &[(15, Fault::UnknownToken)],
@@ -135,7 +132,8 @@ fn a_token_that_needs_a_list_has_a_new_one() {
         let session = driver.session(&agent("ada"), token);
         driver.call(session, &call("post", 1));
     }));
-    let (place, intent) = (log.places(Kind::Revoke)[0], *log.places(Kind::Intent).last().unwrap());
+    let (place, intent) =
+        (log.places(RecordKind::Revoke)[0], *log.places(RecordKind::Intent).last().unwrap());
     let says = |r: &mut Vec<Record>, as_of: &dyn Fn(UnixMillis) -> u64| {
         let as_of = UnixMillis::new(as_of(r[intent].time));
         let control = event(&home(r), 1, &list(1, as_of, &[]));
@@ -172,7 +170,7 @@ fn what_was_derived_has_ended_with_it() {
         let session = driver.session(&agent("ada"), child);
         driver.call(session, &call("post", 1));
     }));
-    let intent = *log.places(Kind::Intent).last().unwrap();
+    let intent = *log.places(RecordKind::Intent).last().unwrap();
     let (revoked, flags) = (Fault::Revoked, Fault::OutcomeFlags);
     let before = |r: &mut Vec<Record>, revocation: &Revocation| {
         let control = event(&home(r), 1, revocation);
@@ -216,8 +214,8 @@ fn cancelled() -> (Log, usize) {
         driver.ran(job.run());
         driver.run = Run::AtOnce;
     }));
-    let place = log.places(Kind::Cancel)[0];
-    assert_eq!(log.record(place + 1).body.kind(), Kind::Outcome);
+    let place = log.places(RecordKind::Cancel)[0];
+    assert_eq!(log.record(place + 1).body.kind(), RecordKind::Outcome);
     (log, place)
 }
 
@@ -293,7 +291,7 @@ fn a_tool_says_that_it_failed_with_a_result() {
     let log = Log::of(&small(|driver, session| {
         driver.call(session, &call("post", 1));
     }));
-    let place = *log.places(Kind::Outcome).last().unwrap();
+    let place = *log.places(RecordKind::Outcome).last().unwrap();
     let says = |r: &mut Vec<Record>| outcome(&mut r[place]).flags = OutcomeFlags::TOOL_FAILED;
     check(
         &log,

@@ -5,15 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
-use syscap_format::control::{CONTROL_CONTEXT, Control};
-use syscap_format::hash::leaf;
-use syscap_format::id::{Leaf, ObjectId, Seq};
-use syscap_format::object::{Object, ObjectKind};
-use syscap_format::record::{Body, Record};
-use syscap_format::sign::PublicKey;
-use syscap_format::token::{Token, TokenBody};
-use syscap_kernel::kernel::{Anchor, Kernel};
-use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+use syscap_format::{
+    Body, CONTROL_CONTEXT, Control, Leaf, Object, ObjectId, ObjectKind, PublicKey, Record, Seq,
+    Token, TokenBody, leaf,
+};
+use syscap_kernel::{Anchor, Batch, Kernel, Next, Room, Store, StoreError};
 use syscap_verify::Verdict;
 
 use super::item::Tree;
@@ -127,7 +123,7 @@ impl Forger<'_> {
         objects: &[Object],
         id: [u8; 32],
         leaves: &[Leaf],
-    ) -> Option<(syscap_format::id::TokenId, Object)> {
+    ) -> Option<(syscap_format::TokenId, Object)> {
         let object = objects.iter().find(|object| *object.id.as_bytes() == id)?;
         let mut body = Token::read(&object.bytes).ok()?.body().clone();
         let head = body.head.as_mut()?;

@@ -1,13 +1,10 @@
 //! Calls that were not to run.
 
-use syscap_format::control::{
-    ConfigChange, Freeze, FreezeChange, FreezeTarget, PolicyChange, Revocation, Role,
+use syscap_format::{
+    Body, ConfigChange, EffectClass, Freeze, FreezeChange, FreezeTarget, ObjectId, OutcomeFlags,
+    PolicyChange, PolicyHash, Record, RecordKind, Revocation, Role, RunMode, Shutdown, UnixMillis,
 };
-use syscap_format::id::{ObjectId, PolicyHash};
-use syscap_format::manifest::EffectClass;
-use syscap_format::record::{Body, Kind, OutcomeFlags, Record, RunMode, Shutdown};
-use syscap_format::time::UnixMillis;
-use syscap_kernel::policy::object_of;
+use syscap_kernel::object_of;
 use syscap_verify::Fault;
 
 use super::check;
@@ -90,7 +87,7 @@ fn a_token_begins_at_its_time() {
     );
     let log = Log::of(&store);
     // Before it began the three calls were refused.
-    let place = log.places(Kind::Intent)[0];
+    let place = log.places(RecordKind::Intent)[0];
     check(
         &log,
         &[(
@@ -131,7 +128,7 @@ fn after_a_gap_the_time_is_confirmed_first() {
     driver.shutdown();
     driver.flush();
     let log = Log::of(&driver.store);
-    let (config, place) = (log.places(Kind::Config)[0], log.places(Kind::Intent)[0]);
+    let (config, place) = (log.places(RecordKind::Config)[0], log.places(RecordKind::Intent)[0]);
     let unconfirmed: &[(usize, Fault)] = &[(place - 1, Fault::ClockUnconfirmed)];
     check(
         &log,

@@ -1,6 +1,6 @@
 //! CBOR as a tree whose every part a test can change.
 
-use syscap_format::cbor::Encoder;
+use syscap_format::Encoder;
 
 /// One item.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,14 +2,12 @@
 
 use ed25519_dalek::SigningKey;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, KeyChange, PolicyChange,
-    Role, RoleSet, Signed, ToolsChange, recovery_hash,
+use syscap_format::{
+    Body, CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, Head, HomeId,
+    KeyChange, OutcomeFlags, PolicyChange, Record, RecordKind, Role, RoleSet, Seq, Signed,
+    ToolsChange, leaf, recovery_hash,
 };
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, Seq};
-use syscap_format::record::{Body, Head, Kind, OutcomeFlags, Record};
-use syscap_kernel::kernel::{Event, Kernel};
+use syscap_kernel::{Event, Kernel};
 use syscap_verify::Fault;
 
 use super::check;
@@ -63,7 +61,7 @@ fn as_many_keys_sign_as_the_role_asks_for() {
         let keys = [(&one, 1), (&two, 1)];
         let control = signed_by(&home, head, &keys, &bob(FreezeChange::Freeze));
         let ticket = driver.ticket();
-        driver.event(Event::Control(ticket, Kind::Freeze, control, None, None));
+        driver.event(Event::Control(ticket, RecordKind::Freeze, control, None, None));
         driver.acked(ticket).unwrap();
     }));
     let by = |r: &mut Vec<Record>, keys: &[(&SigningKey, u64)]| {
@@ -113,7 +111,7 @@ fn a_head_is_not_before_the_last_record_of_its_key() {
             let (home, head) = (home(r), head_at(r, place));
             let body = stop("eve").to_bytes();
             let signer = key(Role::Revoker);
-            *control(&mut r[15]) = signed_at(&home, head, &signer, 2, Kind::Freeze, body);
+            *control(&mut r[15]) = signed_at(&home, head, &signer, 2, RecordKind::Freeze, body);
         });
         log.faults()
     };
@@ -247,7 +245,7 @@ fn a_cut_off_ends_what_the_old_key_issued_after_it() {
         driver.control(Role::Operator, &change).unwrap();
         driver.call(ada, ECHO);
     }));
-    assert_eq!((log.places(Kind::Key), log.places(Kind::Intent).len()), (vec![16], 5));
+    assert_eq!((log.places(RecordKind::Key), log.places(RecordKind::Intent).len()), (vec![16], 5));
     let before_bobs_call = |r: &mut Vec<Record>| {
         shift(r, 16, 14);
         outcome(&mut r[16]).flags = OutcomeFlags::REVOKED;
@@ -315,7 +313,7 @@ fn the_recovery_key_signs_nothing_but_keys() {
     driver.flush();
     assert_eq!(agent("bob").as_str(), "bob");
     let log = Log::of(&driver.store);
-    assert_eq!((log.places(Kind::Key), log.places(Kind::Freeze)), (vec![6], vec![7]));
+    assert_eq!((log.places(RecordKind::Key), log.places(RecordKind::Freeze)), (vec![6], vec![7]));
     check(
         &log,
         &[

@@ -1,8 +1,6 @@
 //! Labels: what a result carries stays with the session that got it.
 
-use syscap_format::id::Seq;
-use syscap_format::label::Label;
-use syscap_format::record::{Body, Input, Record};
+use syscap_format::{Body, Input, Label, Record, Seq};
 use syscap_verify::Fault;
 
 use super::check;

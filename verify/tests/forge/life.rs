@@ -1,12 +1,11 @@
 //! Boots, recoveries, shutdowns, time.
 
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{Resolution, Role};
-use syscap_format::id::Seq;
-use syscap_format::record::{Body, ClockFlags, Ended, Kind, Record, Recovered};
-use syscap_format::time::UnixMillis;
-use syscap_kernel::kernel::Event;
+use syscap_format::{
+    Amounts, Body, ClockFlags, Dimension, PreviousRun, Record, RecordKind, Recovered, Resolution,
+    Role, Seq, UnixMillis,
+};
+use syscap_kernel::Event;
 use syscap_verify::Fault;
 
 use super::check;
@@ -54,7 +53,7 @@ fn crashed() -> Log {
 #[test]
 fn every_open_intent_is_recovered_first() {
     let log = crashed();
-    assert_eq!(log.places(Kind::Recovery), [10, 11, 12, 13]);
+    assert_eq!(log.places(RecordKind::Recovery), [10, 11, 12, 13]);
     let wrong: &[(usize, Fault)] = &[(11, Fault::Recovery)];
     check(
         &log,
@@ -157,7 +156,7 @@ fn recoveries_go_on_at_the_next_boot() {
             "two boots",
             &|r| {
                 let mut again = boot(&mut r[9]).clone();
-                (again.open, again.before) = (1, Ended::Unclean);
+                (again.open, again.before) = (1, PreviousRun::Unclean);
                 insert(r, 12, Body::Boot(Box::new(again)));
                 for record in &mut r[12..] {
                     record.boot = 3;
@@ -226,7 +225,7 @@ fn ahead(records: &mut [Record]) {
 #[test]
 fn a_session_is_opened_and_closed_as_it_must_be() {
     let log = base();
-    let close = log.places(Kind::Session)[2];
+    let close = log.places(RecordKind::Session)[2];
     // A snapshot that is there, but not ada's.
     let bobs = session(&mut log.record(7)).snapshot;
     let form = |place| (place, Fault::SessionForm);
@@ -268,7 +267,7 @@ fn a_session_is_opened_and_closed_as_it_must_be() {
             (
                 "opened with no token",
                 &|r| {
-                    let token = syscap_format::id::TokenId::from_bytes([1; 32]);
+                    let token = syscap_format::TokenId::from_bytes([1; 32]);
                     session(&mut r[7]).token = token;
                 },
                 &[(7, Fault::UnknownToken), (close + 1, Fault::UnknownSession)],
@@ -294,7 +293,7 @@ fn a_second_session_has_the_same_head() {
         driver.event(Event::CloseSession(ticket, session));
         driver.session(&kernel_support::driver::agent("ada"), token);
     }));
-    let again = log.places(Kind::Session)[3];
+    let again = log.places(RecordKind::Session)[3];
     check(
         &log,
         &[(

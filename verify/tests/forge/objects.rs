@@ -1,6 +1,6 @@
 //! Control documents that are missing, changed or of another kind.
 
-use syscap_format::object::{Object, ObjectKind};
+use syscap_format::{Object, ObjectKind};
 use syscap_verify::Fault;
 
 use kernel_support::{driver::log::Log, driver::scenario::everything};

@@ -1,13 +1,10 @@
 //! Outcomes that are not what came of their calls.
 
-use syscap_format::budget::Dimension;
-use syscap_format::control::Revocation;
-use syscap_format::envelope::{Status, TxOutcome};
-use syscap_format::id::Seq;
-use syscap_format::manifest::Enforcement;
-use syscap_format::reason::Reason;
-use syscap_format::record::{Body, Kind, OutcomeFlags, Record};
-use syscap_kernel::kernel::Lost;
+use syscap_format::{
+    Body, Dimension, Enforcement, OutcomeFlags, Reason, Record, RecordKind, Revocation, Seq,
+    Status, TxOutcome,
+};
+use syscap_kernel::Lost;
 use syscap_verify::Fault;
 
 use super::check;
@@ -131,12 +128,12 @@ fn an_outcomes_flags_are_true() {
 #[test]
 fn a_run_comes_back_once_and_after_it_was_given_up() {
     let log = Log::of(&everything());
-    let place = log.places(Kind::Late)[0];
+    let place = log.places(RecordKind::Late)[0];
     let given_up = place - 1;
-    assert_eq!(log.record(given_up).body.kind(), Kind::Outcome);
+    assert_eq!(log.record(given_up).body.kind(), RecordKind::Outcome);
     let next = place + 1;
     // A later token names a head after it.
-    let after = *log.places(Kind::Issue).last().unwrap();
+    let after = *log.places(RecordKind::Issue).last().unwrap();
     check(
         &log,
         &[
@@ -177,8 +174,8 @@ fn a_slot_is_taken_until_the_run_comes_back() {
         driver.call(session, ECHO);
     });
     let log = Log::of(&store);
-    let lates = log.places(Kind::Late);
-    let last = *log.places(Kind::Intent).last().unwrap();
+    let lates = log.places(RecordKind::Late);
+    let last = *log.places(RecordKind::Intent).last().unwrap();
     assert_eq!(lates.len(), 3);
     check(
         &log,
@@ -204,7 +201,7 @@ fn a_key_is_free_again_only_if_nothing_ran() {
         driver.call(session, &keyed("post", 5, "other"));
     });
     let again = |r: &mut Vec<Record>| {
-        super::tools::intent(&mut r[14]).key = syscap_format::id::IdempotencyKey::new("first");
+        super::tools::intent(&mut r[14]).key = syscap_format::IdempotencyKey::new("first");
     };
     check(
         &Log::of(&store),

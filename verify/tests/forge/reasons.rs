@@ -6,18 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{FreezeChange, FreezeTarget, Revocation, Role};
-use syscap_format::decision::{Decision, Verdict};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::{Seq, ToolId};
-use syscap_format::limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
-use syscap_format::manifest::Enforcement;
-use syscap_format::provenance::Source;
-use syscap_format::reason::Reason;
-use syscap_format::record::{CallFields, Kind, OutcomeFlags, Record};
-use syscap_format::token::{Grants, TokenBody, TokenFlags};
-use syscap_kernel::kernel::{Event, Lost};
+use syscap_format::{
+    Amounts, CallFields, Decision, Dimension, Enforcement, FreezeChange, FreezeTarget, Grants,
+    OutcomeFlags, PROVENANCE_INPUTS_MAX, Reason, Record, RecordKind, Revocation, Role, Seq, Source,
+    TRACE_BYTES_MAX, TokenBody, TokenFlags, ToolId, TxOutcome, Verdict,
+};
+use syscap_kernel::{Event, Lost};
 use syscap_verify::Fault;
 
 use super::check;
@@ -71,7 +65,7 @@ fn taken(log: &Log, place: usize) -> Reasons {
 }
 
 fn last_refusal(log: &Log) -> usize {
-    *log.places(Kind::Refusal).last().expect("a refusal")
+    *log.places(RecordKind::Refusal).last().expect("a refusal")
 }
 
 fn all_of(rows: &[&str]) -> Reasons {
@@ -101,7 +95,7 @@ fn reason_of_a_control_event_is_of_its_row() {
     let shut = format!("{CONTROL}, after a shutdown");
     let rows: Reasons = row(CONTROL).into_iter().chain([Reason::Closing]).collect();
     assert!(spec_has(&shut));
-    assert_eq!(taken(&log, log.places(Kind::Refusal)[0]), rows);
+    assert_eq!(taken(&log, log.places(RecordKind::Refusal)[0]), rows);
 }
 
 fn spec_has(place: &str) -> bool {
@@ -120,7 +114,7 @@ fn reason_of_a_call_of_no_session_is_of_its_row() {
     unproved.forge(|r| {
         let refusal = refusal(&mut r[place]);
         refusal.reason = Reason::BadProof;
-        refusal.call.call_hash = Some(syscap_format::id::CallHash::from_bytes([1; 32]));
+        refusal.call.call_hash = Some(syscap_format::CallHash::from_bytes([1; 32]));
     });
     assert_eq!(taken(&unproved, place), row("no open session, with `call_hash`"));
     let closed = |call_hash| {
@@ -130,14 +124,14 @@ fn reason_of_a_call_of_no_session_is_of_its_row() {
             driver.call(session, ECHO);
             driver.flush();
         }));
-        let place = log.places(Kind::Refusal)[0];
+        let place = log.places(RecordKind::Refusal)[0];
         log.forge(|r| refusal(&mut r[place]).call.call_hash = call_hash);
         (log, place)
     };
     let (log, place) = closed(None);
     assert_eq!(taken(&log, place), row("no open session, after a shutdown"));
     // After that no proof is looked at.
-    let (mut log, place) = closed(Some(syscap_format::id::CallHash::from_bytes([1; 32])));
+    let (mut log, place) = closed(Some(syscap_format::CallHash::from_bytes([1; 32])));
     assert_eq!(log.faults(), [(place, Fault::RefusalForm)]);
     log.forge(|r| refusal(&mut r[place]).reason = Reason::BadProof);
     assert_eq!(log.faults(), [(place, Fault::RefusalForm), (place, Fault::Reason)]);
@@ -355,7 +349,7 @@ fn reason_of_an_outcome_is_of_its_run() {
         let job = driver.jobs.remove(0);
         driver.lost(job.intent(), Lost::TimedOut);
     }));
-    let outcomes = log.places(Kind::Outcome);
+    let outcomes = log.places(RecordKind::Outcome);
     let [failed, panicked, late] = outcomes[outcomes.len() - 3..] else { panic!("{outcomes:?}") };
     let taken = |place: usize, change: &dyn Fn(&mut Record)| {
         let takes = |reason: &Reason| {
@@ -393,7 +387,7 @@ fn inputs_are_records_before_the_call() {
         driver.call(session, &call("post", 13));
         driver.propose(session, Source::Tool, r#"{"goal.a":1}"#).unwrap_err();
     }));
-    let place = log.places(Kind::Intent).pop().unwrap();
+    let place = log.places(RecordKind::Intent).pop().unwrap();
     let inputs = |r: &mut Vec<Record>, all: Vec<u64>| {
         let all: Vec<Seq> = all.into_iter().map(Seq::new).collect();
         both(r, place, |call| call.provenance.as_mut().unwrap().inputs.clone_from(&all));
@@ -419,7 +413,8 @@ fn inputs_are_records_before_the_call() {
         ],
     );
     // The same of refusals; and what nobody claimed names nothing.
-    let (refused, changed) = (log.places(Kind::Refusal)[0], log.places(Kind::Refusal)[1]);
+    let (refused, changed) =
+        (log.places(RecordKind::Refusal)[0], log.places(RecordKind::Refusal)[1]);
     let with = |place: usize, change: &dyn Fn(&mut CallFields), faults: &[(usize, Fault)]| {
         check(&log, &[("refusal", &|r| change(&mut refusal(&mut r[place]).call), faults)]);
     };

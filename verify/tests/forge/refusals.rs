@@ -1,10 +1,6 @@
 //! Refusals, aggregates and repeats that don't add up.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::id::Seq;
-use syscap_format::reason::Reason;
-use syscap_format::record::{CallFields, Kind, Record};
-use syscap_format::token::TokenBody;
+use syscap_format::{Amounts, CallFields, Dimension, Reason, Record, RecordKind, Seq, TokenBody};
 use syscap_verify::Fault;
 
 use super::check;
@@ -20,9 +16,9 @@ fn base() -> Log {
     let log = Log::of(&small(|driver, session| {
         driver.call(session, &call("post", 13));
         let ticket = driver.ticket();
-        driver.event(syscap_kernel::kernel::Event::Issue(ticket, vec![0], None));
+        driver.event(syscap_kernel::Event::Issue(ticket, vec![0], None));
     }));
-    assert_eq!(log.places(Kind::Refusal), [14, 15]);
+    assert_eq!(log.places(RecordKind::Refusal), [14, 15]);
     log
 }
 
@@ -83,7 +79,7 @@ fn a_refusal_costs_one_call() {
             driver.call(session, ECHO);
         }
     }));
-    let free = log.places(Kind::Refusal)[1];
+    let free = log.places(RecordKind::Refusal)[1];
     check(
         &log,
         &[(
@@ -106,8 +102,8 @@ fn flood() -> (Log, usize, usize) {
         }
         driver.call(session, ECHO);
     }));
-    assert_eq!(log.places(Kind::Refusal).len(), 16);
-    let places = log.places(Kind::Refusals);
+    assert_eq!(log.places(RecordKind::Refusal).len(), 16);
+    let places = log.places(RecordKind::Refusals);
     assert_eq!(places, [30, 31]);
     (log, places[0], places[1])
 }
@@ -146,13 +142,14 @@ fn an_aggregate_costs_what_it_answered() {
             driver.call(session, &call("post", 13));
         }
         driver.pass(61_000);
-        driver.event(syscap_kernel::kernel::Event::Tick);
+        driver.event(syscap_kernel::Event::Tick);
         for _ in 0..17 {
             driver.call(session, ECHO);
         }
     }));
-    let (close, last) = (log.places(Kind::Refusals)[1], *log.places(Kind::Intent).last().unwrap());
-    assert_eq!(log.places(Kind::Intent).len(), 20, "every one of forty calls is used");
+    let (close, last) =
+        (log.places(RecordKind::Refusals)[1], *log.places(RecordKind::Intent).last().unwrap());
+    assert_eq!(log.places(RecordKind::Intent).len(), 20, "every one of forty calls is used");
     check(
         &log,
         &[(
@@ -168,7 +165,7 @@ fn a_repeat_is_of_a_finished_call_with_a_key() {
     let log = Log::of(&small(|driver, session| {
         driver.call(session, &keyed("post", 100, "first"));
     }));
-    assert_eq!(log.places(Kind::Repeat), [PLACE]);
+    assert_eq!(log.places(RecordKind::Repeat), [PLACE]);
     let form: &[(usize, Fault)] = &[(PLACE, Fault::RepeatForm)];
     let with = |change: &dyn Fn(&mut CallFields), faults: &[(usize, Fault)]| {
         let changed = |r: &mut Vec<Record>| change(&mut repeat(&mut r[PLACE]).call);
@@ -213,7 +210,7 @@ fn a_repeat_is_of_a_finished_call_with_a_key() {
         }
         driver.call(session, &keyed("post", 100, "first"));
     }));
-    let (close, place) = (log.places(Kind::Refusals)[1], log.places(Kind::Repeat)[0]);
+    let (close, place) = (log.places(RecordKind::Refusals)[1], log.places(RecordKind::Repeat)[0]);
     assert_eq!(close + 1, place);
     check(&log, &[("in an aggregate", &|r| shift(r, close, place), &[(close, Fault::Aggregate)])]);
 }

@@ -2,16 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::MapBuilder;
-use syscap_format::control::{Freeze, FreezeChange, FreezeTarget, Revocation};
-use syscap_format::id::{FactId, FactKey, ObjectId, Seq, SnapshotId};
-use syscap_format::object::{Object, ObjectKind};
-use syscap_format::provenance::{Provenance, Source};
-use syscap_format::record::{Body, Charge, Kind, Record, StateChange};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{TokenBody, TokenFlags};
+use syscap_format::{
+    Amounts, Body, Charge, Dimension, FactId, FactKey, Freeze, FreezeChange, FreezeTarget,
+    MapBuilder, Object, ObjectId, ObjectKind, Provenance, Record, RecordKind, Revocation, Seq,
+    Snapshot, SnapshotId, Source, StateChange, TokenBody, TokenFlags, UnixMillis,
+};
 use syscap_verify::Fault;
 
 use super::check;
@@ -34,7 +29,7 @@ fn base() -> Log {
         driver.call(session, "{");
         driver.propose(session, Source::User, r#"{"goal.a":null,"goal.b":3}"#).unwrap();
     }));
-    assert_eq!(log.places(Kind::State), [FIRST, SEEN, LAST]);
+    assert_eq!(log.places(RecordKind::State), [FIRST, SEEN, LAST]);
     log
 }
 
@@ -63,8 +58,8 @@ fn a_token_that_only_reads_changes_nothing() {
         let (_, other) = driver.agent("ada", 3);
         driver.propose(other, Source::Agent, r#"{"goal.a":1}"#).unwrap();
     }));
-    let [place] = log.places(Kind::State)[..] else { panic!("one change") };
-    let (issued, opened) = (log.places(Kind::Issue)[0], log.places(Kind::Session)[0]);
+    let [place] = log.places(RecordKind::State)[..] else { panic!("one change") };
+    let (issued, opened) = (log.places(RecordKind::Issue)[0], log.places(RecordKind::Session)[0]);
     let by_reader = |r: &mut Vec<Record>| {
         let (token, session) = (issue(&mut r[issued]).token, r[opened].seq);
         let call = &mut state(&mut r[place]).call;
@@ -144,7 +139,7 @@ fn a_change_costs_a_call() {
         },
     );
     let log = Log::of(&store);
-    assert_eq!(log.places(Kind::State), [14, 16]);
+    assert_eq!(log.places(RecordKind::State), [14, 16]);
     check(
         &log,
         &[(
@@ -207,7 +202,7 @@ fn everybody_writes_their_own_keys() {
     }
 }
 
-fn facts(ids: &BTreeMap<FactKey, FactId>) -> syscap_format::cbor::Canonical {
+fn facts(ids: &BTreeMap<FactKey, FactId>) -> syscap_format::Canonical {
     ids.iter()
         .fold(MapBuilder::new(), |map, (key, id)| map.bytes(key.as_str(), id.as_bytes()))
         .finish()
@@ -255,7 +250,7 @@ fn facts_follow_from_what_was_changed() {
     assert_eq!(ids(&|ids| _ = ids.remove(&fact("goal.b"))), wrong, "one is not set");
     // What stands for the value that was set is not in the log.
     assert_eq!(ids(&|ids| _ = ids.insert(fact("goal.b"), other)), []);
-    let no_map = |next: &mut Snapshot| next.facts = syscap_format::cbor::Canonical::null();
+    let no_map = |next: &mut Snapshot| next.facts = syscap_format::Canonical::null();
     assert_eq!(leads_to(no_map), wrong);
     let no_key = |next: &mut Snapshot| next.facts = MapBuilder::new().bytes("a", &[0; 32]).finish();
     assert_eq!(leads_to(no_key), wrong);
@@ -313,7 +308,7 @@ fn a_change_closes_an_aggregate_and_breaks_no_row() {
         driver.propose(session, Source::Agent, r#"{"goal.a":1}"#).unwrap();
         driver.propose(session, Source::Agent, r#"{"fact.a":1}"#).unwrap_err();
     }));
-    let (state, rows) = (log.places(Kind::State)[0], log.places(Kind::Refusals));
+    let (state, rows) = (log.places(RecordKind::State)[0], log.places(RecordKind::Refusals));
     assert_eq!((state, &rows[..]), (32, &[30, 31, 33, 34][..]));
     check(
         &log,

@@ -1,15 +1,11 @@
 //! Tokens that nobody may issue, or that give more than those above them.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::budget::Dimension;
-use syscap_format::control::{Revocation, Role};
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, ObjectId, Seq, TokenId};
-use syscap_format::object::{Object, ObjectKind};
-use syscap_format::record::{Body, Head, Kind, OutcomeFlags, Record};
-use syscap_format::snapshot::Snapshot;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
+use syscap_format::{
+    Body, Dimension, Head, HomeId, Object, ObjectId, ObjectKind, OutcomeFlags, Record, RecordKind,
+    Revocation, Role, Seq, Snapshot, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, TokenId,
+    UnixMillis, leaf,
+};
 use syscap_verify::Fault;
 
 use super::check;
@@ -157,8 +153,8 @@ fn renewed(revoked: bool) -> (Log, TokenBody, usize, usize) {
         driver.call(session, &keyed("post", 100, if revoked { "other" } else { "first" }));
         said = Some(TokenBody { renews: Some(first), ..body });
     }));
-    let issued = log.places(Kind::Issue)[2];
-    let repeat = log.places(Kind::Repeat).first().copied().unwrap_or_default();
+    let issued = log.places(RecordKind::Issue)[2];
+    let repeat = log.places(RecordKind::Repeat).first().copied().unwrap_or_default();
     (log, said.unwrap(), issued, repeat)
 }
 
@@ -211,7 +207,8 @@ fn what_must_be_renewed_was_renewed() {
         },
     ));
     assert_eq!(log.faults(), []);
-    let (place, last) = (log.places(Kind::Issue)[2], *log.places(Kind::Intent).last().unwrap());
+    let (place, last) =
+        (log.places(RecordKind::Issue)[2], *log.places(RecordKind::Intent).last().unwrap());
     let with = |change: &dyn Fn(&mut TokenBody)| {
         let mut body = said.clone().unwrap();
         change(&mut body);
@@ -246,7 +243,8 @@ fn renewal_after_the_lapse_revives_nothing() {
         },
     ));
     assert_eq!(log.faults(), []);
-    let (place, last) = (log.places(Kind::Issue)[2], *log.places(Kind::Intent).last().unwrap());
+    let (place, last) =
+        (log.places(RecordKind::Issue)[2], *log.places(RecordKind::Intent).last().unwrap());
     assert!(place < last);
     log.forge(|records| records[place].time = lapse.unwrap().plus(1));
     let ended = [(place, Fault::Revoked), (last, Fault::Revoked), (last + 1, Fault::OutcomeFlags)];
@@ -261,7 +259,7 @@ fn a_token_issued_before_a_key_change_stays_good() {
         driver.control(Role::Operator, &change).unwrap();
         driver.call(session, ECHO);
     }));
-    let place = log.places(Kind::Key)[0];
+    let place = log.places(RecordKind::Key)[0];
     check(
         &log,
         &[(
@@ -286,7 +284,7 @@ fn family_then(calls: &[&str]) -> (Log, TokenBody, SigningKey) {
             body.depth_max = 2;
         },
         |driver, session| {
-            let bob = syscap_format::id::Seq::new(7);
+            let bob = syscap_format::Seq::new(7);
             driver.call(bob, r#"{"tool_id":"post","args":{"bytes":600}}"#);
             for call in calls {
                 driver.call(session, call);
@@ -320,8 +318,8 @@ fn a_derived_token_takes_away() {
         &|body| body.depth_max = 3,
         &|body| body.budget = body.budget.with(Dimension::EgressBytes, 1_001),
         &|body| {
-            let more = syscap_format::id::ToolId::new("more").unwrap();
-            body.grants = body.grants.clone().with(more, syscap_format::token::Grant::new());
+            let more = syscap_format::ToolId::new("more").unwrap();
+            body.grants = body.grants.clone().with(more, syscap_format::ToolGrant::new());
         },
         &|body| (body.depth, body.depth_max) = (2, 2),
     ];
@@ -372,7 +370,7 @@ fn what_a_derived_token_uses_its_parent_has_not() {
 fn a_derived_token_is_paid_for_and_revoked_with_its_parent() {
     let (log, child, holder) = family();
     let log = with_token(&log, &holder, &child);
-    assert_eq!(log.places(Kind::Intent), [8, 10, 12, 14]);
+    assert_eq!(log.places(RecordKind::Intent), [8, 10, 12, 14]);
     let hold = |r: &mut Vec<Record>, amount| {
         super::tools::both(r, 14, |call| {
             call.held = call.held.with(Dimension::EgressBytes, amount);

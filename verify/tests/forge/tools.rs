@@ -1,18 +1,17 @@
 //! Ways to change records.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::control::{Control, ControlBody, Role};
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, Seq};
-use syscap_format::record::{Body, CallFields, ClockFlags, Outcome, Record, SignedEvent};
-use syscap_format::time::UnixMillis;
+use syscap_format::{
+    Body, CallFields, ClockFlags, Control, ControlBody, HomeId, Outcome, Record, Role, Seq,
+    SignedEvent, UnixMillis, leaf,
+};
 
 use kernel_support::driver::{key, signed};
 
 /// Makes a function that takes a record apart as one of a kind.
 macro_rules! part {
     ($($name:ident $kind:ident $type:ident)*) => {$(
-        pub(crate) fn $name(record: &mut Record) -> &mut syscap_format::record::$type {
+        pub(crate) fn $name(record: &mut Record) -> &mut syscap_format::$type {
             match &mut record.body {
                 Body::$kind(body) => body,
                 other => panic!("{:?}", other.kind()),

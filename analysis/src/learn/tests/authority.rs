@@ -1,6 +1,6 @@
 //! Tokens: tools, scopes and budgets.
 
-use syscap_format::scope::{Host, HostPattern, Rule, Scope};
+use syscap_format::{Host, HostPattern, Rule, Scope};
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn files<'a, S: AsRef<[&'a str]>>(granted: &[(&str, Rights)], sessions: &[S]) ->
     let rules = granted.iter().map(|(at, rights)| Rule { path: path(at), rights: *rights });
     let scope = Scope::paths(rules).unwrap();
     let authority = world.recording.tokens.get_mut(&token(1)).unwrap();
-    authority.grants = Grants::new().with(tool("fs.read"), Grant::new().with("fs.path", scope));
+    authority.grants = Grants::new().with(tool("fs.read"), ToolGrant::new().with("fs.path", scope));
     for paths in sessions {
         let session = world.session("");
         for at in paths.as_ref() {
@@ -108,7 +108,7 @@ fn the_newest_token_is_the_ceiling() {
     let narrow = Scope::paths([Rule { path: path("shared/a"), rights: Rights::READ }]).unwrap();
     let newer = Authority {
         issued: Seq::new(2),
-        grants: Grants::new().with(tool("fs.read"), Grant::new().with("fs.path", narrow)),
+        grants: Grants::new().with(tool("fs.read"), ToolGrant::new().with("fs.path", narrow)),
         budget: Budget::standard().with(Dimension::Calls, 1),
     };
     world.recording.tokens.insert(token(2), newer);
@@ -162,7 +162,8 @@ fn hosts_gather_below_a_domain_and_never_below_one_label() {
         let mut world = World::new(&[("web.get", EffectClass::ExternalRead)]);
         let any = Scope::hosts(["*.org"]).unwrap();
         let authority = world.recording.tokens.get_mut(&token(1)).unwrap();
-        authority.grants = Grants::new().with(tool("web.get"), Grant::new().with("net.host", any));
+        authority.grants =
+            Grants::new().with(tool("web.get"), ToolGrant::new().with("net.host", any));
         for name in sessions {
             let name = if suffix.is_empty() { name } else { &name.replace(".x.", ".") };
             let session = world.session("");
@@ -232,7 +233,7 @@ fn what_nobody_called_is_granted_by_name_only() {
     let authority = world.recording.tokens.get_mut(&token(1)).unwrap();
     let named = ["bank.look", "bank.list", "bank.pay", "bankrupt.look"];
     authority.grants =
-        named.iter().fold(Grants::new(), |grants, name| grants.with(tool(name), Grant::new()));
+        named.iter().fold(Grants::new(), |grants, name| grants.with(tool(name), ToolGrant::new()));
     world.calls("bank.look", ["{}"; 2]);
     let granted = |allow: &[&str]| {
         let allow = allow.iter().map(|text| Allowed::parse(text).unwrap()).collect();

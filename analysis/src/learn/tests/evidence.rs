@@ -1,6 +1,6 @@
 //! What counts, and what is left out.
 
-use syscap_format::reason::Reason;
+use syscap_format::Reason;
 
 use super::*;
 

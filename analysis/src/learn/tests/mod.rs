@@ -16,15 +16,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
-use syscap_format::budget::{Amounts, Budget, Dimension};
-use syscap_format::cbor::Canonical;
-use syscap_format::decision::Verdict;
-use syscap_format::id::{AgentId, Seq, TokenId, ToolId};
-use syscap_format::json;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::scope::{Resource, Rights, Root, RootedPath};
-use syscap_format::token::{Grant, Grants};
-use syscap_kernel::tool::Demand;
+use syscap_format::{
+    AgentId, Amounts, Budget, Canonical, Dimension, EffectClass, Grants, Manifest, Param,
+    ParamType, Resource, Rights, Root, RootedPath, Seq, TokenId, ToolGrant, ToolId, Verdict, json,
+};
+use syscap_kernel::Demand;
 
 use super::*;
 
@@ -65,7 +61,7 @@ impl World {
         let mut recording = Recording::default();
         let mut grants = Grants::new();
         for (name, effect) in tools {
-            grants = grants.with(tool(name), Grant::new());
+            grants = grants.with(tool(name), ToolGrant::new());
             recording.tools.push(manifest(name, *effect));
         }
         let budget = Budget::standard();

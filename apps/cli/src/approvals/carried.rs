@@ -7,14 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args};
 use syscap::Beside;
 use syscap::approvals::{CarriedAnswer, CarriedAsk, Unsound};
-use syscap::format::cbor::{Canonical, Item};
-use syscap::format::control::{Control, ControlBody as _, Role};
-use syscap::format::id::{HomeId, Leaf, Salt, Seq};
-use syscap::format::json;
-use syscap::format::limits::TEXT_BYTES_MAX;
-use syscap::format::record::{Answer, ApprovalBody, Head, Kind};
-use syscap::format::sign::PublicKey;
-use syscap::format::vault::VaultText;
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, Canonical, Control, ControlBody as _, Head, HomeId, Item, Leaf,
+    PublicKey, RecordKind, Role, Salt, Seq, TEXT_BYTES_MAX, VaultText, json,
+};
 use syscap::keys::{KeyFile, KeyUse};
 
 use super::shown::{recorded, text};
@@ -93,7 +89,7 @@ impl Sign {
         aside.flush()?;
         let key = KeyFile::read_as(&key, KeyUse::Role(Role::Approver))?;
         let why = because.as_deref().map(salted::<ApprovalBody>).transpose()?;
-        let answer = if deny { Answer::Deny } else { Answer::Once };
+        let answer = if deny { ApprovalAnswer::Deny } else { ApprovalAnswer::Once };
         // Whether it may be signed at all is known before a person is asked for a passphrase.
         checked.may_sign(&key.public_key()).map_err(unsound)?;
         let secret = keys::unsealed(&key)?;
@@ -115,7 +111,7 @@ impl Bring {
         let body = body.map_err(|_| bad(&file, "has no answer in it"))?;
         let beside = why.map_or(Beside::Nothing, Beside::Why);
         let seq = runtime::with(&home, |access| {
-            Ok(access.submit_with(Kind::Approval, control, &beside)?)
+            Ok(access.submit_with(RecordKind::Approval, control, &beside)?)
         })?;
         recorded(out, ask, body.answer, seq)
     }

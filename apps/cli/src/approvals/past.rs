@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::ControlBody as _;
-use syscap::format::hash::leaf;
-use syscap::format::id::{Leaf, Seq};
-use syscap::format::record::{Answer, ApprovalBody, Body, Means, Record};
-use syscap::format::time::UnixMillis;
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody as _, Leaf, Record, Seq,
+    UnixMillis, leaf,
+};
+use syscap::kernel::{Next, StoreError};
 
 use super::shown;
 use crate::exit::{Ended, Exit, Failure};
@@ -19,8 +18,8 @@ use crate::runtime;
 struct Answered {
     record: Seq,
     time: UnixMillis,
-    answer: Answer,
-    means: Means,
+    answer: ApprovalAnswer,
+    means: ApprovalChannel,
 }
 
 /// What the log says of a request behind the request itself.
@@ -44,7 +43,7 @@ pub(super) fn why_not(home: &Path, ask: Seq) -> Result<String, Failure> {
     let history = history(&mut reader, ask).map_err(failed)?;
     Ok(match (history.intents.last(), history.answers.last()) {
         (Some(intent), _) => format!("was approved, and the call has run (record {intent})"),
-        (None, Some(Answered { record, answer: Answer::Deny, .. })) => {
+        (None, Some(Answered { record, answer: ApprovalAnswer::Deny, .. })) => {
             format!("was denied by record {record}, and has expired since")
         }
         (None, Some(Answered { record, .. })) => {
@@ -65,9 +64,9 @@ pub(super) fn show(home: &Path, ask: Seq, out: &mut Out) -> Ended {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
     let history = history(&mut reader, ask).map_err(failed)?;
-    let yes = history.answers.iter().filter(|one| one.answer != Answer::Deny).count();
+    let yes = history.answers.iter().filter(|one| one.answer != ApprovalAnswer::Deny).count();
     let yes = u64::try_from(yes).unwrap_or(u64::MAX);
-    let standing = match history.answers.iter().any(|one| one.answer == Answer::Deny) {
+    let standing = match history.answers.iter().any(|one| one.answer == ApprovalAnswer::Deny) {
         true => "denied",
         false if yes >= call.threshold => "approved",
         false => "expired",

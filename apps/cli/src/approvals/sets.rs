@@ -3,11 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use syscap::approvals::{Proposal, SetTerms, WaitingCall};
-use syscap::format::id::Seq;
-use syscap::format::limits::SET_LIFE_MS;
-use syscap::format::scope::{Resource, Rule, Scope};
-use syscap::format::time::UnixMillis;
-use syscap::format::token::Grants;
+use syscap::format::{Grants, Resource, Rule, SET_LIFE_MS, Scope, Seq, UnixMillis};
 
 use super::shown::left;
 use crate::exit::{Ended, Exit, Failure};

@@ -1,11 +1,9 @@
 //! A call that waits, as it is shown, and an answer to it.
 
 use syscap::approvals::{Changed, Compared, WaitingCall};
-use syscap::format::id::Seq;
 use syscap::format::json::from_data;
-use syscap::format::record::Answer;
-use syscap::format::time::UnixMillis;
-use syscap::kernel::inspect::Condition;
+use syscap::format::{ApprovalAnswer, Seq, UnixMillis};
+use syscap::kernel::Condition;
 
 use crate::exit::{Ended, Exit, Failure};
 use crate::hook::client::Client;
@@ -30,14 +28,14 @@ pub(super) fn left(until: UnixMillis, now: UnixMillis) -> String {
 }
 
 /// What is said of an answer that is on record.
-pub(super) fn recorded(out: &mut Out, ask: Seq, answer: Answer, seq: Seq) -> Ended {
+pub(super) fn recorded(out: &mut Out, ask: Seq, answer: ApprovalAnswer, seq: Seq) -> Ended {
     let json = Object::new().uint("ask", ask.get()).text("answer", answer.name());
     let text = match answer {
-        Answer::Deny => format!("denied by record {seq}"),
-        Answer::Once => {
+        ApprovalAnswer::Deny => format!("denied by record {seq}"),
+        ApprovalAnswer::Once => {
             format!("approved by record {seq}: the call runs once, when the agent repeats it")
         }
-        Answer::Set => format!("approved by record {seq}"),
+        ApprovalAnswer::Set => format!("approved by record {seq}"),
     };
     out.both(&text, json.uint("record", seq.get()))?;
     Ok(Exit::Done)

@@ -7,11 +7,10 @@ use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
 use syscap::approvals::WaitingCall;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::Role;
-use syscap::format::id::Seq;
-use syscap::format::record::{Answer, ApprovalBody, Body, Means, Record};
-use syscap::format::time::UnixMillis;
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, Record, Role, Seq, UnixMillis,
+};
+use syscap::kernel::{Next, StoreError};
 use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 
 use self::keys::Decoder;
@@ -139,7 +138,7 @@ fn is_about_asks(record: &[u8]) -> bool {
 struct Approver<'h> {
     home: &'h Path,
     keys: FileKeys,
-    means: Means,
+    means: ApprovalChannel,
 }
 
 impl<'h> Approver<'h> {
@@ -148,7 +147,7 @@ impl<'h> Approver<'h> {
         keys.renew(runtime::look(home)?.kernel().roles());
         // What it is now: once it is unsealed nobody is asked any more.
         let sealed = keys.needs_person(Role::Approver);
-        let means = if sealed { Means::Terminal } else { Means::Command };
+        let means = if sealed { ApprovalChannel::Terminal } else { ApprovalChannel::Command };
         Ok(Self { home, keys, means })
     }
 
@@ -186,7 +185,7 @@ impl<'h> Approver<'h> {
     }
 }
 
-fn recorded(answer: Answer, records: &[String]) -> String {
-    let said = if answer == Answer::Deny { "denied" } else { "approved" };
+fn recorded(answer: ApprovalAnswer, records: &[String]) -> String {
+    let said = if answer == ApprovalAnswer::Deny { "denied" } else { "approved" };
     format!("{said} by record {}", records.join(", "))
 }

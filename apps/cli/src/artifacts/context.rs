@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::artifact::{BLOCK_BYTES_MIN, Block, Cut, LAST_MAX, Which};
-use syscap::format::id::{AgentId, Seq};
+use syscap::format::{AgentId, Seq};
 
 use super::found::{concluded, read};
 use crate::exit::Ended;

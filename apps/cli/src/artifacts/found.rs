@@ -4,9 +4,8 @@ use std::path::Path;
 
 use syscap::artifact::{Artifact, Kept, Latest, Which, latest};
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::reason::Reason;
-use syscap::kernel::store::StoreError;
+use syscap::format::{Reason, TxOutcome};
+use syscap::kernel::StoreError;
 
 use crate::exit::{Ended, Exit, Failure};
 

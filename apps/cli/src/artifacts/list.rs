@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::artifact::{Artifact, Cut, Kept, LAST_MAX, Which};
-use syscap::format::id::AgentId;
+use syscap::format::AgentId;
 
 use super::found::{concluded, read, status};
 use super::json::json;

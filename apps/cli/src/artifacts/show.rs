@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::artifact::{Kept, Whole, whole};
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::cbor::{Item, Kind};
-use syscap::format::id::Seq;
 use syscap::format::json::from_data;
-use syscap::kernel::store::StoreError;
+use syscap::format::{Item, ItemKind, Seq};
+use syscap::kernel::StoreError;
 
 use super::found::{altered, status};
 use super::json::json;
@@ -131,7 +130,7 @@ fn parts(delivered: Item<'_>) -> Vec<(String, &'static str, String)> {
     };
     // A map with other keys than text has no entries.
     let count = delivered.entries().count();
-    if delivered.kind() != Kind::Map || count != delivered.count() {
+    if delivered.kind() != ItemKind::Map || count != delivered.count() {
         return vec![part("result", delivered)];
     }
     delivered.entries().map(|(name, value)| part(name, value)).collect()

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use syscap::audit::disk;
-use syscap::format::id::{AgentId, Seq};
+use syscap::format::{AgentId, Seq};
 
 use super::survey::{Change, Noted, Survey};
 use crate::exit::Failure;

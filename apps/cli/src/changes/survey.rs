@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat};
 use rustix::io::Errno;
-use syscap::{format::hash::object_id, syscalls::auto_executed::row_of_name};
+use syscap::{format::object_id, syscalls::auto_executed::row_of_name};
 
 /// Most files that are noted.
 const FILES_MAX: usize = 10_000;

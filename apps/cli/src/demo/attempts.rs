@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use syscap::{Args, Runtime, Session, args, format::reason::Reason};
+use syscap::{Args, Runtime, Session, args, format::Reason};
 
 use super::stage::{Cast, Expected, SHORT_LIFE, Stage};
 use crate::exit::Failure;

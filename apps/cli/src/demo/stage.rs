@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::cbor::Item;
-use syscap::format::envelope::ToolResult;
-use syscap::format::id::Seq;
-use syscap::format::reason::Reason;
+use syscap::format::{Budget, Dimension, Item, Reason, Seq, ToolResult};
 use syscap::{Grant, Runtime, Session};
 
 use crate::exit::{Ended, Exit, Failure};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use syscap::Home;
 use syscap::audit::export::export;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::export::{OBJECTS_FOLDER, RECORDS_FILE};
-use syscap::kernel::store::StoreError;
+use syscap::format::{OBJECTS_FOLDER, RECORDS_FILE};
+use syscap::kernel::StoreError;
 use syscap::verify::{Options, TrustSource, Verdict};
 
 use super::stage::Stage;

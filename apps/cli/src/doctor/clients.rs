@@ -1,6 +1,6 @@
 //! How long clients wait for a call, and how long a call may take here.
 
-use syscap::{format::manifest::Manifest, kernel::kernel::Kernel, syscalls::net::Network};
+use syscap::{format::Manifest, kernel::Kernel, syscalls::net::Network};
 
 use super::findings::{Findings, Level};
 use crate::exit::Failure;

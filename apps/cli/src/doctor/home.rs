@@ -5,14 +5,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use syscap::audit::sqlite::{DATABASE_FILE, SqliteReader};
-use syscap::format::control::Role;
-use syscap::format::id::{Seq, ToolId};
-use syscap::format::limits::TOKEN_LIFE_MS_MAX;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::{Body, Durability, Record};
-use syscap::kernel::kernel::Kernel;
-use syscap::kernel::ports::Clock as _;
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{Body, Durability, EffectClass, Record, Role, Seq, TOKEN_LIFE_MS_MAX, ToolId};
+use syscap::kernel::{Clock as _, Kernel, Next, StoreError};
 use syscap::syscalls::stated::{Stated, Unlimited};
 use syscap::verify::{End, Options, Verdict};
 use syscap::{Home, SystemClock};

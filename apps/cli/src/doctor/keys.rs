@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use syscap::Home;
-use syscap::format::control::{Role, recovery_hash};
-use syscap::kernel::kernel::Kernel;
+use syscap::format::{Role, recovery_hash};
+use syscap::kernel::Kernel;
 use syscap::keys::{KeyFile, KeyUse, Rotation};
 
 use super::findings::{Findings, Level};

@@ -6,8 +6,8 @@ use rustix::process::{Resource, getrlimit};
 use syscap::audit::sqlite::{
     BALLAST_BYTES, BALLAST_FILE, ROOM_BYTES_MIN, ROOM_BYTES_SPARE, library_version,
 };
-use syscap::format::manifest::Enforcement;
-use syscap::kernel::ports::{Clock as _, Entropy as _};
+use syscap::format::Enforcement;
+use syscap::kernel::{Clock as _, Entropy as _};
 use syscap::syscalls::beneath::{self, Openers};
 use syscap::{Home, SystemClock, SystemEntropy};
 

@@ -2,8 +2,7 @@
 
 use std::{fmt, fs, path::Path, process};
 
-use syscap::format::budget::Budget;
-use syscap::format::record::Durability;
+use syscap::format::{Budget, Durability};
 use syscap::prelude::{Grant, args};
 use syscap::{Error, Runtime};
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use syscap::approvals::{AskWatch, Waited, answer_in_client};
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::ControlBody as _;
-use syscap::format::id::Seq;
-use syscap::format::record::{Answer, ApprovalBody, Body, Means, Record};
-use syscap::kernel::store::Next;
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody as _, Record, Seq,
+};
+use syscap::kernel::Next;
 use syscap::{Options, Runtime};
 
 use super::{Hook, client::Client};
@@ -61,7 +61,7 @@ impl Hook {
         notes: &mut Vec<String>,
     ) -> Taken {
         if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {
-            let said = (Answer::Once, Means::ClientPrompt);
+            let said = (ApprovalAnswer::Once, ApprovalChannel::ClientPrompt);
             match answer_in_client(&self.home, access, ask, said) {
                 Ok(_) => return Taken::ToTheClient,
                 Err(error) => notes.push(format!("the client's prompt does not count: {error}")),
@@ -98,7 +98,7 @@ impl Hook {
         match answer {
             Some(Ok(Body::Approval(event))) => {
                 match ApprovalBody::from_bytes(&event.control.body) {
-                    Ok(said) => said.answer == Answer::Once && !said.means.is_a_clients(),
+                    Ok(said) => said.answer == ApprovalAnswer::Once && !said.means.is_a_clients(),
                     Err(_) => false,
                 }
             }
@@ -110,7 +110,8 @@ impl Hook {
     fn counts(&self, ask: Seq) -> bool {
         let asks = Options::new().inspect(&self.home).and_then(|log| log.waiting());
         let asks = asks.unwrap_or_default();
-        asks.iter().any(|call| call.ask == ask && call.means.contains(&Means::ClientPrompt))
+        asks.iter()
+            .any(|call| call.ask == ask && call.means.contains(&ApprovalChannel::ClientPrompt))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the operator says that a client's tools do.
 
-use syscap::format::manifest::EffectClass;
+use syscap::format::EffectClass;
 
 use crate::parse;
 

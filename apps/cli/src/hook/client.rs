@@ -1,7 +1,7 @@
 //! The clients that are known: their tools, and what they take for an answer.
 
 use clap::ValueEnum;
-use syscap::{format::id::ToolId, format::manifest::EffectClass};
+use syscap::format::{EffectClass, ToolId};
 
 use crate::output::Object;
 

@@ -1,7 +1,6 @@
 //! What a client says on standard input.
 
-use syscap::format::cbor::{Canonical, Item, Kind};
-use syscap::format::json;
+use syscap::format::{Canonical, Item, ItemKind, json};
 use syscap::host::Reported;
 
 use super::{client::Client, halves};
@@ -65,7 +64,7 @@ impl Told {
     fn read_whole(client: Client, text: &[u8]) -> Result<Self, String> {
         let map = json::to_data(text).map_err(|error| format!("the event is no JSON: {error}"))?;
         let map = map.item();
-        if map.kind() != Kind::Map {
+        if map.kind() != ItemKind::Map {
             return Err("the event is no JSON object".to_owned());
         }
         let name = text_of(map, "hook_event_name")?;
@@ -80,7 +79,7 @@ impl Told {
 
 impl Event {
     fn of(client: Client, name: &str, map: Item<'_>) -> Result<Self, String> {
-        let args = map.get("tool_input").filter(|args| args.kind() == Kind::Map);
+        let args = map.get("tool_input").filter(|args| args.kind() == ItemKind::Map);
         let id = match client {
             Client::ClaudeCode => Some(text_of(map, "tool_use_id")?.to_owned()),
             Client::GeminiCli => None,
@@ -225,7 +224,7 @@ mod tests {
                     "tool_use_id":"t","tool_input":{input}}}"#
             );
             let args = event(Client::ClaudeCode, &text).unwrap().args;
-            assert_eq!(args.item().kind(), Kind::Map, "{input}");
+            assert_eq!(args.item().kind(), ItemKind::Map, "{input}");
             assert_eq!(json::to_data(input.as_bytes()).unwrap(), args);
         }
     }

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use syscap::Runtime;
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::id::ToolId;
-use syscap::format::manifest::EffectClass;
-use syscap::format::scope::{Paths, Rights, Root, RootedPath, Rule, Scope};
-use syscap::format::token;
+use syscap::format::{
+    Budget, Dimension, EffectClass, Paths, Rights, Root, RootedPath, Rule, Scope, ToolGrant, ToolId,
+};
 use syscap::host::{DOES_DIMENSION, MACHINE_ROOT};
 use syscap::syscalls::marks::Mark;
 use syscap::view::Whose;
@@ -94,14 +92,14 @@ impl Hook {
     }
 
     /// What a use of the client's shell is granted: a command of which nothing is known.
-    pub(super) fn of_shell() -> Result<token::Grant, Failure> {
-        Ok(token::Grant::new().with(DOES_DIMENSION, marks(&[Mark::Unknown])?))
+    pub(super) fn of_shell() -> Result<ToolGrant, Failure> {
+        Ok(ToolGrant::new().with(DOES_DIMENSION, marks(&[Mark::Unknown])?))
     }
 
     /// What the client's own tools for files may touch, where they are held to roots: those that are
     /// named, else this folder, since another set-up may have held them. And what else a write does;
     /// policy judges them besides.
-    pub(super) fn of_files(&self) -> Result<token::Grant, Failure> {
+    pub(super) fn of_files(&self) -> Result<ToolGrant, Failure> {
         let roots = match (&*self.roots, &self.workspace) {
             ([], Some(workspace)) => vec![workspace.clone()],
             ([], None) => vec![env::current_dir().map_err(Failure::Stream)?],
@@ -128,7 +126,7 @@ impl Hook {
             what: "--root".to_owned(),
             advice: error.to_string(),
         })?;
-        let grant = token::Grant::new().with("path", Scope::Paths(paths));
+        let grant = ToolGrant::new().with("path", Scope::Paths(paths));
         Ok(grant.with(DOES_DIMENSION, marks(&Mark::ALL)?))
     }
 }

@@ -3,7 +3,7 @@
 //! It holds no path of the home, no token id and no command of an operator. The user is told all of
 //! it when the next prompt can't be recorded.
 
-use syscap::kernel::store::StoreError;
+use syscap::kernel::StoreError;
 
 use crate::exit::Failure;
 

@@ -2,14 +2,10 @@
 
 use std::{env, path::Path, sync::Arc, time::Duration};
 
-use syscap::format::budget::{Amounts, Dimension};
-use syscap::format::control::Role;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::{ObjectId, TokenId, ToolId};
-use syscap::format::label::Label;
-use syscap::format::limits::RESULT_BYTES_MAX;
-use syscap::format::manifest::{Extra, Manifest, Param, ParamType};
-use syscap::format::reason::{Reason, Refused};
+use syscap::format::{
+    Amounts, Dimension, Extra, Label, Manifest, ObjectId, Param, ParamType, RESULT_BYTES_MAX,
+    Reason, Refused, Role, TokenId, ToolId, TxOutcome,
+};
 use syscap::host::MACHINE_ROOT;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};

@@ -1,8 +1,7 @@
 //! The token that a use is made with.
 
 use syscap::Runtime;
-use syscap::format::id::{AgentId, TokenId, ToolId};
-use syscap::format::time::UnixMillis;
+use syscap::format::{AgentId, TokenId, ToolId, UnixMillis};
 use syscap::view::Choice;
 
 /// Most tokens of an agent that are tried for a use that is told of.

@@ -13,7 +13,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use syscap::{SystemEntropy, format::cbor::Item, format::json, kernel::ports::Entropy as _};
+use syscap::SystemEntropy;
+use syscap::format::{Item, json};
+use syscap::kernel::Entropy as _;
 
 use super::client::Client;
 use crate::{exit::Failure, output::hex};

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use syscap::{format::cbor::Item, format::json};
+use syscap::format::{Item, json};
 
 /// The first version that knows `onFailure`.
 const FIRST: Version = Version([2, 1, 295]);

@@ -2,13 +2,7 @@
 
 use std::path::Path;
 
-use syscap::format::cbor::Item;
-use syscap::format::envelope::ToolResult;
-use syscap::format::id::{TokenId, ToolId};
-use syscap::format::json;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Reason;
-use syscap::format::time::UnixMillis;
+use syscap::format::{EffectClass, Item, Reason, TokenId, ToolId, ToolResult, UnixMillis, json};
 use syscap::remedy::{Remedy, allowed_word, for_model};
 
 /// What a use was held against.

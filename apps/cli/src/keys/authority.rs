@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::format::control::{KeyChange, Role, RoleSet, recovery_hash};
-use syscap::format::id::Seq;
+use syscap::format::{KeyChange, Role, RoleSet, Seq, recovery_hash};
 use syscap::keys::{KeyFile, KeyUse, SecretKey};
 use syscap::{Beside, Error, FileKeys, Home, Inspection, Signer as _, SignerError};
 

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::Inspection;
-use syscap::format::control::{KeyChange, Possession, Role, RoleSet};
-use syscap::format::sign::{PublicKey, Signature};
+use syscap::format::{KeyChange, Possession, PublicKey, Role, RoleSet, Signature};
 use syscap::keys::{KeyFile, KeyUse, adding, removing};
 
 use super::authority::{By, CutOff, unsealed};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::control::{Role, RoleSet, recovery_hash};
+use syscap::format::{Role, RoleSet, recovery_hash};
 use syscap::keys::{KeyFile, KeyUse, Rotation};
 use syscap::{Error, Home, Inspection};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::SystemEntropy;
-use syscap::format::control::Role;
+use syscap::format::Role;
 use syscap::keys::{KeyFile, KeyUse, Seal};
 
 use super::authority::unsealed;

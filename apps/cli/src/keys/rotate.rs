@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::control::{KeyChange, Possession, Role, RoleSet};
-use syscap::format::sign::PublicKey;
+use syscap::format::{KeyChange, Possession, PublicKey, Role, RoleSet};
 use syscap::keys::{KeyFile, KeyUse, Rotation, Seal, SecretKey, alone, replacing};
 use syscap::{Error, Home, Inspection, SystemEntropy};
 
@@ -130,7 +129,7 @@ impl Rotate {
         set: &RoleSet,
         old: &[PublicKey],
         proof: &Possession,
-        cut_off: Option<syscap::format::id::Seq>,
+        cut_off: Option<syscap::format::Seq>,
     ) -> Result<KeyChange, Failure> {
         let change = match self.by.recovery {
             Some(_) => alone(set, proof.clone()),

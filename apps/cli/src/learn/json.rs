@@ -4,7 +4,7 @@ use syscap::analysis::learn::{
     ArgumentLine, ForAgent, LeftOut, LimitLine, Proposal, ScopeLine, Support, ToolLine, Why,
 };
 use syscap::format::json;
-use syscap::kernel::policy::PolicyEngine as _;
+use syscap::kernel::PolicyEngine as _;
 use syscap::learn::Recorded;
 
 use super::{Applied, not_seen};
@@ -15,9 +15,9 @@ pub(super) fn proposal(
     recorded: &Recorded,
     applied: Option<&Applied>,
 ) -> Object {
-    let policy = syscap::format::cbor::Canonical::check(
+    let policy = syscap::format::Canonical::check(
         proposal.policy.document(),
-        syscap::format::cbor::Profile::CONTROL,
+        syscap::format::Profile::CONTROL,
     );
     let policy = policy.map_or_else(|_| "null".to_owned(), |policy| json::from_item(policy.item()));
     let not_seen = not_seen(recorded)

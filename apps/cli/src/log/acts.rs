@@ -1,9 +1,9 @@
 //! What operators did: by which role, and in words.
 
-use syscap::format::control::{
-    ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, Role,
+use syscap::format::{
+    Body, ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, RecordKind,
+    Role,
 };
-use syscap::format::record::{Body, Kind};
 
 use crate::output::plain;
 
@@ -27,7 +27,7 @@ pub(super) fn actor(body: &Body) -> Option<String> {
     }
     match body.kind() {
         // The agent whose account it is stands there.
-        Kind::Credit => None,
+        RecordKind::Credit => None,
         kind => Role::of(kind).map(|role| format!("({})", role.name())),
     }
 }

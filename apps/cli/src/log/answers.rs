@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::ControlBody as _;
-use syscap::format::hash::leaf;
-use syscap::format::id::{Leaf, Seq};
-use syscap::format::record::{ApprovalBody, Body, Record};
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, leaf};
+use syscap::kernel::{Next, StoreError};
 
 /// A call that was asked about.
 #[derive(Clone, Debug)]

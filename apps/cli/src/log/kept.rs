@@ -1,12 +1,10 @@
 //! What the vault has of a call: its arguments, and what came back.
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::envelope::Status;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, CallFields, Record};
-use syscap::format::vault::{Commitment, VaultEntry};
-use syscap::kernel::store::{StoreError, vault_entry};
+use syscap::format::{
+    Body, CallFields, Canonical, Commitment, MapBuilder, Record, Seq, Status, VaultEntry,
+};
+use syscap::kernel::{StoreError, vault_entry};
 
 /// What there is of something that a record commits to.
 #[derive(Clone, Debug)]

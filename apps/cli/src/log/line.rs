@@ -1,14 +1,10 @@
 //! A call in a line for people: the tool, what it was called with, what came of it and why.
 
 use syscap::artifact::parts;
-use syscap::format::cbor::{Item, Kind};
-use syscap::format::decision::Decision;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ToolId;
 use syscap::format::json::from_data;
-use syscap::format::reason::Reason;
-use syscap::format::record::{
-    Ask, Body, CallFields, Outcome, OutcomeFlags, Record, Refusal, RefusalKind,
+use syscap::format::{
+    Ask, Body, CallFields, Decision, Item, ItemKind, Outcome, OutcomeFlags, Reason, Record,
+    Refusal, RefusalKind, ToolId, TxOutcome,
 };
 use syscap::remedy::allowed_word;
 
@@ -169,7 +165,7 @@ fn content(object: Item<'_>) -> Option<String> {
     if let Some(error) = object.get("rpc_error") {
         return error.get("message").and_then(Item::as_text).map(str::to_owned);
     }
-    let content = object.get("content").filter(|content| content.kind() == Kind::Array)?;
+    let content = object.get("content").filter(|content| content.kind() == ItemKind::Array)?;
     let texts: Vec<&str> =
         content.elements().filter_map(|block| block.get("text").and_then(Item::as_text)).collect();
     (!texts.is_empty()).then(|| texts.join(" "))

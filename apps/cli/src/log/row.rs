@@ -1,12 +1,9 @@
 //! A record in a row: what `log show --records` prints, and what is not a call.
 
-use syscap::format::budget::Amounts;
-use syscap::format::control::{
-    Control, ControlBody as _, CreditChange, Freeze, KeyChange, PolicyChange,
+use syscap::format::{
+    Amounts, ApprovalBody, Body, CallFields, Control, ControlBody as _, CreditChange, Decision,
+    Freeze, KeyChange, PolicyChange, PublicKey, Record, SessionPhase, StateChange,
 };
-use syscap::format::decision::Decision;
-use syscap::format::record::{ApprovalBody, Body, CallFields, Record, SessionPhase, StateChange};
-use syscap::format::sign::PublicKey;
 
 use super::{acts, answers::Asked};
 use crate::token;

@@ -3,10 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use syscap::format::control::{ControlBody as _, CreditChange};
-use syscap::format::id::AgentId;
-use syscap::format::record::{Body, CallFields, Record};
-use syscap::format::time::UnixMillis;
+use syscap::format::{
+    AgentId, Body, CallFields, ControlBody as _, CreditChange, Record, UnixMillis,
+};
 
 use super::answers::Asked;
 use crate::parse;

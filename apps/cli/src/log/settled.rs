@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Record, Recovered};
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{Body, Record, Recovered, Seq};
+use syscap::kernel::{Next, StoreError};
 
 /// What became of a call that a crash broke off.
 #[derive(Clone, Copy, Debug)]

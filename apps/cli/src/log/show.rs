@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Ended as Before, Record};
-use syscap::format::time::UnixMillis;
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{Body, PreviousRun as Before, Record, Seq, UnixMillis};
+use syscap::kernel::{Next, StoreError};
 
 use super::answers::{Answers, Asked};
 use super::kept::Sides;

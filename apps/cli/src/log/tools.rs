@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::control::{ControlBody as _, ToolsChange};
-use syscap::format::id::{ObjectId, Seq, ToolId};
-use syscap::format::manifest::Manifest;
-use syscap::format::object::ToolsObject;
-use syscap::format::record::{Body, Record};
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{
+    Body, ControlBody as _, Manifest, ObjectId, Record, Seq, ToolId, ToolsChange, ToolsObject,
+};
+use syscap::kernel::{Next, StoreError};
 
 /// Most tools that are named of each sort.
 const NAMED_MAX: usize = 20;

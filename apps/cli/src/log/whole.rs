@@ -3,13 +3,9 @@
 use std::{collections::BTreeSet, path::Path};
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::cbor::Item;
-use syscap::format::id::Seq;
 use syscap::format::json::from_data;
-use syscap::format::manifest::Manifest;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, CallFields, OutcomeFlags, Record};
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{Body, CallFields, Item, Manifest, OutcomeFlags, Reason, Record, Seq};
+use syscap::kernel::{Next, StoreError};
 use syscap::remedy::Remedy;
 
 use super::answers::Asked;

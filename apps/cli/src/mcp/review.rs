@@ -6,9 +6,7 @@
 use std::path::Path;
 
 use syscap::Runtime;
-use syscap::format::control::Role;
-use syscap::format::id::ToolId;
-use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::{EffectClass, Manifest, Role, ToolId};
 use syscap::plain::shell_word;
 use syscap::syscalls::stated::{Stated, Unlimited};
 use syscap_gateway::{ClassRule, Options, Proposed};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::Home;
 use syscap::analysis::NODES_DEFAULT;
-use syscap::format::id::PolicyHash;
-use syscap::kernel::kernel::Kernel;
+use syscap::format::PolicyHash;
+use syscap::kernel::Kernel;
 use syscap::policy::{LoadError, Policy};
 
 use super::target::{Target, parse};

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use clap::Args;
-use syscap::format::id::Seq;
+use syscap::format::Seq;
 use syscap::policy::scenario::{Scenario, ScenarioError};
 use syscap::policy::{Explained, Explanation, Tree, Truth};
 

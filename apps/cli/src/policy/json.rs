@@ -1,9 +1,7 @@
 //! Decisions and obligations as JSON, obligations as documents write them.
 
 use syscap::analysis::table::Expected;
-use syscap::format::decision::{Decision, Verdict};
-use syscap::format::id::ConstraintId;
-use syscap::format::obligation::{Obligation, ObligationKind};
+use syscap::format::{ConstraintId, Decision, Obligation, ObligationKind, Verdict};
 use syscap::policy::semantics::Outcome;
 
 use crate::output::{Object, array, quote};

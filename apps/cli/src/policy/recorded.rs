@@ -3,10 +3,8 @@
 use std::{collections::BTreeSet, path::Path};
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::decision::{Decision, Shadow};
-use syscap::format::id::{ConstraintId, Seq};
-use syscap::format::record::{Body, CallFields, Record};
-use syscap::kernel::store::{StoreError, record_at};
+use syscap::format::{Body, CallFields, ConstraintId, Decision, Record, Seq, Shadow};
+use syscap::kernel::{StoreError, record_at};
 
 use super::{json, target::Loaded};
 use crate::exit::{Ended, Exit, Failure};

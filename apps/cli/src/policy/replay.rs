@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
-use syscap::kernel::kernel::{NotAsked, Redecided, Tally};
+use syscap::kernel::{NotAsked, Redecided, Tally};
 
 use super::{json, target::Loaded};
 use crate::exit::{Ended, Exit, Failure};

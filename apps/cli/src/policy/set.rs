@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 use syscap::analysis::NODES_DEFAULT;
-use syscap::format::control::Role;
-use syscap::format::id::Seq;
-use syscap::format::reason::{Reason, Refused};
-use syscap::kernel::policy::object_of;
+use syscap::format::{Reason, Refused, Role, Seq};
+use syscap::kernel::object_of;
 use syscap::policy::{LoadError, Policy};
 use syscap::view::Whose;
 use syscap::{Beside, Error, Home, Inspection, PolicyPlace, Runtime};

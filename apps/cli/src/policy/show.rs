@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::cbor::{Item, Profile};
-use syscap::format::json;
+use syscap::format::{Item, Profile, json};
 
 use super::target::{Loaded, Which};
 use crate::exit::{Ended, Exit};

@@ -6,10 +6,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::id::{ObjectId, PolicyHash, ToolId};
-use syscap::format::manifest::EffectClass;
-use syscap::format::object::{ObjectKind, PolicyObject};
-use syscap::kernel::policy::{PolicyEngine, object_of};
+use syscap::format::{EffectClass, ObjectId, ObjectKind, PolicyHash, PolicyObject, ToolId};
+use syscap::kernel::{PolicyEngine, object_of};
 use syscap::policy::limits::TEXT_BYTES_MAX;
 use syscap::policy::{LoadError, Policy, Preset, WithinToken};
 use syscap::syscalls::net::Network;

@@ -4,8 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use syscap::Home;
 use syscap::analysis::{Finding, Lint, LintKind, lints};
-use syscap::format::id::{ConstraintId, ToolId};
-use syscap::format::manifest::{Extra, Manifest, Param, ParamType};
+use syscap::format::{ConstraintId, Extra, Manifest, Param, ParamType, ToolId};
 use syscap::host::MACHINE_ROOT;
 use syscap::policy::Policy;
 use syscap::policy::document::{

@@ -5,8 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 use clap::Args;
 use syscap::analysis::scenario::to_json;
 use syscap::analysis::{Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, who_can};
-use syscap::format::id::{AgentId, ToolId};
-use syscap::format::manifest::EffectClass;
+use syscap::format::{AgentId, EffectClass, ToolId};
 use syscap::policy::document::Document;
 
 use super::diff::unknown;

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::format::id::{AgentId, TokenId, ToolId};
-use syscap::format::manifest::Manifest;
-use syscap::format::token::Grants;
+use syscap::format::{AgentId, Grants, Manifest, TokenId, ToolId};
 use syscap::resume::{Resume, Written};
 
 use super::{Unused, place::Place, unusable};

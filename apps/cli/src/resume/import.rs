@@ -5,11 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syscap::Runtime;
-use syscap::format::budget::Dimension;
-use syscap::format::control::Role;
-use syscap::format::id::{AgentId, TokenId, ToolId};
-use syscap::format::manifest::Manifest;
-use syscap::format::scope::Scope;
+use syscap::format::{AgentId, Dimension, Manifest, Role, Scope, TokenId, ToolId};
 use syscap::resume::{Compiled, ResumeError};
 use syscap::view::Whose;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
-use syscap::{Home, kernel::store::StoreError};
+use syscap::{Home, kernel::StoreError};
 
 use crate::exit::Failure;
 

@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-use syscap::format::cbor::Canonical;
-use syscap::format::provenance::Source;
+use syscap::format::{Canonical, Source};
 use syscap::launch::{Achieved, Level, Network};
 use syscap::{Args, Runtime, Session};
 

@@ -9,7 +9,7 @@ use std::thread;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use syscap::Runtime;
-use syscap::format::id::{AgentId, TokenId};
+use syscap::format::{AgentId, TokenId};
 use syscap::launch::{
     Access as Right, Ended as Over, Granted, LaunchError, Launcher, Level, Orders, Plan, Report,
     Running, Said, Stream,

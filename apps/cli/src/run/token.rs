@@ -2,8 +2,7 @@
 
 use clap::Parser;
 use syscap::Runtime;
-use syscap::format::id::TokenId;
-use syscap::format::time::UnixMillis;
+use syscap::format::{TokenId, UnixMillis};
 use syscap::launch::{Level, Network};
 use syscap::view::{Choice, TokenInfo};
 

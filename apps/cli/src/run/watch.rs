@@ -4,8 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use syscap::Runtime;
-use syscap::format::control::FreezeTarget;
-use syscap::format::id::{AgentId, TokenId};
+use syscap::format::{AgentId, FreezeTarget, TokenId};
 use syscap::view::View;
 
 /// How often the home is asked.

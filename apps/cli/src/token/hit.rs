@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use syscap::format::control::{Revocation, RevocationList, Revoked};
-use syscap::format::id::TokenId;
-use syscap::format::token::TokenBody;
-use syscap::kernel::kernel::Kernel;
+use syscap::format::{Revocation, RevocationList, Revoked, TokenBody, TokenId};
+use syscap::kernel::Kernel;
 
 use crate::runtime;
 

@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::control::Role;
-use syscap::format::id::{AgentId, TokenId, ToolId};
-use syscap::format::manifest::Manifest;
-use syscap::format::reason::{Reason, Refused};
-use syscap::format::scope::{Scope, ScopeDimension, ScopeType};
-use syscap::format::sign::PublicKey;
+use syscap::format::{
+    AgentId, Budget, Dimension, Manifest, PublicKey, Reason, Refused, Role, Scope, ScopeDimension,
+    ScopeType, TokenId, ToolId,
+};
 use syscap::view::TokenInfo;
 use syscap::{Error, Grant, Home, Inspection, Runtime};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use syscap::format::id::TokenId;
+use syscap::format::TokenId;
 
 use crate::{exit::Failure, parse::BadWord, runtime};
 

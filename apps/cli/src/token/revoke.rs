@@ -6,10 +6,10 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::format::control::{ControlBody as _, Revocation, RevocationList, Revoked, Role};
-use syscap::format::id::{Seq, TextHash, TokenId};
-use syscap::format::sign::PublicKey;
-use syscap::format::time::UnixMillis;
+use syscap::format::{
+    ControlBody as _, PublicKey, Revocation, RevocationList, Revoked, Role, Seq, TextHash, TokenId,
+    UnixMillis,
+};
 
 use super::TokenName;
 use super::hit::{self, Hit, Named};

@@ -3,12 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::budget::Dimension;
-use syscap::format::cbor::Encoder;
-use syscap::format::scope::{Paths, Rights, Scope};
-use syscap::format::time::UnixMillis;
-use syscap::format::token::TokenFlags;
-use syscap::kernel::kernel::TokenView;
+use syscap::format::{Dimension, Encoder, Paths, Rights, Scope, TokenFlags, UnixMillis};
+use syscap::kernel::TokenView;
 
 use super::{Standing, TokenName, now};
 use crate::exit::{Ended, Exit, Failure};

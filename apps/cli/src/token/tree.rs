@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use clap::Args;
-use syscap::format::budget::Dimension;
-use syscap::format::id::TokenId;
-use syscap::format::time::UnixMillis;
-use syscap::kernel::kernel::TokenView;
+use syscap::format::{Dimension, TokenId, UnixMillis};
+use syscap::kernel::TokenView;
 
 use super::{Standing, TokenName, now};
 use crate::exit::{Ended, Exit, Failure};

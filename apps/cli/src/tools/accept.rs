@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::control::Role;
-use syscap::format::id::{ObjectId, ToolId};
+use syscap::format::{ObjectId, Role, ToolId};
 use syscap::provide::Standing;
 use syscap::view::{ToolDetail, ToolInfo};
 use syscap::{Beside, Error, Inspection, Runtime};

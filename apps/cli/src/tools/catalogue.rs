@@ -1,9 +1,7 @@
 //! A tool as a catalogue shows it: what it is, takes, needs and is held to, and whether it can be
 //! called now.
 
-use syscap::format::control::FreezeTarget;
-use syscap::format::json;
-use syscap::format::manifest::{Extra, Manifest, Param, Presence};
+use syscap::format::{Extra, FreezeTarget, Manifest, Param, Presence, json};
 use syscap::provide::Standing;
 use syscap::view::{ToolInfo, View};
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use syscap::format::cbor::{Item, Kind};
-use syscap::format::json;
-use syscap::format::manifest::{Extra, Manifest, Param, Presence};
+use syscap::format::{Extra, Item, ItemKind, Manifest, Param, Presence, json};
 
 use crate::output::{plain, quote};
 
@@ -86,7 +84,7 @@ fn put_json(
     let indent = "  ".repeat(depth);
     let inner = depth.saturating_add(1);
     match item.kind() {
-        Kind::Map if item.entries().next().is_some() => {
+        ItemKind::Map if item.entries().next().is_some() => {
             lines.push(format!("{indent}{before}{{"));
             let mut entries = item.entries().peekable();
             while let Some((key, value)) = entries.next() {
@@ -95,7 +93,7 @@ fn put_json(
             }
             lines.push(format!("{indent}}}{after}"));
         }
-        Kind::Array if item.elements().next().is_some() => {
+        ItemKind::Array if item.elements().next().is_some() => {
             lines.push(format!("{indent}{before}["));
             let mut elements = item.elements().peekable();
             while let Some(value) = elements.next() {
@@ -187,18 +185,16 @@ pub(super) fn between(old: &[String], new: &[String]) -> Difference {
 /// Whether a text stands in it, whole, as a value.
 fn has_text(item: Item<'_>, text: &str) -> bool {
     match item.kind() {
-        Kind::Text => item.as_text() == Some(text),
-        Kind::Array => item.elements().any(|one| has_text(one, text)),
-        Kind::Map => item.entries().any(|(_, one)| has_text(one, text)),
+        ItemKind::Text => item.as_text() == Some(text),
+        ItemKind::Array => item.elements().any(|one| has_text(one, text)),
+        ItemKind::Map => item.entries().any(|(_, one)| has_text(one, text)),
         _ => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use syscap::format::cbor::{Canonical, MapBuilder};
-    use syscap::format::id::ToolId;
-    use syscap::format::manifest::EffectClass;
+    use syscap::format::{Canonical, EffectClass, MapBuilder, ToolId};
 
     use super::*;
 

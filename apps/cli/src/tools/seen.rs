@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use syscap::format::control::ToolsChange;
-use syscap::format::id::ToolId;
-use syscap::format::manifest::Manifest;
+use syscap::format::{Manifest, ToolId, ToolsChange};
 use syscap::view::{ToolDetail, View, Whose};
 use syscap::{Error, Runtime};
 

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::format::id::ToolId;
-use syscap::format::json;
-use syscap::format::manifest::Manifest;
+use syscap::format::{Manifest, ToolId, json};
 use syscap::provide::Standing;
 use syscap::syscalls::stated::Unlimited;
 use syscap::view::{ToolDetail, View};

@@ -4,10 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use syscap::format::control::Role;
-use syscap::format::id::{Seq, ToolId};
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::scope::Rights;
+use syscap::format::{EffectClass, Manifest, Rights, Role, Seq, ToolId};
 use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError};
 use syscap::{Beside, Configured, Error, Inspection, Runtime};
 
@@ -190,7 +187,7 @@ impl Argument {
         let log = runtime::look(&self.home)?;
         let kernel = log.kernel();
         let now = kernel.now();
-        let lacks = |body: &syscap::format::token::TokenBody| {
+        let lacks = |body: &syscap::format::TokenBody| {
             let grant = body.grants.get(&self.tool);
             grant.is_some_and(|grant| grant.scope(dimension).is_none())
         };

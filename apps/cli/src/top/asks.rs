@@ -3,10 +3,8 @@
 use std::collections::VecDeque;
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Record};
-use syscap::format::time::UnixMillis;
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{Body, Record, Seq, UnixMillis};
+use syscap::kernel::{Next, StoreError};
 
 /// What is of late: an hour.
 const LATE_MS: u64 = 3_600_000;

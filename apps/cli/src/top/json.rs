@@ -1,6 +1,6 @@
 //! What was seen, for machines.
 
-use syscap::format::id::PolicyHash;
+use syscap::format::PolicyHash;
 use syscap::view::{Running, SessionInfo, TokenInfo};
 
 use super::look::Seen;

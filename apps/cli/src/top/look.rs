@@ -4,11 +4,10 @@ use std::path::Path;
 
 use syscap::audit::lock::LockState;
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::envelope::Status;
-use syscap::format::id::{PolicyHash, Seq};
-use syscap::format::record::{AggregatePhase, Body, OutcomeFlags, Record};
-use syscap::format::time::UnixMillis;
-use syscap::kernel::store::{Next, StoreError};
+use syscap::format::{
+    AggregatePhase, Body, OutcomeFlags, PolicyHash, Record, Seq, Status, UnixMillis,
+};
+use syscap::kernel::{Next, StoreError};
 use syscap::view::View;
 use syscap::{Counts, Error, Runtime};
 
@@ -177,7 +176,7 @@ fn count(counts: &mut Counts, body: &Body) {
         }
         Body::Ask(_) => {
             add(&mut counts.calls, 1);
-            add(counts.refused.entry(syscap::format::reason::Reason::Asked).or_default(), 1);
+            add(counts.refused.entry(syscap::format::Reason::Asked).or_default(), 1);
         }
         Body::Refusals(run) if run.phase != AggregatePhase::Open => {
             add(&mut counts.calls, run.count.unwrap_or(0));

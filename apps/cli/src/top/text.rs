@@ -1,6 +1,6 @@
 //! What was seen, for people.
 
-use syscap::format::budget::Dimension;
+use syscap::format::Dimension;
 use syscap::view::{TokenInfo, ToolInfo, View};
 
 use super::look::{Holder, Seen};

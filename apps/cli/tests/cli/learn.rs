@@ -5,12 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use syscap::Runtime;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ToolId;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::{Amounts, Canonical, EffectClass, Label, Manifest, ToolId, TxOutcome};
 use syscap::provide::{HostCall, HostRan, Provider};
 
 use crate::cli::support::{Run, Serving, TestHome, run, run_with};

@@ -2,13 +2,9 @@
 
 use serde_json::json;
 use syscap::audit::sqlite::SqliteStore;
-use syscap::format::budget::Amounts;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Refused;
-use syscap::format::record::{Body, Durability, Record};
+use syscap::format::{Amounts, Body, Durability, EffectClass, Record, Refused};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
-use syscap::kernel::probe::{Broken, Finding};
-use syscap::kernel::store::{Batch, Store, StoreError};
+use syscap::kernel::{Batch, Broken, Finding, Store, StoreError};
 use syscap::policy::WithinToken;
 use syscap::prelude::*;
 

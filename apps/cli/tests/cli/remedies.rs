@@ -4,10 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use syscap::format::budget::{Budget, Dimension};
-use syscap::format::id::{Seq, TokenId, ToolId};
-use syscap::format::reason::Reason;
-use syscap::format::token::{Grants, TokenBody};
+use syscap::format::{Budget, Dimension, Grants, Reason, Seq, TokenBody, TokenId, ToolId};
 use syscap::prelude::*;
 use syscap::remedy::Remedy;
 

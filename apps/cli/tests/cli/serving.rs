@@ -8,11 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ToolId;
-use syscap::format::manifest::{EffectClass, Manifest};
+use syscap::format::{Amounts, Canonical, EffectClass, Manifest, ToolId, TxOutcome};
 use syscap::provide::{HostCall, HostRan, Provider};
 use syscap::{Operator, Runtime};
 

@@ -5,13 +5,10 @@ use std::{fs, os::unix::fs::PermissionsExt as _, sync::Arc};
 
 use serde_json::{Value, json};
 use syscap::Runtime;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::Canonical;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::hash::definition_hash;
-use syscap::format::id::ToolId;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::{
+    Amounts, Canonical, EffectClass, Label, Manifest, Param, ParamType, ToolId, TxOutcome,
+    definition_hash,
+};
 use syscap::provide::{HostCall, HostRan, Provider};
 
 use crate::cli::support::{Run, Serving, TestHome, reason, run, run_with};

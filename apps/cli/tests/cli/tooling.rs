@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use syscap::Runtime;
-use syscap::format::budget::Amounts;
-use syscap::format::cbor::{Canonical, MapBuilder};
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ToolId;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Manifest, Param, ParamType};
+use syscap::format::{
+    Amounts, Canonical, EffectClass, Label, Manifest, MapBuilder, Param, ParamType, ToolId,
+    TxOutcome,
+};
 use syscap::provide::{HostCall, HostRan, Provider};
 
 use crate::cli::support::{Serving, TestHome, reason, run};

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use syscap::format::record::Record;
+use syscap::format::Record;
 
 use crate::cli::support::{ECHO, TestHome, run};
 

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use syscap::format::time::UnixMillis;
-use syscap::kernel::ports::Clock;
-use syscap::kernel::time::Reading;
+use syscap::format::UnixMillis;
+use syscap::kernel::{Clock, Reading};
 use syscap::{Grant, Options, Runtime, SystemClock};
 
 use crate::{month::End, month::client::Client};

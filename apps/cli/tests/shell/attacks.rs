@@ -2,9 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use syscap::format::manifest::Enforcement;
-use syscap::format::record::{Body, Record};
-use syscap::format::scope::Scope;
+use syscap::format::{Body, Enforcement, Record, Scope};
 use syscap::policy::{Policy, Preset};
 use syscap::prelude::*;
 

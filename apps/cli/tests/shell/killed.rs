@@ -4,8 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use syscap::format::record::{Body, Recovered};
-use syscap::format::scope::Scope;
+use syscap::format::{Body, Recovered, Scope};
 use syscap::launch::Launcher;
 use syscap::prelude::*;
 use syscap::verify::Verdict;

@@ -25,7 +25,7 @@ use rmcp::service::{
 };
 use rmcp::{ErrorData, RoleClient};
 use serde_json::Value;
-use syscap::format::id::DefinitionHash;
+use syscap::format::DefinitionHash;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

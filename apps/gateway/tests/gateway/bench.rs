@@ -12,9 +12,8 @@ use std::{fs, thread};
 use host_support::{Scratch, scratch};
 use serde_json::{Value, json};
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Outcome, OutcomeFlags, Record, Refusal};
-use syscap::kernel::store::Next;
+use syscap::format::{Body, Outcome, OutcomeFlags, Record, Refusal, Seq};
+use syscap::kernel::Next;
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 

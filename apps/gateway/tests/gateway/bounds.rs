@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use syscap::format::reason::Reason;
+use syscap::format::Reason;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

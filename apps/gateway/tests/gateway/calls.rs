@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::label::Label;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, OutcomeFlags};
+use syscap::format::{Body, Label, OutcomeFlags, Reason, TxOutcome};
 
 use crate::gateway::bench::{Bench, refusal, text};
 

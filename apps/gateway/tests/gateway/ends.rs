@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use syscap::format::reason::Reason;
+use syscap::format::Reason;
 
 use crate::gateway::bench::{Bench, text, until};
 

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use syscap::{format::id::Seq, format::record::Body, prelude::*};
+use syscap::format::{Body, Seq};
+use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, until};
 
@@ -48,7 +49,7 @@ impl Flood {
 
 /// How many calls were let through after that record.
 fn admitted_after(bench: &Bench, seq: Seq) -> usize {
-    let after = |record: &&syscap::format::record::Record| {
+    let after = |record: &&syscap::format::Record| {
         record.seq > seq && matches!(record.body, Body::Intent(_))
     };
     bench.records().iter().filter(after).count()

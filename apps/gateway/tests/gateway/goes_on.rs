@@ -1,17 +1,14 @@
 //! Where a token has ended: what is said, and what goes on.
 
 use serde_json::{Value, json};
-use syscap::format::control::Freeze;
-use syscap::format::id::TokenId;
-use syscap::format::label::Label;
-use syscap::format::reason::Reason;
+use syscap::format::{Freeze, Label, Reason, TokenId};
 use syscap::prelude::*;
 use syscap::view::TokenInfo;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal};
 
-fn agent() -> syscap::format::id::AgentId {
-    syscap::format::id::AgentId::new("agent").unwrap()
+fn agent() -> syscap::format::AgentId {
+    syscap::format::AgentId::new("agent").unwrap()
 }
 
 fn echo(gateway: &mut GatewayProcess) -> Value {

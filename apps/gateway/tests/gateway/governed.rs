@@ -3,13 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use syscap::format::control::Freeze;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::TokenId;
-use syscap::format::label::Label;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Body, Intent};
+use syscap::format::{Body, EffectClass, Freeze, Intent, Label, Reason, TokenId, TxOutcome};
 use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, until};
@@ -36,7 +30,7 @@ fn refused(answer: &Value) -> &Value {
 }
 
 fn intents(bench: &Bench) -> Vec<Intent> {
-    let intent = |record: syscap::format::record::Record| match record.body {
+    let intent = |record: syscap::format::Record| match record.body {
         Body::Intent(intent) => Some(*intent),
         _ => None,
     };
@@ -192,7 +186,7 @@ fn another_prompt_of_the_same_name_waits() {
     assert_eq!(reached(&bench), before);
     // Once an operator has accepted it, it is what it says.
     let beside = Runtime::share(bench.home()).unwrap();
-    let changed = [syscap::format::id::ToolId::new("odd.prompts.greet").unwrap()];
+    let changed = [syscap::format::ToolId::new("odd.prompts.greet").unwrap()];
     beside.accept(&changed).unwrap();
     assert!(get(&mut gateway).get("result").is_some());
     drop(beside);

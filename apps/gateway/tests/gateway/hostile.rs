@@ -3,8 +3,7 @@
 use std::fs;
 
 use serde_json::json;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::reason::{Reason, Retry};
+use syscap::format::{Reason, Retry, TxOutcome};
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

@@ -9,12 +9,8 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::cbor::Item;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Recovered};
-use syscap::format::vault::Commitment;
-use syscap::kernel::store::vault_entry;
+use syscap::format::{Body, Commitment, Item, Recovered, Seq, TxOutcome};
+use syscap::kernel::vault_entry;
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
 

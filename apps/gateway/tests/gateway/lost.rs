@@ -1,8 +1,7 @@
 //! The process that holds the home goes while a call is out: what is told of the call.
 
 use serde_json::{Value, json};
-use syscap::format::id::Seq;
-use syscap::format::record::{Body, Recovered};
+use syscap::format::{Body, Recovered, Seq};
 use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
@@ -30,14 +29,14 @@ fn die(holder: GatewayProcess) {
 }
 
 fn intents(bench: &Bench) -> Vec<Seq> {
-    let intent = |record: &syscap::format::record::Record| {
+    let intent = |record: &syscap::format::Record| {
         matches!(record.body, Body::Intent(_)).then_some(record.seq)
     };
     bench.records().iter().filter_map(intent).collect()
 }
 
 fn recovered(bench: &Bench) -> Vec<(Seq, Recovered)> {
-    let of = |record: syscap::format::record::Record| match record.body {
+    let of = |record: syscap::format::Record| match record.body {
         Body::Recovery(recovery) => Some((recovery.intent, recovery.verdict)),
         _ => None,
     };

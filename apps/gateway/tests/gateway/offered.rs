@@ -3,10 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
-use syscap::format::id::{TokenId, ToolId};
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::reason::Reason;
+use syscap::format::{EffectClass, Label, Manifest, Reason, TokenId, ToolId};
 use syscap::prelude::*;
 use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
 use syscap::{Configured, Grant, Options, Runtime};

@@ -4,11 +4,7 @@ use std::{fs, sync::Arc, thread, time::Duration};
 
 use serde_json::{Value, json};
 use syscap::Runtime;
-use syscap::format::budget::Amounts;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::id::ToolId;
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::reason::{Reason, Refused};
+use syscap::format::{Amounts, EffectClass, Manifest, Reason, Refused, ToolId, TxOutcome};
 use syscap::provide::{HostCall, HostRan, Provider};
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};

@@ -1,17 +1,11 @@
 //! Definitions are pinned, lists are filtered, tokens are found.
 
 use serde_json::{Value, json};
-use syscap::format::budget::{Amounts, Dimension};
-use syscap::format::cbor::MapBuilder;
-use syscap::format::control::Role;
-use syscap::format::envelope::TxOutcome;
-use syscap::format::hash::definition_hash;
-use syscap::format::id::ToolId;
 use syscap::format::json::from_data;
-use syscap::format::label::Label;
-use syscap::format::manifest::{EffectClass, Manifest};
-use syscap::format::reason::{Reason, Refused};
-use syscap::format::record::Kind;
+use syscap::format::{
+    Amounts, Dimension, EffectClass, Label, Manifest, MapBuilder, Reason, RecordKind, Refused,
+    Role, ToolId, TxOutcome, definition_hash,
+};
 use syscap::keys::{KeyFile, KeyUse, Passphrase, Seal};
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
@@ -74,7 +68,7 @@ fn with_a_sealed_key_new_tools_wait_for_a_person() {
     let key = KeyFile::read(&path).unwrap().unseal(&passphrase()).unwrap();
     let change = log.tools_change(&new, &[]).unwrap();
     let control = log.sign(&change, &key.public_key(), |bytes| Ok(key.sign(bytes))).unwrap();
-    access.submit_with(Kind::Tools, control.clone(), &Beside::Accepted(new)).unwrap();
+    access.submit_with(RecordKind::Tools, control.clone(), &Beside::Accepted(new)).unwrap();
     access.close().unwrap();
     assert!(gateway.end().success());
     for words in [&[][..], &["class=irreversible=echo"]] {

@@ -3,11 +3,7 @@
 use std::{thread, time::Duration};
 
 use serde_json::{Value, json};
-use syscap::format::budget::Dimension;
-use syscap::format::control::Freeze;
-use syscap::format::id::TokenId;
-use syscap::format::manifest::EffectClass;
-use syscap::format::record::Body;
+use syscap::format::{Body, Dimension, EffectClass, Freeze, TokenId};
 use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, text, until};

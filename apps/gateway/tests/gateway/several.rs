@@ -1,7 +1,7 @@
 //! Several servers, prompts and resources, several gateways.
 
 use serde_json::json;
-use syscap::format::envelope::TxOutcome;
+use syscap::format::TxOutcome;
 
 use crate::gateway::bench::{Bench, refusal, text};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use syscap::format::reason::Reason;
+use syscap::format::Reason;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 

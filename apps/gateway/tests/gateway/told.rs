@@ -4,10 +4,7 @@
 use std::{collections::BTreeSet, fs, time::Duration};
 
 use serde_json::{Value, json};
-use syscap::format::control::Freeze;
-use syscap::format::id::{Seq, TokenId, ToolId};
-use syscap::format::reason::Reason;
-use syscap::format::record::Answer;
+use syscap::format::{ApprovalAnswer, Freeze, Reason, Seq, TokenId, ToolId};
 use syscap::prelude::*;
 use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
 
@@ -150,7 +147,7 @@ fn asked_call_and_ended_token_name_neither_home_nor_token_nor_command() {
     let mut gateway = bench.start(&[&server, "class=irreversible=slow", "limit=calls:4"]).session();
     let asked = told.call(&mut gateway, "echo", json!({}));
     let ask = asked["_meta"]["dev.syscap/refusal"]["got"].as_str().unwrap().parse().unwrap();
-    waits::answer(&bench, Seq::new(ask), Answer::Deny);
+    waits::answer(&bench, Seq::new(ask), ApprovalAnswer::Deny);
     told.call(&mut gateway, "echo", json!({}));
     told.call(&mut gateway, "slow", json!({}));
     let token = newest(&bench);

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use syscap::Configured;
-use syscap::format::manifest::EffectClass;
-use syscap::format::reason::Reason;
-use syscap::format::record::Answer;
+use syscap::format::{ApprovalAnswer, EffectClass, Reason};
 use syscap::prelude::*;
 use syscap::syscalls::stated::Stated;
 
@@ -35,11 +33,11 @@ fn of_two_calls_that_are_the_same_each_has_its_own_approval() {
         let first = waits(&bench, 1);
         assert_eq!(answered(&mut gateway, &ids), [Value::Null; 0]);
         assert_eq!(bench.count("Ask"), 1, "nobody is asked twice about what is the same");
-        answer(&bench, first, Answer::Once);
+        answer(&bench, first, ApprovalAnswer::Once);
         let second = waits(&bench, 2);
         let done = answered(&mut gateway, &ids);
         assert_eq!((done.len(), calls(&bench)), (1, 1));
-        answer(&bench, second, Answer::Once);
+        answer(&bench, second, ApprovalAnswer::Once);
         for id in &ids {
             assert!(text(&gateway.result(id)).contains("\"a\""));
         }
@@ -58,7 +56,7 @@ fn a_no_ends_both_of_two_calls_that_are_the_same() {
     let ids = [begin(&mut gateway, "a"), begin(&mut gateway, "a")];
     let ask = waits(&bench, 1);
     assert_eq!(answered(&mut gateway, &ids), [Value::Null; 0]);
-    answer(&bench, ask, Answer::Deny);
+    answer(&bench, ask, ApprovalAnswer::Deny);
     for id in &ids {
         let refused = gateway.result(id);
         assert_eq!(refusal(&refused)["code"], Reason::ApprovalDenied.code(), "{refused}");
@@ -88,7 +86,7 @@ fn a_wait_for_a_tool_that_is_set_anew_asks_anew() {
     set(EffectClass::ExternalWrite);
     let second = waits(&bench, 2);
     assert!(second > first && !gateway.has_answer(&id, MOMENT));
-    answer(&bench, second, Answer::Once);
+    answer(&bench, second, ApprovalAnswer::Once);
     assert!(text(&gateway.result(&id)).contains("\"a\""));
     // Now it needs nobody, so what waited goes on.
     let id = begin(&mut gateway, "b");

@@ -4,10 +4,9 @@ use std::{fs, time::Duration};
 
 use serde_json::{Value, json};
 use syscap::Signer;
-use syscap::format::control::{ControlBody, Role};
-use syscap::format::id::Seq;
-use syscap::format::reason::Reason;
-use syscap::format::record::{Answer, ApprovalBody, Body, Means};
+use syscap::format::{
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody, Reason, Role, Seq,
+};
 use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
@@ -27,13 +26,13 @@ pub(crate) fn waits(bench: &Bench, count: usize) -> Seq {
     asks.last().unwrap().seq
 }
 
-pub(crate) fn answer(bench: &Bench, ask: Seq, answer: Answer) {
+pub(crate) fn answer(bench: &Bench, ask: Seq, answer: ApprovalAnswer) {
     // The gateway holds the home: answered as the operator's command does.
     let log = Options::new().inspect(bench.home()).unwrap();
     let keys = syscap::FileKeys::open(&syscap::Home::at(bench.home()).keys()).unwrap();
     let role = Role::Approver;
     let key = keys.public_key(role).unwrap();
-    let body = log.answer(ask, answer, (Means::Command, None)).unwrap();
+    let body = log.answer(ask, answer, (ApprovalChannel::Command, None)).unwrap();
     let control = log.sign(&body, &key, |message| keys.sign(role, message)).unwrap();
     let beside = Runtime::share(bench.home()).unwrap();
     beside.submit(ApprovalBody::KIND, control).unwrap();
@@ -41,7 +40,7 @@ pub(crate) fn answer(bench: &Bench, ask: Seq, answer: Answer) {
 }
 
 /// The answers on record: what was said, and by which means.
-fn answers(bench: &Bench) -> Vec<(Answer, Means)> {
+fn answers(bench: &Bench) -> Vec<(ApprovalAnswer, ApprovalChannel)> {
     let of = |body| match body {
         Body::Approval(event) => ApprovalBody::from_bytes(&event.control.body).ok(),
         _ => None,
@@ -77,12 +76,12 @@ fn a_call_that_is_approved_while_it_waits_runs() {
         assert!(told["params"]["message"].as_str().unwrap().contains(&command), "{told}");
         assert!(!gateway.has_answer(&id, Duration::from_millis(300)));
         assert_eq!(calls(&bench), 0);
-        answer(&bench, ask, Answer::Once);
+        answer(&bench, ask, ApprovalAnswer::Once);
         assert!(text(&gateway.result(&id)).contains("\"a\""));
         assert_eq!(calls(&bench), 1);
         // A no is told with its reason, and nothing runs.
         let id = begin(&mut gateway, "b");
-        answer(&bench, waits(&bench, 2), Answer::Deny);
+        answer(&bench, waits(&bench, 2), ApprovalAnswer::Deny);
         let refused = gateway.result(&id);
         assert_eq!(refusal(&refused)["code"], Reason::ApprovalDenied.code(), "{refused}");
         assert_eq!(calls(&bench), 1);
@@ -105,7 +104,7 @@ fn a_wait_ends_with_how_to_take_it_up() {
     let command = format!("syscap approvals approve HOME {ask};");
     assert!(next.contains(&command) && next.contains("same call again"), "{next}");
     // Approved later, the same call goes on at once, and once.
-    answer(&bench, ask, Answer::Once);
+    answer(&bench, ask, ApprovalAnswer::Once);
     let id = begin(&mut gateway, "a");
     assert!(text(&gateway.result(&id)).contains("\"a\""));
     assert_eq!((calls(&bench), bench.count("Ask")), (1, 1));
@@ -125,7 +124,7 @@ fn a_wait_that_is_cancelled_leaves_the_question() {
     assert!(read.get("result").is_some(), "{read}");
     gateway.notify("notifications/cancelled", json!({"requestId": id}));
     let id = begin(&mut gateway, "a");
-    answer(&bench, ask, Answer::Once);
+    answer(&bench, ask, ApprovalAnswer::Once);
     assert!(text(&gateway.result(&id)).contains("\"a\""));
     assert_eq!((calls(&bench), bench.count("Ask")), (1, 1));
     assert!(gateway.end().success());
@@ -190,8 +189,8 @@ fn a_clients_window_counts_where_the_policy_says_so() {
     let asked = gateway.hears("elicitation/create");
     say(&mut gateway, &asked, &json!({"action": "accept", "content": {"approve": false}}));
     assert!(!gateway.has_answer(&id, Duration::from_millis(600)));
-    let means = Means::Elicitation;
-    assert_eq!(answers(&bench), [(Answer::Once, means), (Answer::Deny, means)]);
+    let means = ApprovalChannel::Elicitation;
+    assert_eq!(answers(&bench), [(ApprovalAnswer::Once, means), (ApprovalAnswer::Deny, means)]);
     assert_eq!(calls(&bench), 1);
     assert!(gateway.end().success());
     bench.settled();
@@ -213,7 +212,7 @@ fn a_clients_window_is_not_asked_where_nothing_says_so() {
         assert!(!gateway.unasked.iter().any(|said| said["method"] == "elicitation/create"));
         let ask = waits(&bench, 1);
         let rt = Runtime::share(bench.home()).unwrap();
-        let said = (Answer::Once, Means::Elicitation);
+        let said = (ApprovalAnswer::Once, ApprovalChannel::Elicitation);
         let given = syscap::approvals::answer_in_client(&bench.home(), &rt, ask, said);
         assert!(matches!(&given, Err(Error::Refused(why)) if why.reason() == Reason::BadControl));
         rt.close().unwrap();
@@ -231,7 +230,7 @@ fn a_window_is_taken_back_where_the_operator_answers() {
     let id = begin(&mut gateway, "a");
     let asked = gateway.hears("elicitation/create");
     let ask = waits(&bench, 1);
-    answer(&bench, ask, Answer::Once);
+    answer(&bench, ask, ApprovalAnswer::Once);
     let told = gateway.hears("notifications/cancelled");
     assert_eq!(told["params"]["requestId"], asked["id"]);
     assert!(text(&gateway.result(&id)).contains('a'));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use syscap::{format::control::Freeze, format::reason::Reason, prelude::*};
+use syscap::format::{Freeze, Reason};
+use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, NEW, refusal, text, until};
 

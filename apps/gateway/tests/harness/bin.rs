@@ -6,8 +6,7 @@ mod odd;
 
 use std::{path::PathBuf, time::Duration};
 
-use syscap::format::budget::Dimension;
-use syscap::format::id::{AgentId, TokenId};
+use syscap::format::{AgentId, Dimension, TokenId};
 use syscap_gateway::{ClassRule, Hints, Options, Question, ServerCommand};
 
 fn main() {

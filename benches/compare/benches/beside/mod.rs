@@ -4,8 +4,8 @@ use std::{cell::RefCell, hint::black_box};
 
 use cedar_policy::{Authorizer, Decision, Entities, PolicySet, Request};
 use syscap_compare::cedar::{Policies, parse, text};
-use syscap_format::decision::Verdict;
-use syscap_kernel::policy::{PolicyEngine, Question};
+use syscap_format::Verdict;
+use syscap_kernel::{PolicyEngine, Question};
 use syscap_policy::Policy;
 use syscap_policy::document::{Document, Subject};
 

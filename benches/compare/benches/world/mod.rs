@@ -1,17 +1,8 @@
 //! Documents of any size, and calls of the one tool that is asked about.
 
 use syscap_compare::cedar::{Declared, Kind, Presence};
-use syscap_format::budget::{Amounts, Budget, Dimension};
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::facts::Facts;
-use syscap_format::id::{AgentId, HomeId, TokenId, ToolId};
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::provenance::Source;
-use syscap_format::scope::{Host, Resource, Rights, Root, RootedPath};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
-use syscap_kernel::{history::History, policy::Question, tool::Demand};
+use syscap_format::{AgentId, Amounts, Budget, Canonical, Dimension, EffectClass, Facts, Grants, HomeId, Host, Manifest, MapBuilder, Param, ParamType, PublicKey, Resource, Rights, Root, RootedPath, Source, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, UnixMillis};
+use syscap_kernel::{Demand, History, Question};
 use syscap_policy::document::Attribute;
 use syscap_policy::scenario::{Given, Scenario};
 
@@ -170,7 +161,7 @@ pub fn declared() -> Declared {
 /// What all calls have in common.
 pub struct Kernel {
     body: TokenBody,
-    grant: Grant,
+    grant: ToolGrant,
     manifest: Manifest,
     hold: Amounts,
     left: Amounts,
@@ -203,7 +194,7 @@ impl Kernel {
             not_before: UnixMillis::new(1_790_000_000_000),
             expires: UnixMillis::new(1_790_003_600_000),
             epoch: 0,
-            grants: Grants::new().with(tool(), Grant::new()),
+            grants: Grants::new().with(tool(), ToolGrant::new()),
             budget: Budget::standard(),
             caveats: Vec::new(),
             policy: None,
@@ -215,7 +206,7 @@ impl Kernel {
         };
         let left = *body.budget.amounts();
         let hold = Amounts::ZERO.with(Dimension::Calls, 1);
-        Self { body, grant: Grant::new(), manifest, hold, left }
+        Self { body, grant: ToolGrant::new(), manifest, hold, left }
     }
 
     /// The question that the kernel asks about a call.

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cedar_policy::{Authorizer, Context, Decision, Entities, EntityId, EntityTypeName, EntityUid, PolicySet, Request, RestrictedExpression};
 use condition::{Writer, literal, long};
 pub use outside::Outside;
-use syscap_format::manifest::EffectClass;
+use syscap_format::EffectClass;
 use syscap_policy::document::{Attribute, Document, Effect, OnFail, Subject};
 use syscap_policy::scenario::{Given, Scenario};
 use syscap_policy::{path_text, risk};

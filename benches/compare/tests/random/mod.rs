@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 use syscap_compare::cedar::{Declared, Kind, Presence};
-use syscap_format::id::AgentId;
-use syscap_format::manifest::EffectClass;
-use syscap_format::scope::{Host, Root, RootedPath};
+use syscap_format::{AgentId, EffectClass, Host, Root, RootedPath};
 use syscap_policy::document::Attribute;
 use syscap_policy::scenario::{Given, Scenario};
 

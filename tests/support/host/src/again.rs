@@ -4,7 +4,7 @@
 use std::{env, process::Command};
 
 use kernel_support::absent::{ABSENT, without_openat2};
-use syscap::{format::manifest::Enforcement, syscalls::beneath};
+use syscap::{format::Enforcement, syscalls::beneath};
 
 /// Set in the second run.
 const AGAIN: &str = "SYSCAP_TEST_AGAIN";

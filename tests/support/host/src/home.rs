@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use syscap::format::budget::{Budget, Dimension};
+use syscap::format::{Budget, Dimension};
 use syscap::prelude::Runtime;
 use syscap::verify::Verdict;
 use tempfile::TempDir;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use syscap::{format::label::Label, format::record::Body};
+use syscap::format::{Body, Label};
 
 use super::records::records;
 

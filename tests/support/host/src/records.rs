@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use syscap::audit::sqlite::SqliteReader;
-use syscap::format::id::Seq;
-use syscap::format::record::Record;
-use syscap::kernel::store::Next;
+use syscap::format::{Record, Seq};
+use syscap::kernel::Next;
 
 /// All records of a home.
 pub fn records(home: &Path) -> Vec<Record> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap::{format::time::UnixMillis, kernel::ports::Clock, kernel::time::Reading};
+use syscap::format::UnixMillis;
+use syscap::kernel::{Clock, Reading};
 
 /// A clock that stands still until it is moved; all clones show the same.
 #[derive(Clone, Default)]

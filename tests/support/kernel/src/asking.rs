@@ -1,24 +1,18 @@
 //! A call as the kernel asks about it.
 
-use syscap_format::budget::{Amounts, Budget, Dimension};
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::facts::Facts;
-use syscap_format::id::{AgentId, FactKey, HomeId, TokenId, ToolId};
-use syscap_format::json;
-use syscap_format::manifest::{EffectClass, Manifest};
-use syscap_format::provenance::Source;
-use syscap_format::scope::{Resource, Rights, Root, RootedPath};
-use syscap_format::sign::PublicKey;
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants, TokenBody, TokenFlags};
-use syscap_kernel::{history::History, policy::Question, tool::Demand};
+use syscap_format::{
+    AgentId, Amounts, Budget, Canonical, Dimension, EffectClass, FactKey, Facts, Grants, HomeId,
+    Manifest, MapBuilder, PublicKey, Resource, Rights, Root, RootedPath, Source, TokenBody,
+    TokenFlags, TokenId, ToolGrant, ToolId, UnixMillis, json,
+};
+use syscap_kernel::{Demand, History, Question};
 
 /// Everything that a question borrows.
 pub struct Asked {
     pub agent: AgentId,
     pub token: TokenId,
     pub body: TokenBody,
-    pub grant: Grant,
+    pub grant: ToolGrant,
     pub manifest: Manifest,
     pub args: Canonical,
     pub demands: Vec<Demand>,
@@ -68,7 +62,7 @@ impl Asked {
                 renews: None,
             },
             agent,
-            grant: Grant::new(),
+            grant: ToolGrant::new(),
             manifest: Manifest::new(ToolId::new(tool).unwrap(), class),
             args: json::to_cbor(args.as_bytes()).unwrap(),
             demands: Vec::new(),

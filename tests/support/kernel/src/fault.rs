@@ -1,8 +1,7 @@
 //! A store that fails where a test wants it to, as a crash or a bad disk would.
 
-use syscap_format::id::{ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_kernel::store::{Batch, Next, Room, Settled, Store, StoreError};
+use syscap_format::{Object, ObjectId, Seq};
+use syscap_kernel::{Batch, Next, Room, Settled, Store, StoreError};
 
 /// What [`FaultStore`] reports at its fault: `EIO`.
 pub const FAULT: StoreError = StoreError::Io(5);

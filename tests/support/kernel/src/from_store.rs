@@ -1,9 +1,7 @@
 //! A store as the verifier reads one.
 
-use syscap_format::hash::leaf;
-use syscap_format::id::{Leaf, ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_kernel::store::{Next, Store, StoreError};
+use syscap_format::{Leaf, Object, ObjectId, Seq, leaf};
+use syscap_kernel::{Next, Store, StoreError};
 use syscap_verify::{Chunk, Source};
 
 /// Any store as a source.

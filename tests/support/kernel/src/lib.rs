@@ -14,9 +14,6 @@ pub use from_store::FromStore;
 
 /// The names that [`forward!`] writes.
 pub mod store {
-    pub use syscap_format::{
-        id::{ObjectId, Seq},
-        object::Object,
-    };
-    pub use syscap_kernel::store::{Batch, Next, Room, Store, StoreError};
+    pub use syscap_format::{Object, ObjectId, Seq};
+    pub use syscap_kernel::{Batch, Next, Room, Store, StoreError};
 }

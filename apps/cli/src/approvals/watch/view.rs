@@ -2,10 +2,7 @@
 //! screen before the key was pressed.
 
 use syscap::approvals::WaitingCall;
-use syscap::format::id::Seq;
-use syscap::format::limits::TEXT_BYTES_MAX;
-use syscap::format::record::Answer;
-use syscap::format::time::UnixMillis;
+use syscap::format::{ApprovalAnswer, Seq, TEXT_BYTES_MAX, UnixMillis};
 
 use super::super::shown::{arguments, standing, text};
 use super::keys::Key;
@@ -29,7 +26,7 @@ pub(super) enum Pressed {
 /// An answer to these calls, each of which was shown.
 pub(super) struct Answered {
     pub(super) asks: Vec<Seq>,
-    pub(super) answer: Answer,
+    pub(super) answer: ApprovalAnswer,
     pub(super) why: Option<String>,
 }
 
@@ -164,7 +161,7 @@ impl View {
                     Key::Enter => {
                         let why = Some(std::mem::take(why)).filter(|why| !why.is_empty());
                         self.page = Page::List;
-                        let answer = Answer::Deny;
+                        let answer = ApprovalAnswer::Deny;
                         return Ok(Pressed::Answered(Answered { asks: vec![ask], answer, why }));
                     }
                     _ => {}
@@ -236,7 +233,7 @@ impl View {
             (Key::Char('a'), Some(_)) | (Key::Char('A'), None) if whole.ended => {
                 let (asks, why) = (std::mem::take(&mut whole.asks), None);
                 self.page = Page::List;
-                return Pressed::Answered(Answered { asks, answer: Answer::Once, why });
+                return Pressed::Answered(Answered { asks, answer: ApprovalAnswer::Once, why });
             }
             (Key::Char('a'), Some(_)) | (Key::Char('A'), None) => {
                 "there is more of it: space goes on".clone_into(&mut self.said);

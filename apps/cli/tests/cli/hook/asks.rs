@@ -5,8 +5,7 @@ use std::{fs, thread, time::Duration};
 use serde_json::{Value, json};
 use syscap::Runtime;
 use syscap::approvals::answer_in_client;
-use syscap::format::id::Seq;
-use syscap::format::record::{Answer, Means};
+use syscap::format::{ApprovalAnswer, ApprovalChannel, Seq};
 
 use super::claude::denied;
 use super::world::{Hooked, claude, gemini};
@@ -125,7 +124,8 @@ fn a_prompt_that_nobody_saw_is_no_approval_of_a_file() {
     let ask = Seq::new(hooked.of_kind("ask")[0]["seq"].as_u64().unwrap());
     let home = hooked.home.beside("home");
     let access = Runtime::attach(&home).unwrap().unwrap();
-    answer_in_client(&home, &access, ask, (Answer::Once, Means::ClientPrompt)).unwrap();
+    answer_in_client(&home, &access, ask, (ApprovalAnswer::Once, ApprovalChannel::ClientPrompt))
+        .unwrap();
     access.close().unwrap();
     let said = write("toolu_02").fine().one();
     assert_eq!(said["hookSpecificOutput"]["permissionDecision"], "ask", "{said}");

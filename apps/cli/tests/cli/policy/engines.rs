@@ -4,9 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 use syscap::Options;
-use syscap::format::decision::{Decision, Verdict};
-use syscap::format::object::EngineIdentity;
-use syscap::kernel::policy::{PolicyEngine, Question};
+use syscap::format::{Decision, EngineIdentity, Verdict};
+use syscap::kernel::{PolicyEngine, Question};
 use syscap::policy::WithinToken;
 use tempfile::TempDir;
 

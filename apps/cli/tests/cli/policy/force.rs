@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use syscap::kernel::policy::PolicyEngine as _;
+use syscap::kernel::PolicyEngine as _;
 use syscap::policy::{Policy, Preset};
 
 use super::{always, tools, when};

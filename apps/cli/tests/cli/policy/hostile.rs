@@ -2,7 +2,7 @@
 
 use std::{fs, process::Stdio};
 
-use syscap::kernel::policy::PolicyEngine as _;
+use syscap::kernel::PolicyEngine as _;
 use syscap::policy::{Policy, Preset};
 
 use super::{tools, when};

@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use ed25519_dalek::SigningKey;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::control::Signed;
-use syscap_format::hash::leaf;
-use syscap_format::id::{HomeId, Leaf, ObjectId, Seq};
-use syscap_format::object::Object;
-use syscap_format::record::{Body, Head, Kind, Record};
-use syscap_format::sign::PublicKey;
-use syscap_kernel::store::StoreError;
+use syscap_format::{
+    Body, Head, HomeId, Leaf, Object, ObjectId, PublicKey, Record, RecordKind, Seq, Signed, leaf,
+};
+use syscap_kernel::StoreError;
 use syscap_verify::{
     Chunk, Extent, Fault, Finding, Options, Report, Source, Trust, TrustSource, verify,
 };
@@ -82,7 +79,7 @@ impl Log {
     }
 
     /// Places of the records of a kind.
-    pub fn places(&self, kind: Kind) -> Vec<usize> {
+    pub fn places(&self, kind: RecordKind) -> Vec<usize> {
         (0..self.records.len()).filter(|place| self.record(*place).body.kind() == kind).collect()
     }
 

@@ -5,31 +5,17 @@ pub mod scenario;
 pub mod tools;
 
 use ed25519_dalek::{Signer, SigningKey};
-use syscap_format::budget::Budget;
-use syscap_format::cbor::MapBuilder;
-use syscap_format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, KeyChange, POSSESSION_CONTEXT, Possession, Role,
-    RoleSet, Roles, Signed, possession,
+use syscap_format::{
+    AgentId, Budget, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Durability, Form, Grants,
+    Head, HomeId, HomeLimits, KeyChange, Leaf, MapBuilder, POSSESSION_CONTEXT, Possession,
+    PublicKey, RecordKind, Refused, Role, RoleSet, Roles, Salt, Scope, Seq, Signature, Signed,
+    SnapshotId, Source, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId,
+    ToolResult, UnixMillis, VaultEntry, possession, preimage,
 };
-use syscap_format::envelope::{Form, ToolResult};
-use syscap_format::id::{AgentId, HomeId, Leaf, Salt, Seq, SnapshotId, TokenId, ToolId};
-use syscap_format::provenance::Source;
-use syscap_format::reason::Refused;
-use syscap_format::record::{Durability, Head, HomeLimits, Kind};
-use syscap_format::scope::Scope;
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
-use syscap_format::vault::{CallSalts, VaultEntry};
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{
-    Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
+use syscap_kernel::{
+    Ack, Anchor, Effect, Event, Halt, Job, Kernel, Lost, Measured, NewHome, Parts, PolicyEngine,
+    Proposal, Ran, Reading, Registry, Store, Submit, Ticket, ToolsDelta, object_of, vault_entry,
 };
-use syscap_kernel::policy::{PolicyEngine, object_of};
-use syscap_kernel::registry::{Registry, ToolsDelta};
-use syscap_kernel::store::{Store, vault_entry};
-use syscap_kernel::time::Reading;
-use syscap_kernel::tool::{Job, Ran};
 
 use tools::AllowAll;
 
@@ -56,7 +42,13 @@ pub fn sign(key: &SigningKey, context: &[u8], message: &[u8]) -> Signature {
     Signature::from_bytes(key.sign(&preimage(context, message)).to_bytes())
 }
 
-pub fn signed(home: &HomeId, key: &SigningKey, counter: u64, kind: Kind, body: Vec<u8>) -> Control {
+pub fn signed(
+    home: &HomeId,
+    key: &SigningKey,
+    counter: u64,
+    kind: RecordKind,
+    body: Vec<u8>,
+) -> Control {
     // The home's id is the leaf of its first record.
     let head = Head { seq: Seq::GENESIS, leaf: Leaf::from_bytes(*home.as_bytes()) };
     signed_at(home, head, key, counter, kind, body)
@@ -68,7 +60,7 @@ pub fn signed_at(
     head: Head,
     key: &SigningKey,
     counter: u64,
-    kind: Kind,
+    kind: RecordKind,
     body: Vec<u8>,
 ) -> Control {
     let message = Control::message(home, &head, &public(key), counter, kind, &body);
@@ -94,8 +86,8 @@ pub fn tool(name: &str) -> ToolId {
 }
 
 /// All that the tests' tools touch.
-pub fn all_parts() -> Grant {
-    Grant::new().with("part", Scope::ints(0, 15).unwrap())
+pub fn all_parts() -> ToolGrant {
+    ToolGrant::new().with("part", Scope::ints(0, 15).unwrap())
 }
 
 /// A token for the tests' tools, valid for an hour from the start.
@@ -312,7 +304,7 @@ impl<S: Store> Driver<S> {
     }
 
     /// Signs over the durable head.
-    pub fn sign(&mut self, key: &SigningKey, kind: Kind, body: Vec<u8>) -> Control {
+    pub fn sign(&mut self, key: &SigningKey, kind: RecordKind, body: Vec<u8>) -> Control {
         let counter = self.kernel.counter(&public(key)) + 1;
         let head = self.kernel.durable().unwrap();
         signed_at(&self.kernel.home(), head, key, counter, kind, body)
@@ -338,8 +330,8 @@ impl<S: Store> Driver<S> {
     }
 
     pub fn set_tools_by(&mut self, key: &SigningKey) {
-        let body = syscap_format::control::ToolsChange { tools: self.kernel.registry_hash() };
-        let control = self.sign(key, Kind::Tools, body.to_bytes());
+        let body = syscap_format::ToolsChange { tools: self.kernel.registry_hash() };
+        let control = self.sign(key, RecordKind::Tools, body.to_bytes());
         let ticket = self.ticket();
         self.event(Event::Tools(ticket, control, None, ToolsDelta::default()));
         self.acked(ticket).unwrap();
@@ -355,8 +347,8 @@ impl<S: Store> Driver<S> {
         let beside = shadow.map(AllowAll::new);
         let policy = object_of(&engine).hash();
         let shadow = beside.as_ref().map(|engine| object_of(engine).hash());
-        let body = syscap_format::control::PolicyChange { policy, shadow };
-        let control = self.sign(&key(Role::Policy), Kind::Policy, body.to_bytes());
+        let body = syscap_format::PolicyChange { policy, shadow };
+        let control = self.sign(&key(Role::Policy), RecordKind::Policy, body.to_bytes());
         let ticket = self.ticket();
         let mut engines: Vec<Box<dyn PolicyEngine>> = vec![Box::new(engine)];
         engines.extend(beside.map(|engine| Box::new(engine) as Box<dyn PolicyEngine>));
@@ -463,12 +455,12 @@ pub fn salts(n: u64) -> CallSalts {
 
 /// A control body whose kind is known.
 pub trait ControlBodyKind {
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> RecordKind;
     fn bytes(&self) -> Vec<u8>;
 }
 
 impl<T: ControlBody> ControlBodyKind for T {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> RecordKind {
         T::KIND
     }
 

@@ -4,20 +4,13 @@ use super::tools::AllowAll;
 use super::{Driver, HOUR_MS, Run, agent, body, key, new_home, parts, signed, start};
 use ed25519_dalek::SigningKey;
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Budget, Dimension};
-use syscap_format::control::{
-    ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, Resolution,
-    Revocation, Role,
+use syscap_format::{
+    AgentId, Amounts, ApprovalAnswer, ApprovalBody, ApprovalChannel, Budget, Confidentiality,
+    ConfigChange, ControlBody, CreditChange, Dimension, Form, Freeze, FreezeChange, FreezeTarget,
+    HomeLimits, Input, Integrity, Label, RecordKind, Recovered, Resolution, Revocation, Role, Salt,
+    Seq, SnapshotId, Source, Status, TokenBody, TokenId, VaultText,
 };
-use syscap_format::envelope::{Form, Status};
-use syscap_format::id::{AgentId, Salt, Seq, SnapshotId, TokenId};
-use syscap_format::label::{Confidentiality, Integrity, Label};
-use syscap_format::provenance::Source;
-use syscap_format::record::{Answer, ApprovalBody, HomeLimits, Input, Kind, Means, Recovered};
-use syscap_format::token::TokenBody;
-use syscap_format::vault::VaultText;
-use syscap_kernel::kernel::{Event, Kernel, Lost, Submit, Ticket};
-use syscap_kernel::store::Store;
+use syscap_kernel::{Event, Kernel, Lost, Store, Submit, Ticket};
 
 pub fn call(tool: &str, bytes: u64) -> String {
     format!(r#"{{"tool_id":"{tool}","args":{{"bytes":{bytes}}}}}"#)
@@ -123,7 +116,7 @@ fn charge<S: Store>(driver: &mut Driver<S>, session: Seq) {
 
 /// One call is approved and runs, another is refused.
 fn asks<S: Store>(driver: &mut Driver<S>, session: Seq) {
-    for (bytes, said) in [(17, Answer::Once), (33, Answer::Deny)] {
+    for (bytes, said) in [(17, ApprovalAnswer::Once), (33, ApprovalAnswer::Deny)] {
         driver.call(session, &call("post", bytes));
         driver.call(session, &call("post", bytes));
         answer(driver, said);
@@ -132,19 +125,19 @@ fn asks<S: Store>(driver: &mut Driver<S>, session: Seq) {
 }
 
 /// Answers the call that waits last.
-pub fn answer<S: Store>(driver: &mut Driver<S>, answer: Answer) {
+pub fn answer<S: Store>(driver: &mut Driver<S>, answer: ApprovalAnswer) {
     answer_uses(driver, answer, None);
 }
 
 /// The same, for so many calls.
-pub fn answer_uses<S: Store>(driver: &mut Driver<S>, answer: Answer, uses: Option<u64>) {
+pub fn answer_uses<S: Store>(driver: &mut Driver<S>, answer: ApprovalAnswer, uses: Option<u64>) {
     let ask = driver.kernel.asks().last().unwrap().leaf;
     let (scopes, expires, reason) = (None, None, None);
-    let means = Means::Signer;
+    let means = ApprovalChannel::Signer;
     let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
-    let control = driver.sign(&key(Role::Approver), Kind::Approval, body.to_bytes());
+    let control = driver.sign(&key(Role::Approver), RecordKind::Approval, body.to_bytes());
     let ticket = driver.ticket();
-    driver.event(Event::Control(ticket, Kind::Approval, control, None, None));
+    driver.event(Event::Control(ticket, RecordKind::Approval, control, None, None));
     driver.acked(ticket).unwrap();
 }
 
@@ -296,10 +289,15 @@ fn control<S: Store>(driver: &mut Driver<S>) {
     driver.control(Role::Operator, &confirm).unwrap();
     let nobody = AgentId::new("nobody").unwrap();
     driver.control(Role::Operator, &CreditChange { agent: nobody, added: 5 }).unwrap();
-    let stale =
-        signed(&driver.kernel.home(), &key(Role::Operator), 1, Kind::Config, confirm.to_bytes());
+    let stale = signed(
+        &driver.kernel.home(),
+        &key(Role::Operator),
+        1,
+        RecordKind::Config,
+        confirm.to_bytes(),
+    );
     let ticket = driver.ticket();
-    driver.event(Event::Control(ticket, Kind::Config, stale, None, None));
+    driver.event(Event::Control(ticket, RecordKind::Config, stale, None, None));
     driver.acked(ticket).unwrap_err();
 }
 

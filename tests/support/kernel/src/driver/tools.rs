@@ -1,19 +1,13 @@
 //! Four small tools, and a policy that allows everything but what it is asked to deny.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, MapBuilder};
-use syscap_format::decision::{Decision, Verdict, matches_digest};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::ConstraintId;
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::object::EngineIdentity;
-use syscap_format::obligation::{Obligation, ObligationKind};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Resource;
-use syscap_kernel::policy::{PolicyEngine, Question};
-use syscap_kernel::tool::{
-    Demand, Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+use syscap_format::{
+    Amounts, Canonical, ConstraintId, Decision, Dimension, EffectClass, EngineIdentity, Label,
+    Manifest, MapBuilder, Obligation, ObligationKind, Param, ParamType, Reason, Refused, Resource,
+    TxOutcome, Verdict, matches_digest,
+};
+use syscap_kernel::{
+    Demand, Demands, Permit, Plan, PolicyEngine, Question, Ran, ReadPermit, ReadPlan, ReadTool,
+    Request, Tool,
 };
 
 /// Returns nothing; only reads.

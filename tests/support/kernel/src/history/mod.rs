@@ -9,15 +9,11 @@ mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, Profile};
-use syscap_format::control::{Freeze, FreezeTarget};
-use syscap_format::hash::{args_hash, leaf};
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::object::Object;
-use syscap_format::record::Body;
-use syscap_kernel::kernel::Kernel;
-use syscap_kernel::store::{Next, Store as _, vault_entry};
+use syscap_format::{
+    Amounts, Body, Canonical, Dimension, Freeze, FreezeTarget, Item, Object, Profile, Seq, TokenId,
+    args_hash, leaf,
+};
+use syscap_kernel::{Kernel, Next, Store as _, vault_entry};
 
 use crate::sim::{self, Sim};
 

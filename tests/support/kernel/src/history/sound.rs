@@ -1,7 +1,7 @@
 //! What must hold of a simulated home, whatever has come in.
 
-use syscap_format::reason::{Reason, Refused};
-use syscap_kernel::{kernel::Kernel, store::Store};
+use syscap_format::{Reason, Refused};
+use syscap_kernel::{Kernel, Store};
 use syscap_verify::{Extent, Options, Verdict, verify};
 
 use crate::{FromStore, sim::Sim};

@@ -2,23 +2,14 @@
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::{
-    ConfigChange, ControlBody, CreditChange, Freeze, FreezeChange, FreezeTarget, KeyChange, Notify,
-    POSSESSION_CONTEXT, Possession, Resolution, Revocation, RevocationList, Role, RoleSet,
-    possession,
+use syscap_format::{
+    AgentId, Amounts, ApprovalAnswer, Confidentiality, ConfigChange, ControlBody, CreditChange,
+    Dimension, Freeze, FreezeChange, FreezeTarget, Grants, HomeLimits, Input, KeyChange, Label,
+    Notify, POSSESSION_CONTEXT, Possession, PublicKey, Recovered, Resolution, Revocation,
+    RevocationList, Rights, Role, RoleSet, Salt, Seq, Signature, Source, TokenId, ToolGrant,
+    UnixMillis, VaultText, possession, preimage,
 };
-use syscap_format::id::{AgentId, Salt, Seq, TokenId};
-use syscap_format::label::{Confidentiality, Label};
-use syscap_format::provenance::Source;
-use syscap_format::record::{Answer, HomeLimits, Input, Recovered};
-use syscap_format::scope::Rights;
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_format::token::{Grant, Grants};
-use syscap_format::vault::VaultText;
-use syscap_kernel::kernel::{Event, Measured};
-use syscap_kernel::store::Room;
+use syscap_kernel::{Event, Measured, Room};
 
 use super::bytes::Bytes;
 use crate::fault::{FaultPoint, FaultStore};
@@ -274,15 +265,15 @@ fn answer_with_terms(sim: &mut Sim, input: &mut Bytes<'_>) {
     let all: Vec<_> = waiting.chain(sets).collect();
     let Some((leaf, tool)) = all.get(input.below(all.len())) else { return };
     let until = Some(sim.kernel.now().plus(20_000));
-    let rows = Grants::new().with(tool.clone(), Grant::new().with("row", rows(0, 2)));
+    let rows = Grants::new().with(tool.clone(), ToolGrant::new().with("row", rows(0, 2)));
     let (answer, terms) = match input.byte() % 12 {
-        0 => (Answer::Deny, (None, None, None)),
-        1 | 2 => (Answer::Once, (None, None, None)),
-        3 => (Answer::Set, (Some(2), None, None)),
-        4 => (Answer::Set, (Some(3), None, until)),
-        5 => (Answer::Set, (Some(0), None, until)),
-        6 => (Answer::Set, (Some(0), Some(rows), until)),
-        _ => (Answer::Set, (Some(4), Some(rows), until)),
+        0 => (ApprovalAnswer::Deny, (None, None, None)),
+        1 | 2 => (ApprovalAnswer::Once, (None, None, None)),
+        3 => (ApprovalAnswer::Set, (Some(2), None, None)),
+        4 => (ApprovalAnswer::Set, (Some(3), None, until)),
+        5 => (ApprovalAnswer::Set, (Some(0), None, until)),
+        6 => (ApprovalAnswer::Set, (Some(0), Some(rows), until)),
+        _ => (ApprovalAnswer::Set, (Some(4), Some(rows), until)),
     };
     sim.answer_set(*leaf, answer, terms, Role::Approver);
 }
@@ -314,9 +305,9 @@ fn answer(sim: &mut Sim, input: &mut Bytes<'_>) {
     let place = input.below(sim.kernel.asks().count());
     let Some(leaf) = sim.kernel.asks().nth(place).map(|ask| ask.leaf) else { return };
     let (said, role) = match input.byte() {
-        0..=159 => (Answer::Once, Role::Approver),
-        160..=223 => (Answer::Deny, Role::Approver),
-        _ => (Answer::Once, Role::Operator),
+        0..=159 => (ApprovalAnswer::Once, Role::Approver),
+        160..=223 => (ApprovalAnswer::Deny, Role::Approver),
+        _ => (ApprovalAnswer::Once, Role::Operator),
     };
     sim.answer(leaf, said, role);
 }
@@ -540,7 +531,7 @@ fn close(sim: &mut Sim, input: &mut Bytes<'_>) {
 
 /// Something that is no token's wire, or one that was changed.
 fn wire(sim: &mut Sim, input: &mut Bytes<'_>) {
-    let body = sim.token_body("a0", syscap_format::budget::Budget::none(), 1_000);
+    let body = sim.token_body("a0", syscap_format::Budget::none(), 1_000);
     let mut wire = Sim::wire(&body);
     let place = usize::from(input.pair()) % wire.len();
     wire[place] ^= input.byte();

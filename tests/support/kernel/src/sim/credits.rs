@@ -1,11 +1,7 @@
 //! Credits in the simulated home: what operators give, and what hosts post.
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::control::CreditChange;
-use syscap_format::id::{AgentId, Seq};
-use syscap_format::reason::Refused;
-use syscap_format::record::Kind;
-use syscap_kernel::kernel::{Ack, Event};
+use syscap_format::{AgentId, Amounts, CreditChange, Dimension, RecordKind, Refused, Seq};
+use syscap_kernel::{Ack, Event};
 
 use super::Sim;
 
@@ -24,7 +20,7 @@ impl Sim {
         let agent = AgentId::new(agent).unwrap();
         let control = self.signed(&CreditChange { agent, added });
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Credit, control, None, None));
+        self.event(Event::Control(ticket, RecordKind::Credit, control, None, None));
         self.commit();
         self.acked(ticket)
     }

@@ -1,9 +1,9 @@
 //! What ends for good in the simulated home: tokens, and calls that are out.
 
-use syscap_format::control::{ControlBody, Revocation, RevocationList};
-use syscap_format::id::{Seq, TokenId};
-use syscap_format::record::{CancelBody, Kind};
-use syscap_kernel::kernel::{Event, Ticket};
+use syscap_format::{
+    CancelBody, ControlBody, RecordKind, Revocation, RevocationList, Seq, TokenId,
+};
+use syscap_kernel::{Event, Ticket};
 
 use super::Sim;
 
@@ -30,7 +30,7 @@ impl Sim {
 
     /// The revoker cancels a call.
     pub fn cancel(&mut self, intent: Seq) -> Ticket {
-        assert_eq!(CancelBody::KIND, Kind::Cancel);
+        assert_eq!(CancelBody::KIND, RecordKind::Cancel);
         self.control(&CancelBody { intent, cause: None })
     }
 

@@ -1,7 +1,6 @@
 //! Batches on their way to the disk: other events may come while they are.
 
-use syscap_kernel::kernel::Event;
-use syscap_kernel::store::{Batch, Stored};
+use syscap_kernel::{Batch, Event, Stored};
 
 use super::Sim;
 

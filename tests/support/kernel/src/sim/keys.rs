@@ -1,8 +1,7 @@
 //! The keys of the simulated home.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::control::{Role, Roles};
-use syscap_format::sign::PublicKey;
+use syscap_format::{PublicKey, Role, Roles};
 
 /// The key of a role.
 pub fn key(role: Role) -> SigningKey {

@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::ToolId;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::{Paths, Resource, Rights, Root, RootedPath, Rule, Scope};
-use syscap_kernel::resolve::Resolve;
-use syscap_kernel::tool::{Demand, Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_format::{
+    Amounts, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Paths, Reason,
+    Refused, Resource, Rights, Root, RootedPath, Rule, Scope, ToolId, TxOutcome,
+};
+use syscap_kernel::{Demand, Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
 
 use super::tools::Shared;
 

@@ -16,32 +16,17 @@ use std::collections::VecDeque;
 use crate::fault::FaultStore;
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_audit::memory::MemoryStore;
-use syscap_format::budget::Dimension;
-use syscap_format::control::{
-    CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeChange, FreezeTarget, PolicyChange,
-    Revocation, Role, Signed, ToolsChange,
+use syscap_format::{
+    AgentId, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Dimension, Durability, Form, Freeze,
+    FreezeChange, FreezeTarget, Head, HomeLimits, PolicyChange, PublicKey, Reason, Record,
+    RecordKind, Refused, Revocation, Rights, Role, Salt, Scope, Seq, Signature, Signed, SnapshotId,
+    Source, Status, TokenId, ToolResult, ToolsChange, UnixMillis, json, preimage,
 };
-use syscap_format::envelope::{Form, Status, ToolResult};
-use syscap_format::id::{AgentId, Salt, Seq, SnapshotId, TokenId};
-use syscap_format::json;
-use syscap_format::provenance::Source;
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::record::{Durability, Head, HomeLimits, Kind, Record};
-use syscap_format::scope::{Rights, Scope};
-use syscap_format::sign::{PublicKey, Signature, preimage};
-use syscap_format::time::UnixMillis;
-use syscap_format::vault::CallSalts;
-use syscap_kernel::halt::Halt;
-use syscap_kernel::kernel::{
-    Ack, Anchor, Effect, Event, Kernel, Lost, Measured, NewHome, Parts, Proposal, Submit, Ticket,
+use syscap_kernel::{
+    Ack, Anchor, Effect, Event, Halt, Job, Kernel, Lost, Measured, NewHome, Next, Parts,
+    PolicyEngine, Probing, Proposal, Ran, Reading, Registry, Resolving, Store, Submit, Ticket,
+    ToolsDelta, object_of,
 };
-use syscap_kernel::policy::{PolicyEngine, object_of};
-use syscap_kernel::probe::Probing;
-use syscap_kernel::registry::{Registry, ToolsDelta};
-use syscap_kernel::resolve::Resolving;
-use syscap_kernel::store::{Next, Store};
-use syscap_kernel::time::Reading;
-use syscap_kernel::tool::{Job, Ran};
 use syscap_policy::WithinToken;
 
 use flights::Flight;
@@ -271,7 +256,7 @@ impl Sim {
         let mut head = Seq::GENESIS;
         let probe = self.store.records(Seq::GENESIS, &mut |seq, _| {
             head = seq;
-            syscap_kernel::store::Next::More
+            syscap_kernel::Next::More
         });
         if probe.is_err() {
             // A store that is down answers nothing: then nothing may be answered either.
@@ -431,14 +416,14 @@ impl Sim {
     pub fn revoke(&mut self, token: TokenId) {
         let control = self.signed(&Revocation::subtree(token));
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Revoke, control, None, None));
+        self.event(Event::Control(ticket, RecordKind::Revoke, control, None, None));
     }
 
     pub fn freeze(&mut self, change: FreezeChange) {
         let freeze = Freeze { target: FreezeTarget::Kernel, name: Box::from(""), change };
         let control = self.signed(&freeze);
         let ticket = self.ticket();
-        self.event(Event::Control(ticket, Kind::Freeze, control, None, None));
+        self.event(Event::Control(ticket, RecordKind::Freeze, control, None, None));
     }
 
     /// Ends a held-back job.

@@ -3,19 +3,12 @@
 
 use std::sync::Arc;
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Canonical, Item, MapBuilder};
-use syscap_format::decision::{Decision, Verdict, matches_digest};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::facts::Fact;
-use syscap_format::id::{ConstraintId, FactKey, ToolId};
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::object::EngineIdentity;
-use syscap_format::obligation::{Obligation, ObligationKind};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Resource;
-use syscap_kernel::policy::{PolicyEngine, Question};
-use syscap_kernel::tool::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_format::{
+    Amounts, Canonical, ConstraintId, Decision, Dimension, EffectClass, EngineIdentity, Fact,
+    FactKey, Item, Manifest, MapBuilder, Obligation, ObligationKind, Param, ParamType, Reason,
+    Refused, Resource, ToolId, TxOutcome, Verdict, matches_digest,
+};
+use syscap_kernel::{Demand, Demands, Permit, Plan, PolicyEngine, Question, Ran, Request, Tool};
 
 use super::Shared;
 

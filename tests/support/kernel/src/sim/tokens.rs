@@ -1,14 +1,11 @@
 //! Tokens of the simulated home.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_format::budget::{Budget, Dimension};
-use syscap_format::cbor::MapBuilder;
-use syscap_format::control::Role;
-use syscap_format::id::{AgentId, TokenId, ToolId};
-use syscap_format::scope::Scope;
-use syscap_format::sign::{Signature, preimage};
-use syscap_format::token::{Grant, Grants, TOKEN_CONTEXT, Token, TokenBody, TokenFlags};
-use syscap_kernel::kernel::Event;
+use syscap_format::{
+    AgentId, Budget, Dimension, Grants, MapBuilder, Role, Scope, Signature, TOKEN_CONTEXT, Token,
+    TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, preimage,
+};
+use syscap_kernel::Event;
 
 use super::Sim;
 use super::keys::{holder, key, public, public_of};
@@ -25,10 +22,10 @@ impl Sim {
         nonce[..8].copy_from_slice(&self.salt.to_le_bytes());
         let now = self.kernel.now();
         let grants = Grants::new()
-            .with(ToolId::new("spend").unwrap(), Grant::new().with("row", rows(0, 1 << 40)))
-            .with(ToolId::new("trim").unwrap(), Grant::new().with("row", rows(0, 1 << 40)))
-            .with(ToolId::new("look").unwrap(), Grant::new())
-            .with(ToolId::new("open").unwrap(), Grant::new().with("path", self.paths.clone()));
+            .with(ToolId::new("spend").unwrap(), ToolGrant::new().with("row", rows(0, 1 << 40)))
+            .with(ToolId::new("trim").unwrap(), ToolGrant::new().with("row", rows(0, 1 << 40)))
+            .with(ToolId::new("look").unwrap(), ToolGrant::new())
+            .with(ToolId::new("open").unwrap(), ToolGrant::new().with("path", self.paths.clone()));
         TokenBody {
             version: 2,
             nonce,

@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use syscap_format::budget::{Amounts, Dimension};
-use syscap_format::cbor::{Item, MapBuilder};
-use syscap_format::envelope::TxOutcome;
-use syscap_format::id::{Seq, ToolId};
-use syscap_format::label::Label;
-use syscap_format::manifest::{EffectClass, Manifest, Param, ParamType};
-use syscap_format::reason::{Reason, Refused};
-use syscap_format::scope::Resource;
-use syscap_kernel::probe::{Broken, Finding};
-use syscap_kernel::tool::{
-    Demand, Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool,
+use syscap_format::{
+    Amounts, Dimension, EffectClass, Item, Label, Manifest, MapBuilder, Param, ParamType, Reason,
+    Refused, Resource, Seq, ToolId, TxOutcome,
+};
+use syscap_kernel::{
+    Broken, Demand, Demands, Finding, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request,
+    Tool,
 };
 
 /// Effects that the tools really made, by intent.
@@ -168,7 +164,7 @@ impl ReadTool for Look {
 
 pub struct LookPlan {
     demands: Demands,
-    at: syscap_format::cbor::Canonical,
+    at: syscap_format::Canonical,
 }
 
 impl ReadPlan for LookPlan {
