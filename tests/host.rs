@@ -12,18 +12,18 @@ mod world;
 
 use std::{env, process::Command};
 
-#[path = "../examples/agent_loop.rs"]
+#[path = "../docs/examples/agent_loop.rs"]
 mod agent_loop;
-#[path = "../examples/async_tool.rs"]
+#[path = "../docs/examples/async_tool.rs"]
 mod async_tool;
-#[path = "../examples/closure_tool.rs"]
+#[path = "../docs/examples/closure_tool.rs"]
 mod closure_tool;
 #[allow(dead_code, reason = "its `main` would begin this program anew")]
-#[path = "../examples/lend.rs"]
+#[path = "../docs/examples/lend.rs"]
 mod lend;
-#[path = "../examples/search_docs.rs"]
+#[path = "../docs/examples/search_docs.rs"]
 mod search_docs;
-#[path = "../examples/typed_tool.rs"]
+#[path = "../docs/examples/typed_tool.rs"]
 mod typed_tool;
 
 /// The examples say themselves what must come of them.

@@ -1,5 +1,5 @@
 //! Learning from recorded runs of real agents: what the proposal costs those that come after, and
-//! what it stops. Without the data folder nothing is tested here; `analysis/src/learn` has the
+//! what it stops. Without the data folder nothing is tested here; `policy/analysis/src/learn` has the
 //! rules.
 
 mod data;

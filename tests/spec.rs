@@ -347,7 +347,7 @@ fn limits_have_their_values() {
         written.insert(name.to_owned());
     }
     assert_eq!(written, known.into_keys().collect(), "every limit stands there");
-    let source = fs::read_to_string(root().join("format/src/limits.rs")).unwrap();
+    let source = fs::read_to_string(root().join("kernel/format/src/limits.rs")).unwrap();
     for line in source.lines().filter_map(|line| line.strip_prefix("pub const ")) {
         let (name, _) = line.split_once(':').unwrap();
         assert!(written.contains(name), "{name}");

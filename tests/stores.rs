@@ -1,7 +1,7 @@
-//! The store of `examples/file_store`: it keeps every rule of the store kit, and what is torn off
+//! The store of `docs/examples/file_store`: it keeps every rule of the store kit, and what is torn off
 //! or changed in its file is found.
 
-#[path = "../examples/file_store/store.rs"]
+#[path = "../docs/examples/file_store/store.rs"]
 pub(crate) mod file_store;
 
 use std::fs;

@@ -3,15 +3,15 @@
 #![allow(dead_code, unreachable_pub, reason = "shared with the fuzz targets")]
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "tests")]
 
-#[path = "../format/tests/common/vectors.rs"]
+#[path = "../kernel/format/tests/common/vectors.rs"]
 mod cbor;
-#[path = "../fuzz/src/corpus.rs"]
+#[path = "fuzz/src/corpus.rs"]
 mod corpus;
 mod documents;
 mod seeds;
-#[path = "../fuzz/src/lib.rs"]
+#[path = "fuzz/src/lib.rs"]
 mod targets;
-#[path = "../format/tests/common/tree.rs"]
+#[path = "../kernel/format/tests/common/tree.rs"]
 mod tree;
 
 use targets::TARGETS;
@@ -34,7 +34,7 @@ replayed! { codec control envelope events json policy record token }
 
 #[test]
 fn every_target_is_replayed_and_has_a_program() {
-    let manifest = include_str!("../fuzz/Cargo.toml");
+    let manifest = include_str!("fuzz/Cargo.toml");
     let program =
         |line: &'static str| line.strip_prefix("path = \"targets/")?.strip_suffix(".rs\"");
     let mut programs: Vec<&str> = manifest.lines().filter_map(program).collect();

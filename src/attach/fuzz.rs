@@ -4,7 +4,7 @@
 
 #[cfg(test)]
 #[allow(unreachable_pub, reason = "it is shared with the tests of the other targets")]
-#[path = "../../fuzz/src/corpus.rs"]
+#[path = "../../tests/fuzz/src/corpus.rs"]
 mod corpus;
 #[cfg(test)]
 mod tests;

@@ -97,7 +97,7 @@ pub(crate) fn sources() -> Vec<String> {
         }
     }
     let mut found = Vec::new();
-    walk(&root().join("format/src"), &mut found);
+    walk(&root().join("kernel/format/src"), &mut found);
     found
 }
 

@@ -110,7 +110,7 @@ impl McpClient {
     fn start(folder: &Path) -> Self {
         let mut command = syscap();
         command.args(["mcp", "home", "--agent", "me", "--name", "notes", "--"]);
-        command.args(["python3", "examples/notes.py"]).current_dir(folder);
+        command.args(["python3", "docs/examples/notes.py"]).current_dir(folder);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -150,7 +150,8 @@ fn five_minutes_hold() {
     }
     let folder = host_support::scratch();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    symlink(root.join("examples"), folder.path().join("examples")).unwrap();
+    fs::create_dir(folder.path().join("docs")).unwrap();
+    symlink(root.join("docs/examples"), folder.path().join("docs/examples")).unwrap();
     let bin = folder.path().join("bin");
     fs::create_dir(&bin).unwrap();
     fs::write(bin.join("claude"), CLAUDE).unwrap();

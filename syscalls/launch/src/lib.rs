@@ -36,5 +36,5 @@ pub use crate::report::{Achieved, Bound, Ended, LaunchError, Report};
 
 /// The document's example compiles.
 #[cfg(all(doctest, target_os = "linux"))]
-#[doc = include_str!("../../docs/launch.md")]
+#[doc = include_str!("../../../docs/launch.md")]
 struct Document;

@@ -24,7 +24,7 @@ type Reasons = BTreeSet<Reason>;
 
 /// The reasons of a row of the table, by the beginning of its first cell.
 fn row(place: &str) -> Reasons {
-    let spec = include_str!("../../../docs/spec.md");
+    let spec = include_str!("../../../../docs/spec.md");
     let rows = spec.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let mut found = rows.filter_map(|row| row.split_once(" | ")).filter(|(at, _)| *at == place);
     let (_, cell) = found.next().unwrap_or_else(|| panic!("no row: {place}"));
@@ -99,7 +99,7 @@ fn reason_of_a_control_event_is_of_its_row() {
 }
 
 fn spec_has(place: &str) -> bool {
-    include_str!("../../../docs/spec.md").contains(&format!("| {place} |"))
+    include_str!("../../../../docs/spec.md").contains(&format!("| {place} |"))
 }
 
 #[test]

@@ -256,7 +256,10 @@ fn forged_field_makes_the_faults_of_its_row() {
     }
     let table: Vec<&str> = TABLE.lines().collect();
     let differs: Vec<_> = rows.iter().filter(|row| !table.contains(&row.as_str())).collect();
-    assert!(differs.is_empty(), "UPDATE=1 writes verify/tests/forge/fields.txt: {differs:#?}");
+    assert!(
+        differs.is_empty(),
+        "UPDATE=1 writes audit/verify/tests/forge/fields.txt: {differs:#?}"
+    );
     assert_eq!(rows.len(), table.len(), "rows of fields that are no more");
 }
 

@@ -1,4 +1,4 @@
-//! Seeds and findings: `fuzz/seeds/TARGET/NAME` is what code makes, `fuzz/findings/TARGET/NAME`
+//! Seeds and findings: `tests/fuzz/seeds/TARGET/NAME` is what code makes, `tests/fuzz/findings/TARGET/NAME`
 //! what has broken something once.
 
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
@@ -12,7 +12,7 @@ fn files(kind: &str, target: &str) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn folder(kind: &str, target: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz").join(kind).join(target)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz").join(kind).join(target)
 }
 
 /// Holds a target's committed seeds against those that code makes; with `SYSCAP_SEEDS=write` in
