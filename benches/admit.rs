@@ -13,7 +13,7 @@ use harness::{row, time};
 use intents::{drain, to_intent};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Sim};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Canonical, Form, Item, MapBuilder, PolicyChange, Profile, Record, Seq, Source, Token, leaf,
 };

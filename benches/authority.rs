@@ -14,7 +14,7 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::keys::{holder, public_of};
 use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Policed, Sim};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Canonical, HomeLimits, MapBuilder, RecordKind,
     Role, Seq, TokenBody, TokenId,

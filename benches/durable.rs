@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::{figure, row};
-use syscap::audit::sqlite::SqliteStore;
+use syscap::audit::SqliteStore;
 use syscap::format::{
     Durability, EffectClass, Manifest, Object, ObjectId, Refused, Seq, TxOutcome,
 };

@@ -5,7 +5,7 @@
 mod harness;
 
 use harness::{row, time};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::Durability;
 use syscap::prelude::*;
 use syscap::syscalls::beneath::{Base, Location};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Budget, Dimension, Durability};
 use syscap::kernel::{Anchor, Kernel, Parts, Registry};
 use syscap::policy::WithinToken;

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use harness::{Figure, time};
 use icalendar::{CalendarComponent, Component as _, DatePerhapsTime, parser};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Durability, Scope};
 use syscap::policy::Policy;
 use syscap::prelude::*;

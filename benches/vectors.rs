@@ -9,7 +9,7 @@ mod harness;
 use std::path::Path;
 
 use harness::{row, time};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Durability, Scope};
 use syscap::prelude::*;
 

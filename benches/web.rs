@@ -12,7 +12,7 @@ use std::thread;
 
 use harness::{row, time};
 use syscap::Configured;
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Canonical, Cidr, Durability, PortRange, Profile, Scope, json};
 use syscap::kernel::PolicyEngine as _;
 use syscap::policy::{Policy, Preset};

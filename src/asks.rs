@@ -195,7 +195,6 @@ pub(crate) fn asked_for(store: &mut dyn Store, ask: Seq) -> Result<Option<Object
     }
 }
 
-/// The id of the manifest that a tool has.
 pub(crate) fn manifest_of(kernel: &Kernel, tool: &ToolId) -> Option<ObjectId> {
     kernel.manifests().find(|manifest| manifest.tool == *tool).map(Manifest::id)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use syscap_audit::sqlite::SqliteReader;
+use syscap_audit::SqliteReader;
 use syscap_format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody, Reason, Record, Refused,
     Role, Seq,

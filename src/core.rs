@@ -26,7 +26,7 @@ use std::{mem, thread};
 
 use syscap_kernel::{Ack, Clock, Effect, Event, Halt, Kernel, Room, Store, StoreError, Ticket};
 
-use syscap_audit::lock::HomeLock;
+use syscap_audit::HomeLock;
 use syscap_format::{Reason, Refused, ToolResult};
 
 use self::locked::Locked;
@@ -365,7 +365,6 @@ impl Core {
         shared.deliver();
     }
 
-    /// A look at the kernel.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Kernel) -> T) -> T {
         // Nothing may have happened for hours, in which tokens have expired.
         let reading = caught(|| self.clock.read());

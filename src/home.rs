@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::verify::Trust;
+use syscap_audit::HomeLock;
 use syscap_audit::disk::{self, DATABASE_FILE};
-use syscap_audit::lock::HomeLock;
 use syscap_kernel::StoreError;
 use syscap_syscalls::beneath::{self, FsError, Location, Opener, Openers};
 use syscap_syscalls::fs::Files;

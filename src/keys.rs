@@ -23,15 +23,9 @@ pub use self::{
 /// Signs for roles. Keys may lie in files, in hardware or with another process.
 pub trait Signer: Send + Sync {
     /// The public key of a role.
-    ///
-    /// # Errors
-    /// [`SignerError`].
     fn public_key(&self, role: Role) -> Result<PublicKey, SignerError>;
 
     /// Signs `message`, which already begins with its context.
-    ///
-    /// # Errors
-    /// [`SignerError`].
     fn sign(&self, role: Role, message: &[u8]) -> Result<Signature, SignerError>;
 
     /// The key by which this home hands tokens on that name no other holder.
@@ -43,9 +37,6 @@ pub trait Signer: Send + Sync {
     }
 
     /// Signs `message`, which already begins with its context, with [that key](Self::holder_key).
-    ///
-    /// # Errors
-    /// [`SignerError`].
     fn sign_as_holder(&self, _message: &[u8]) -> Result<Signature, SignerError> {
         Err(SignerError::NoKey)
     }

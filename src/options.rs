@@ -4,9 +4,9 @@ mod place;
 
 use std::{path::Path, sync::Arc};
 
-use syscap_audit::lock::HomeLock;
+use syscap_audit::HomeLock;
 #[cfg(feature = "sqlite")]
-use syscap_audit::sqlite::{SqliteReader, SqliteStore};
+use syscap_audit::{SqliteReader, SqliteStore};
 use syscap_format::{Durability, HomeLimits, PolicyChange, PublicKey, Seq, recovery_hash};
 use syscap_kernel::{
     Anchor, Clock, Entropy, Event, Kernel, NewHome, Parts, PolicyEngine, Probed, ReadTool,
@@ -49,7 +49,6 @@ use crate::secrets::SecretFiles;
 use crate::tools::{self, Providers};
 use crate::verify::Trust;
 
-/// Adds a tool.
 type AddTool = dyn Fn(&mut Registry) -> Result<(), RegistryError> + Send;
 
 /// How a home is made or opened. [`Runtime::create`] and [`Runtime::open`] use the defaults.
@@ -273,9 +272,6 @@ impl Options {
     }
 
     /// Makes a home in a folder that has none, and holds it, for this process alone.
-    ///
-    /// # Errors
-    /// [`Error`].
     pub fn create(self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
         let holding = self.make(folder.as_ref())?;
         Runtime::holding(holding)

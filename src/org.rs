@@ -121,7 +121,6 @@ impl Registrar for Office {
 /// The agents of a home: those that a token was ever for.
 #[derive(Default)]
 struct Index {
-    /// The last token that is in it.
     last: Option<TokenId>,
     agents: BTreeMap<AgentId, Known>,
 }

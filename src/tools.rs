@@ -77,7 +77,6 @@ pub(crate) struct Table {
     pub(crate) sessions: BTreeMap<Seq, ConnectionId>,
     /// What callers say of calls that are out.
     pub(crate) contexts: BTreeMap<Ticket, CallContext>,
-    /// The runs that are out.
     pub(crate) runs: BTreeMap<Seq, RunOut>,
     /// How many tools an attached process has had put on record.
     pub(crate) pins: BTreeMap<ConnectionId, usize>,
@@ -85,7 +84,6 @@ pub(crate) struct Table {
     pub(crate) changes: u64,
 }
 
-/// A run that is out.
 pub(crate) struct RunOut {
     session: Seq,
     cancel: Cancel,

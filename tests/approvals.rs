@@ -9,7 +9,7 @@ use host_support::{end, new_home, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::keys::public_of;
 use kernel_support::sim::{self, Ending, Policed, Sim};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, EffectClass, HomeLimits, KeyChange,
     POSSESSION_CONTEXT, Possession, Record, RecordKind, RefusalKind, Role, RoleSet, Seq, Signature,

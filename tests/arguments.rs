@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Body, Canonical, EffectClass, Encoder, Item, MapBuilder, Param, ParamType, Profile, Record,
     Refusal, Seq, Source, json,

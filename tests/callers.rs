@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Durability, EffectClass};
 use syscap::host::HostTool;
 use syscap::prelude::*;

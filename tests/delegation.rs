@@ -8,7 +8,7 @@ use host_support::{end, new_home, records};
 use kernel_support::sim::keys::{holder, public_of};
 use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Sim};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Amounts, Body, Canonical, ConfigChange, Freeze, HomeId, PublicKey, RecordKind, RefusalKind,
     Rights, Role, TokenBody,

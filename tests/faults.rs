@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Body, Canonical, Decision, Durability, EffectClass, EngineIdentity, Manifest, Object, ObjectId,
     PreviousRun, Record, Refused, Seq, TxOutcome, Verdict as PolicyVerdict,

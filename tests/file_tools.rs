@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
 use host_support::{by_cap_std, new_home};
 use syscap::Args;
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     AgentId, ApprovalAnswer, Durability, Item, Rights, Root, RootedPath, Rule, Scope, TxOutcome,
 };

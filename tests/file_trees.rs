@@ -6,7 +6,7 @@ use std::{fs, os::unix::fs::symlink, path::PathBuf};
 use host_support::{ample, by_cap_std};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Durability, Rights, Scope};
 use syscap::prelude::*;
 

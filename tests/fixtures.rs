@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use host_support::{end, new_home};
 use syscap::approvals::SetTerms;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Amounts, ApprovalAnswer, Canonical, Cidr, CreditChange, EffectClass, Freeze, FreezeChange,
     FreezeTarget, Item, Manifest, Param, ParamType, PortRange, Record, RecordKind, Role, Scope,

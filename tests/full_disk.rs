@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use host_support::{ample, by_cap_std};
 use kernel_support::mounts::{mount, with_mounts};
 use serde_json::{Value, json};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Durability, Scope};
 use syscap::prelude::*;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use host_support::{end, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Policed, Sim};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{ApprovalAnswer, Body, EffectClass, HomeLimits};
 use syscap::host::HostTool;
 use syscap::prelude::*;

@@ -9,9 +9,7 @@ use std::sync::{Mutex, mpsc};
 
 use crate::stores::file_store::FileStore;
 use host_support::new_home;
-use syscap::audit::lock::{HomeLock, LOCK_FILE, LockState};
-use syscap::audit::memory::MemoryStore;
-use syscap::audit::sqlite::SqliteStore;
+use syscap::audit::{HomeLock, LOCK_FILE, LockState, MemoryStore, SqliteStore};
 use syscap::format::{Durability, EffectClass, Object, ObjectId, Seq};
 use syscap::host::HostTool;
 use syscap::kernel::{Batch, Next, Room, Store, StoreError};

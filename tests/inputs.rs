@@ -115,7 +115,7 @@ fn a_session_hears_long_texts_whole() {
     let most = agent.heard(&"y".repeat(1 << 20), Label::PUBLIC).unwrap();
     assert!(agent.call("echo", args! { "value": 1 }).unwrap().reason().is_none());
     rt.close().unwrap();
-    let mut store = syscap::audit::sqlite::SqliteReader::open(&home).unwrap();
+    let mut store = syscap::audit::SqliteReader::open(&home).unwrap();
     let mut said = Vec::new();
     let mut found = Vec::new();
     store

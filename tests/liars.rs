@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Amounts, Canonical, DecodeFault, Durability, EffectClass, Encoder, Manifest, Object, ObjectId,
     Param, ParamType, Profile, Refused, Snapshot, TxOutcome,

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{fs, thread};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Body, Canonical, Durability, Item, Paths, Profile, Record, Rights, Root, RootedPath, Rule,
     Scope, Seq, Verdict, args_hash,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{Body, CallFields, Durability, Record};
 use syscap::prelude::*;
 

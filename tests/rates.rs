@@ -7,7 +7,7 @@ use crate::rules::world::{World, allow_all, constraint, document};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Ending, Policed, Shared, Sim};
 use proptest::prelude::*;
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     AgentId, AggregatePhase, Amounts, Body, CallFields, Decision, Dimension, EngineIdentity,
     HomeLimits, Item, Record, Seq, TokenBody, TokenId, ToolId, UnixMillis, Verdict,

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use host_support::by_cap_std;
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     AgentId, Canonical, Durability, Grants, Item, MapBuilder, Paths, PublicKey, Rights, Role, Root,
     RootedPath, Rule, Scope, Signature, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, ToolGrant,

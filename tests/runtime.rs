@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use host_support::{ample, end, new_home, records, verdict};
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap::audit::memory::MemoryStore;
-use syscap::audit::sqlite::{SqliteReader, SqliteStore};
+use syscap::audit::{MemoryStore, SqliteReader, SqliteStore};
 use syscap::format::{Body, Durability, EffectClass, Manifest, Record, Refused, TxOutcome};
 use syscap::kernel::{Batch, Demands, Permit, Plan, Ran, Request, Store, StoreError, Tool};
 use syscap::prelude::*;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use host_support::{end, new_home, records};
 use syscap::Inspection;
 use syscap::approvals::{SetTerms, WaitingCall};
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, Body, Commitment, EffectClass, Grants, Label, Name, ObligationKind, Param,
     ParamType, Refused, Resource, Rights, Role, Root, RootedPath, Rule, Scope, Seq, UnixMillis,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use host_support::new_home;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Body, Decision, EngineIdentity, Provenance, Record, Seq, Source, Verdict as PolicyVerdict,
 };

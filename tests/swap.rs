@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use host_support::new_home;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Body, CallFields, ControlBody, Durability, PolicyChange, PolicyHash, Reason, Record, Seq,
     Verdict,

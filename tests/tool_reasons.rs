@@ -1,7 +1,7 @@
 //! A tool can't speak for the kernel or the policy: at each boundary only some reasons pass, and
 //! the log verifies whatever a tool says.
 
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Durability, EffectClass, Item, Manifest, Param, ParamType, Refused, TxOutcome,
 };

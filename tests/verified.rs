@@ -6,8 +6,7 @@ use kernel_support::driver::log::Log;
 use kernel_support::driver::scenario::{self, ECHO, call, every_kind, everything, small};
 use kernel_support::driver::{Driver, Run, key, public};
 use syscap::audit::export::{ExportError, export};
-use syscap::audit::memory::MemoryStore;
-use syscap::audit::sqlite::{SqliteReader, SqliteStore};
+use syscap::audit::{MemoryStore, SqliteReader, SqliteStore};
 use syscap::format::{
     Dimension, Durability, OBJECTS_FOLDER, RECORDS_FILE, RecordKind, Role, RoleSet, Seq,
 };

@@ -14,15 +14,9 @@ pub trait LogReader {
     fn lock_state(&self) -> Result<LockState, StoreError>;
 
     /// Where the log ends; `None` where it is empty.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn head(&mut self) -> Result<Option<Head>, StoreError>;
 
     /// Gives `each` every record's bytes from `from` on, in order, until it says no.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn records(
         &mut self,
         from: Seq,
@@ -30,14 +24,8 @@ pub trait LogReader {
     ) -> Result<(), StoreError>;
 
     /// A control document.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError>;
 
     /// The names of all control documents, in order.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn object_ids(&mut self) -> Result<Vec<ObjectId>, StoreError>;
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use broken::{Fault, Places};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap_audit::kit::{Found, Kit, KitError, Rule, prove};
-use syscap_audit::memory::MemoryStore;
-use syscap_audit::sqlite::{BALLAST_FILE, Settings, SqliteStore};
+use syscap_audit::sqlite::{BALLAST_FILE, Settings};
+use syscap_audit::{MemoryStore, SqliteStore};
 use syscap_format::Durability;
 use syscap_kernel::StoreError;
 

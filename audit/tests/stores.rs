@@ -10,11 +10,8 @@ use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start};
 use kernel_support::fault::{FAULT, FaultPoint, FaultStore};
 use rusqlite::Connection;
 use syscap_audit::disk::expect_database;
-use syscap_audit::lock::LockState;
-use syscap_audit::memory::MemoryStore;
-use syscap_audit::sqlite::{
-    BALLAST_BYTES, BALLAST_FILE, DATABASE_FILE, Settings, SqliteReader, SqliteStore, WRITER_FILE,
-};
+use syscap_audit::sqlite::{BALLAST_BYTES, BALLAST_FILE, Settings, WRITER_FILE};
+use syscap_audit::{DATABASE_FILE, LockState, MemoryStore, SqliteReader, SqliteStore};
 use syscap_format::{Durability, Seq};
 use tempfile::TempDir;
 

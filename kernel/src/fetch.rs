@@ -70,9 +70,6 @@ pub struct Fetched {
 impl Fetching {
     /// Reads. For references that is at most 6 MiB of rows, and no row whose length would lead
     /// beyond that.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn run(self, store: &mut dyn Store) -> Result<Fetched, StoreError> {
         let wanted = self.0;
         let found = match &wanted {

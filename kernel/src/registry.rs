@@ -73,9 +73,6 @@ impl Registry {
     }
 
     /// Adds a tool whose intent is durable before it runs.
-    ///
-    /// # Errors
-    /// [`RegistryError`].
     pub fn add<T: Tool>(&mut self, tool: T) -> Result<(), RegistryError> {
         self.insert(Arc::new(Full(tool)), Mode::IntentFirst)
     }

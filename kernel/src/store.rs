@@ -99,9 +99,6 @@ pub struct Ancestor {
 
 impl Ancestor {
     /// Looks in a store; `None` where the record there is another, or there is none.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn find(store: &mut dyn Store, head: Head) -> Result<Option<Self>, StoreError> {
         let home = leaf_at(store, Seq::GENESIS)?.map(|leaf| HomeId::from_bytes(*leaf.as_bytes()));
         let found = leaf_at(store, head.seq)?.filter(|leaf| *leaf == head.leaf);
@@ -115,9 +112,6 @@ pub(crate) fn leaf_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Leaf>, S
 }
 
 /// The bytes of the record at a position; `None` where the log ends before it.
-///
-/// # Errors
-/// [`StoreError`].
 pub fn record_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
     let mut found = None;
     store.records(seq, &mut |at, bytes| {
@@ -131,9 +125,6 @@ pub fn record_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Vec<u8>>, Sto
 /// beside it under `outcome`. Parts of results that the arguments refer to are put in; where such a
 /// result is erased, so are they. A row that is not of a form that this version reads counts as erased:
 /// what it held is held against its commitment anyway.
-///
-/// # Errors
-/// [`StoreError`].
 pub fn vault_entry(
     store: &mut dyn Store,
     first: Seq,
@@ -245,9 +236,6 @@ pub trait Store: Send {
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;
 
     /// Gives `each` every record's bytes from `from` on, in order, until it says no.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn records(
         &mut self,
         from: Seq,
@@ -255,22 +243,13 @@ pub trait Store: Send {
     ) -> Result<(), StoreError>;
 
     /// A control document.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError>;
 
     /// The vault's row beside a record; `None` where there is none, or it was erased.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// How long that row is, in bytes. A store that can tell without reading the row should: what a
     /// call makes the host read is bounded by this before it is read.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn vault_len(&mut self, seq: Seq) -> Result<Option<usize>, StoreError> {
         Ok(self.vault(seq)?.map(|row| row.len()))
     }
@@ -278,32 +257,20 @@ pub trait Store: Send {
     /// Another handle on the same place that only reads, and for which no commit waits: it sees
     /// what was committed, as soon as it was. Without one, which is the default, reads and commits
     /// wait for each other.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn reader(&self) -> Result<Option<Box<dyn Store>>, StoreError> {
         Ok(None)
     }
 
     /// Whether there is room.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn room(&mut self) -> Result<Room, StoreError>;
 
     /// Moves what is committed out of any journal beside it, so that a copy without the journal
     /// lacks nothing. It is asked for once, after the boot is durable.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn settle(&mut self) -> Result<Settled, StoreError> {
         Ok(Settled::Whole)
     }
 
     /// Housekeeping while nobody waits.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn idle(&mut self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::alloc::System;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Sim};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{Form, REFUSALS_IN_A_ROW_MAX, Source};
 use syscap_kernel::{Event, Submit};
 

@@ -3,7 +3,7 @@
 use kernel_support::fault::FaultStore;
 use kernel_support::sim::flights::Flight;
 use kernel_support::sim::{self, Ending, records, refused_with, seated};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Amounts, Body, Commitment, Dimension, Reason, Refused, Retry, Seq, Source, Status, TxOutcome,
     json,

@@ -6,7 +6,7 @@ use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::keys::public_of;
 use kernel_support::sim::{self, Ending, Policed, Sim};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, HomeLimits, KeyChange, Leaf, POSSESSION_CONTEXT,
     Possession, Reason, RecordKind, Role, RoleSet, Seq, Signature, Status, UnixMillis, possession,

@@ -2,7 +2,7 @@
 
 use kernel_support::FromStore;
 use kernel_support::sim::{self, Ending, Policed, Sim, home, ok, records, refused_with, seated};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Amounts, Body, ConfigChange, Dimension, FreezeChange, Label, OutcomeFlags, Reason, Record,
     RecordKind, Recovered, Recovery, Refusal, Resolution, Seq, Status, TokenId, TxOutcome,
@@ -53,7 +53,7 @@ fn last_refusal(sim: &mut Sim) -> Refusal {
 #[test]
 fn an_engine_that_is_not_on_record_decides_nothing() {
     let nowhere = kernel_support::fault::FaultPoint::Nowhere;
-    let store = syscap_audit::memory::MemoryStore::new();
+    let store = syscap_audit::MemoryStore::new();
     let store = kernel_support::fault::FaultStore::new(store, nowhere);
     let mut sim = Sim::with(store, Default::default(), Policed::ByRule);
     let token = sim.issue("a0", 100, 100, 1_000_000);
@@ -280,7 +280,7 @@ fn what_is_given_back_did_not_run() {
 #[test]
 fn a_key_is_kept_as_long_as_the_home_says() {
     let nowhere = kernel_support::fault::FaultPoint::Nowhere;
-    let store = syscap_audit::memory::MemoryStore::new();
+    let store = syscap_audit::MemoryStore::new();
     let store = kernel_support::fault::FaultStore::new(store, nowhere);
     let limits = syscap_format::HomeLimits { key_life_ms: 5_000, ..Default::default() };
     let mut sim = Sim::with_limits(store, limits);

@@ -3,7 +3,7 @@
 
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{Ending, Sim, links, records};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Body, CallFields, Canonical, FreezeChange, HomeLimits, Item, LOOKUPS_MAX, Profile, Reason,
     Rights, Seq, Status, ToolId, ToolsChange, VaultEntry, args_hash, sent_hash,

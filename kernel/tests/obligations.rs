@@ -4,7 +4,7 @@ use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::rule::{Rule, Trim};
 use kernel_support::sim::{self, Ending, Policed, Sim, records};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Body, CallFields, ConstraintId, Decision, Dimension, HomeLimits, Item, Obligation,
     ObligationKind, PolicyChange, Reason, Refusal, Seq, ToolResult, TxOutcome, Verdict,

@@ -3,7 +3,7 @@
 use ed25519_dalek::Signer as _;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Ending, Sim, home, ok, records, refused_with, seated};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     AggregatePhase, Amounts, Body, Budget, ConfigChange, ControlBody, Dimension, Encoder, Form,
     Freeze, FreezeChange, FreezeTarget, Grants, HomeLimits, Item, KeyChange, POSSESSION_CONTEXT,

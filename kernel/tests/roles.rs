@@ -4,7 +4,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Sim, home, key, ok, records};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Algorithm, Body, CONTROL_CONTEXT, Control, ControlBody, Durability, Freeze, FreezeChange,
     FreezeTarget, Head, HomeLimits, KeyChange, POSSESSION_CONTEXT, PolicyChange, Possession,

@@ -6,7 +6,7 @@ use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Ending, Policed, Sim, ok, records, refused_with, seated};
 use std::collections::BTreeSet;
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     ANCESTORS_MAX, AgentId, Body, Budget, CHANGES_MAX, Canonical, Dimension, FACT_BYTES_MAX,
     FACTS_MAX, Fact, FactKey, Freeze, FreezeChange, FreezeTarget, HomeLimits, ObjectId, Reason,

@@ -7,21 +7,26 @@
 
 extern crate alloc;
 
-pub mod document;
+mod document;
 mod engine;
 pub mod limits;
 mod preset;
 pub mod risk;
-pub mod scenario;
+mod scenario;
 mod seen;
 pub mod semantics;
 mod truth;
 mod value;
 mod within_token;
 
-pub use document::{LoadError, LoadFault};
+pub use document::{
+    Ask, Attribute, Condition, Constant, Constraint, Document, Effect, LoadError, LoadFault,
+    OnFail, Row, Subject, Test, Type, Varies,
+};
 pub use engine::{Explained, Explanation, Policy, Tree, engine};
 pub use preset::Preset;
+pub use risk::WithRisk;
+pub use scenario::{Given, Scenario, ScenarioError, ScenarioFault};
 pub use seen::{Seen, argument, time};
 pub use truth::Truth;
 pub use value::{Other, Value, Values, host_of, path_text};

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::random::{Kinds, Random};
 use syscap_format::EffectClass;
-use syscap_policy::document::{Attribute, Row, Type, Varies};
-use syscap_policy::scenario::Scenario;
-use syscap_policy::{Policy, Seen, Value, Values, time};
+use syscap_policy::{Attribute, Policy, Row, Scenario, Seen, Type, Value, Values, Varies, time};
 
 /// An attribute of each row.
 fn each() -> impl Iterator<Item = (&'static Row, Attribute)> {

@@ -5,9 +5,11 @@ use syscap_format::{
     Canonical, ConstraintId, DecodeFault, EngineIdentity, Obligation, PolicyObject, Profile, json,
 };
 use syscap_kernel::{PolicyEngine, object_of};
-use syscap_policy::document::{Ask, Attribute, Condition, Constant, Effect, OnFail, Subject};
 use syscap_policy::limits::{DOCUMENT_BYTES_MAX, TEXT_BYTES_MAX};
-use syscap_policy::{LoadFault, Policy, WithinToken, engine};
+use syscap_policy::{
+    Ask, Attribute, Condition, Constant, Effect, LoadFault, OnFail, Policy, Subject, WithinToken,
+    engine,
+};
 
 #[test]
 fn canonical_form_forgets_how_it_was_written() {

@@ -5,9 +5,9 @@ use syscap_format::{
     Dimension, EffectClass, Host, Name, Obligation, Resource, TokenFlags, UnixMillis, Verdict,
 };
 use syscap_kernel::{Advice, PolicyEngine};
-use syscap_policy::document::{Attribute, Effect};
-use syscap_policy::scenario::{Given, Scenario};
-use syscap_policy::{Other, Policy, Seen, Truth, Value, Values};
+use syscap_policy::{
+    Attribute, Effect, Given, Other, Policy, Scenario, Seen, Truth, Value, Values,
+};
 
 const ALWAYS: &str = r#"{"op":"all","args":[]}"#;
 

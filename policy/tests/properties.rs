@@ -7,9 +7,7 @@ use crate::random::{Kinds, Random};
 use kernel_support::asking::Asked;
 use syscap_format::{Decision, MATCHES_MAX, Verdict, matches_digest};
 use syscap_kernel::PolicyEngine;
-use syscap_policy::document::{Condition, Effect};
-use syscap_policy::scenario::Given;
-use syscap_policy::{Policy, Seen, Truth, Values, semantics};
+use syscap_policy::{Condition, Effect, Given, Policy, Seen, Truth, Values, semantics};
 
 /// Documents, and calls of each.
 const DOCUMENTS: usize = 2_000;
@@ -143,7 +141,7 @@ fn what_can_not_be_said_never_grants_and_always_restricts() {
         let policy = load(&document(&constraints, &params));
         let mut scenario = random.scenario();
         // So that it is not missing and worked out by the engine.
-        scenario.set(syscap_policy::document::Attribute::Risk, Given::Int(20));
+        scenario.set(syscap_policy::Attribute::Risk, Given::Int(20));
         let decision = policy.decide_values(&scenario);
         for constraint in &policy.written().constraints {
             let applies = semantics::is_about(&constraint.subject, &scenario);
@@ -178,7 +176,7 @@ fn to_know_less_never_loosens() {
         let before = policy.decide_values(&scenario).verdict;
         let given: Vec<_> = scenario.iter().map(|(attribute, _)| attribute.clone()).collect();
         for attribute in given {
-            use syscap_policy::document::Attribute;
+            use syscap_policy::Attribute;
             if matches!(attribute, Attribute::Tool | Attribute::EffectClass) {
                 continue;
             }
@@ -201,7 +199,7 @@ fn to_know_less_never_loosens() {
 }
 
 fn asks_presence(condition: &Condition) -> bool {
-    use syscap_policy::document::Ask;
+    use syscap_policy::Ask;
     match condition {
         Condition::All(parts) | Condition::Any(parts) => parts.iter().any(asks_presence),
         Condition::Not(part) => asks_presence(part),

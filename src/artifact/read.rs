@@ -98,9 +98,6 @@ pub struct Latest {
 }
 
 /// The newest results of a log that ends with the record `head`.
-///
-/// # Errors
-/// [`StoreError`].
 pub fn latest(store: &mut dyn Store, head: Seq, which: &Which) -> Result<Latest, StoreError> {
     let mut walk = Walk::new(head, which.clone());
     while walk.step(store)? == Next::More {}
@@ -108,9 +105,6 @@ pub fn latest(store: &mut dyn Store, head: Seq, which: &Which) -> Result<Latest,
 }
 
 /// The result under a record; `None` where none stands there.
-///
-/// # Errors
-/// [`StoreError`].
 pub fn whole(store: &mut dyn Store, record: Seq) -> Result<Option<Whole>, StoreError> {
     let Some(bytes) = record_at(store, record)? else { return Ok(None) };
     let decoded = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?;

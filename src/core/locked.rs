@@ -74,7 +74,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
     use std::time::Duration;
 
-    use syscap_audit::memory::MemoryStore;
+    use syscap_audit::MemoryStore;
     use syscap_format::Reason;
 
     use super::*;

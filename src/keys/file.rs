@@ -91,9 +91,6 @@ impl KeyFile {
     }
 
     /// Reads a file's bytes.
-    ///
-    /// # Errors
-    /// [`KeyFileError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyFileError> {
         let mut fields = Fields::read(bytes)?;
         if fields.uint("version")? != VERSION {

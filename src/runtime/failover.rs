@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "sqlite")]
-use syscap_audit::sqlite::SqliteReader;
+use syscap_audit::SqliteReader;
 use syscap_format::{HomeId, Manifest, Seq, ToolId, field::Field};
 use syscap_kernel::StoreError;
 

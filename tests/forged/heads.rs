@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use host_support::new_home;
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     CONTROL_CONTEXT, Control, ControlBody, Durability, Head, PublicKey, RecordKind, Revocation,
     Role, Signature, Signed, preimage,

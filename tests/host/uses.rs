@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use host_support::{new_home, records};
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Amounts, Body, Canonical, Durability, EffectClass, Enforcement, Extra, Manifest, Outcome,
     Param, ParamType, Profile, Scope, Seq, TxOutcome, json,

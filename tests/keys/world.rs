@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::new_home;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Control, KeyChange, Record, RecordKind, Role, RoleSet, Seq};
 use syscap::kernel::Next;
 use syscap::keys::{KeyFile, KeyUse, Passphrase, Passphrases, Seal, SecretKey};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use host_support::{new_home, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap::audit::sqlite::SqliteStore;
+use syscap::audit::SqliteStore;
 use syscap::format::{Amounts, Body, Durability, EffectClass, Recovered, Recovery, Refused};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
 use syscap::kernel::{Broken, Finding};

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use host_support::{new_home, records};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
-use syscap::audit::sqlite::{SqliteReader, SqliteStore};
+use syscap::audit::{SqliteReader, SqliteStore};
 use syscap::format::{Body, Durability, Record, RecordKind, Recovered, Recovery};
 use syscap::kernel::{Batch, Store, StoreError};
 use syscap::prelude::*;

@@ -1,6 +1,6 @@
 //! Why something was ended: a commitment on record, the words beside it.
 
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     ControlBody, Reason, Revocation, Salt, Seq, TEXT_BYTES_MAX, VaultEntry, VaultText,
 };

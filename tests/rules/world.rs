@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use host_support::Still;
 use syscap::Inspection;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Body, Canonical, Control, Durability, EffectClass, Manifest, Param, ParamType, Record, Refusal,
     Refused, Seq, TxOutcome,

@@ -1,6 +1,6 @@
 //! The state image of a home in which something happened.
 
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Amounts, ControlBody, Dimension, Domain, EffectClass, Form, Freeze, FreezeChange, FreezeTarget,
     Grants, Item, KeyChange, Manifest, MapBuilder, PolicyChange, Profile, Record, Refused, Role,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use syscap::SignerError;
-use syscap::audit::lock::HomeLock;
+use syscap::audit::HomeLock;
 use syscap::format::{Refused, TokenId};
 use syscap::kernel::StoreError;
 use syscap::keys::KeyUse;
@@ -187,7 +187,6 @@ impl Failure {
         Self::UnknownToken { home: home.to_path_buf(), token: token.to_string() }
     }
 
-    /// For a file.
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| match source.kind() {

@@ -127,7 +127,6 @@ fn said_by(kind: RecordKind) -> Vec<FieldSpec> {
     }
 }
 
-/// The name of a code.
 fn name(shape: &str, code: u64) -> Option<&'static str> {
     macro_rules! names {
         ($($type:ident)*) => {

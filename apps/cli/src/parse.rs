@@ -81,12 +81,10 @@ pub(crate) fn why(text: &str) -> Result<String, BadWord> {
     if fits { Ok(text.to_owned()) } else { Err(BadWord::Why) }
 }
 
-/// An agent.
 pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
     AgentId::new(text).ok_or(BadWord::Agent)
 }
 
-/// A tool.
 pub(crate) fn tool(text: &str) -> Result<ToolId, BadWord> {
     ToolId::new(text).ok_or(BadWord::Tool)
 }
@@ -126,12 +124,10 @@ pub(crate) fn tools(text: &str) -> Result<Tools, BadWord> {
     }
 }
 
-/// A role.
 pub(crate) fn role(text: &str) -> Result<Role, BadWord> {
     Role::IN_USE.into_iter().find(|role| role.name() == text).ok_or(BadWord::Role)
 }
 
-/// A public key.
 pub(crate) fn key(text: &str) -> Result<PublicKey, BadWord> {
     let bytes = bytes(text).ok_or(BadWord::Key)?;
     PublicKey::new(bytes).map_err(|_| BadWord::Key)
@@ -169,7 +165,6 @@ pub(crate) fn definition(text: &str) -> Result<(ToolId, Option<ObjectId>), BadWo
     Ok((tool(name)?, Some(ObjectId::from_hex(manifest).ok_or(BadWord::Manifest)?)))
 }
 
-/// An effect class.
 pub(crate) fn class(text: &str) -> Result<EffectClass, BadWord> {
     EffectClass::ALL.iter().copied().find(|class| class.name() == text).ok_or(BadWord::Class)
 }
@@ -180,7 +175,6 @@ pub(crate) fn confidentiality(text: &str) -> Result<Confidentiality, BadWord> {
     all.find(|level| level.name() == text).ok_or(BadWord::Level)
 }
 
-/// A preset.
 pub(crate) fn preset(text: &str) -> Result<Preset, BadWord> {
     Preset::from_name(text).ok_or(BadWord::Preset)
 }

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use syscap::audit::lock::LockState;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::{LockState, SqliteReader};
 use syscap::format::{Recovered, Resolution, Role, Seq, ToolId, json};
 use syscap::{Beside, Inspection, Unresolved};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{env, fs, process, thread};
 
 use clap::Args;
-use syscap::audit::lock::HomeLock;
+use syscap::audit::HomeLock;
 use syscap::format::{AgentId, Reason, TokenId};
 use syscap::{Inspection, Operator, Options, Runtime, Session};
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::audit::export::{self, ExportError};
-use syscap::audit::sqlite::{APPLICATION_ID, DATABASE_FILE, SqliteReader};
+use syscap::audit::sqlite::APPLICATION_ID;
+use syscap::audit::{DATABASE_FILE, SqliteReader};
 use syscap::format::{HomeId, RECORDS_FILE, Seq};
 use syscap::kernel::StoreError;
 use syscap::verify::{

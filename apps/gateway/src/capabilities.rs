@@ -25,7 +25,6 @@ pub(crate) struct Able {
 }
 
 impl Able {
-    /// Of a request.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         let modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
         let wire = if modern { WireKind::Stateless } else { WireKind::Session };

@@ -26,7 +26,6 @@ pub(crate) struct StartingTool {
     pub(crate) pinned: Option<Tool>,
 }
 
-/// A tool of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerTool {
     /// Which server, by its place.
@@ -159,7 +158,6 @@ impl Catalog {
         self.built_in.len()
     }
 
-    /// All tools of servers.
     pub(crate) const fn all(&self) -> &BTreeMap<ToolId, ServerTool> {
         &self.offered
     }

@@ -18,7 +18,6 @@ pub(crate) enum BadData {
     Unsayable,
 }
 
-/// The value, as it is.
 pub(crate) fn to_canonical(value: &Value) -> Result<Canonical, BadData> {
     let mut encoder = Encoder::new();
     put(&mut encoder, value, Quoting::AsTheyAre, 0)?;

@@ -29,9 +29,6 @@ pub enum BadClassRule {
 
 impl ClassRule {
     /// Reads `CLASS=TOOL,TOOL*`.
-    ///
-    /// # Errors
-    /// [`BadClassRule`].
     pub fn parse(text: &str) -> Result<Self, BadClassRule> {
         let (class, tools) = text.split_once('=').ok_or(BadClassRule::Form)?;
         let known = EffectClass::ALL.iter().find(|known| known.name() == class);

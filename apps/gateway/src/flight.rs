@@ -43,7 +43,6 @@ pub(crate) struct RetryInput {
 }
 
 impl Flight {
-    /// Of a request.
     pub(crate) fn new(context: &RequestContext<RoleServer>, input: Option<RetryInput>) -> Self {
         Self {
             cancel: context.ct.clone(),

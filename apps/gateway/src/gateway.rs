@@ -161,7 +161,6 @@ impl Gateway {
         self.catalog.send_replace(Arc::new(catalog));
     }
 
-    /// A server by its place.
     pub(crate) fn server(&self, place: usize) -> Option<&McpServer> {
         self.servers.get(place)
     }

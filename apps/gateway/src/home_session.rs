@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::json::Escapes;
 use syscap::format::{Body, Canonical, Item, Reason, Record, Recovered, Seq, ToolResult};
 use syscap::kernel::{Next, StoreError};

@@ -153,7 +153,6 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
 /// What a call lacked that was refused for want of authority or budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lack {
-    /// The tool.
     pub(crate) tool: Option<ToolId>,
     /// Whether it was a scope: another token must grant all tools that this one does.
     pub(crate) scope: bool,
@@ -161,7 +160,6 @@ pub(crate) struct Lack {
     pub(crate) renewable: bool,
 }
 
-/// A session.
 pub(crate) trait KernelSession: Send + Sync + 'static {
     /// The token, and what it granted when the session was opened.
     fn token(&self) -> &TokenInfo;

@@ -14,7 +14,6 @@ pub(crate) struct ToolListing {
 }
 
 impl ToolListing {
-    /// The name of the one of that definition.
     pub(crate) fn name(&self, definition: DefinitionHash) -> Option<String> {
         let mut all = self.definitions.iter().flatten();
         all.find(|listed| listed.hash == definition).map(|listed| listed.name().to_owned())

@@ -48,7 +48,6 @@ pub(crate) struct Definition {
     pub(crate) method: Method,
     /// What clients are shown, but for the name.
     pub(crate) tool: Tool,
-    /// The prompt that it is.
     pub(crate) prompt: Option<Prompt>,
     /// What is pinned: all that clients are shown.
     pub(crate) pinned: Canonical,

@@ -5,7 +5,6 @@ use syscap::format::ToolId;
 /// A tool that a server offers and a client is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Missing {
-    /// The tool.
     pub(crate) tool: ToolId,
     /// Why it is not shown.
     pub(crate) why: Why,

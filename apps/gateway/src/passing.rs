@@ -105,7 +105,6 @@ fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
-/// A prompt.
 pub(crate) async fn prompt(
     gateway: &Arc<Gateway>,
     params: GetPromptRequestParams,

@@ -18,7 +18,6 @@ pub(crate) struct Requests(Mutex<HashMap<RequestId, Twin>>);
 struct Twin {
     /// Cancelled when it has been answered.
     done: CancellationToken,
-    /// Cancels it.
     cancel: CancellationToken,
 }
 

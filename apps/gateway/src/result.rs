@@ -33,7 +33,6 @@ const TYPES: [(&str, Fits); 4] = [
 
 /// A server's answer to `tools/call`, as the kernel records it.
 pub(crate) struct RecordedResult {
-    /// The map.
     pub(crate) map: Canonical,
     /// Whether the server says that the call went wrong.
     pub(crate) is_error: bool,

@@ -37,7 +37,6 @@ pub(crate) async fn list(
     tools.and(prompts)
 }
 
-/// Lists one of them.
 pub(crate) async fn list_of(
     server: &McpServer,
     connection: &Connection,

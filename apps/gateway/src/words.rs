@@ -12,9 +12,6 @@ pub enum BadWords {
 }
 
 /// The words of a line: quotes and backslashes as in a shell, and nothing else of it.
-///
-/// # Errors
-/// [`BadWords`].
 pub fn split(line: &str) -> Result<Vec<String>, BadWords> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -31,7 +31,6 @@ const LARGE_ROW: Step = Step::Calls(1, FILL_MAX);
 
 type Checked = Result<(), Found>;
 
-/// Checks one rule.
 pub(super) fn check(kit: &mut Kit<'_>, folder: &mut Folder, rule: Rule) -> Checked {
     match rule {
         Rule::Place => places(kit, folder),

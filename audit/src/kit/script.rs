@@ -116,7 +116,6 @@ impl Script {
         Ok(kept)
     }
 
-    /// The batch of one step.
     pub(super) fn take(&mut self, step: Step) -> Result<Batch, Found> {
         match step {
             Step::Genesis => {}

@@ -168,9 +168,6 @@ impl SqliteStore {
     }
 
     /// Where the log ends; `None` where it is empty.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn head(&mut self) -> Result<Option<Head>, StoreError> {
         rows::head(&self.connection)
     }

@@ -46,25 +46,16 @@ impl SqliteReader {
     }
 
     /// Where the log ends; `None` where it is empty.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn head(&mut self) -> Result<Option<Head>, StoreError> {
         rows::head(&self.connection)
     }
 
     /// Where the log of a copy would end that lacks the write-ahead log.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn head_alone(&self) -> Result<Option<Head>, StoreError> {
         rows::head(&schema::open_alone(&self.home)?)
     }
 
     /// Gives `each` every record's bytes from `from` on, in order, until it says no.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn records(
         &mut self,
         from: Seq,
@@ -86,17 +77,11 @@ impl SqliteReader {
     }
 
     /// A control document.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
         rows::object(&self.connection, id)
     }
 
     /// The names of all control documents, in order.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn object_ids(&mut self) -> Result<Vec<ObjectId>, StoreError> {
         rows::object_ids(&self.connection)
     }

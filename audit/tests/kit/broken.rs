@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{Head, Object, ObjectId, Seq, VaultWrite};
 use syscap_kernel::{Batch, Next, Room, Store, StoreError};
 

@@ -42,18 +42,12 @@ use std::{io, path::Path};
 /// # Ok(())
 /// # }
 /// ```
-///
-/// # Errors
-/// [`VerifyError`].
 pub fn verify_export(folder: &Path, options: &Options) -> Result<Report, VerifyError<io::Error>> {
     let mut reader = ExportReader::open(folder)?;
     verify(&mut reader, Extent::AtRest, options)
 }
 
 /// Verifies whatever can be read.
-///
-/// # Errors
-/// [`VerifyError`].
 pub fn verify<E>(
     source: &mut dyn Source<Error = E>,
     extent: Extent,

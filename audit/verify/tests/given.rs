@@ -9,7 +9,7 @@ use kernel_support::driver::{
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Body, EffectClass, Grants, Manifest, Param, ParamType, Reason, Recovered, Refused, Resolution,
     RevocationList, Role, Seq, Source, TokenBody, TokenFlags, TokenId, UnixMillis,

@@ -4,7 +4,7 @@ use kernel_support::driver::log::Log;
 use kernel_support::driver::scenario::{answer, call, narrow, submit};
 use kernel_support::driver::tools::AllowAll;
 use kernel_support::driver::{Driver, HOUR_MS, agent, body, key, new_home, parts, start};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Reason, RecordKind, Role, Salt, Seq, ToolResult,
     VaultText,

@@ -9,9 +9,7 @@ use cedar_policy::{Authorizer, Decision, Entities, PolicySet};
 use random::{Random, declared, document, scenario};
 use syscap_compare::cedar::{Outside, Policies, parse, text};
 use syscap_format::Verdict;
-use syscap_policy::document::{Ask, Condition, Document, Effect};
-use syscap_policy::scenario::Scenario;
-use syscap_policy::{LoadFault, Policy};
+use syscap_policy::{Ask, Condition, Document, Effect, LoadFault, Policy, Scenario};
 
 const DOCUMENTS: usize = 1_000;
 const SCENARIOS: usize = 100;

@@ -119,7 +119,6 @@ impl Asks {
         of_agent < ASKS_OF_AGENT_MAX && waiting().count() < ASKS_MAX
     }
 
-    /// The ask that an approval has granted.
     fn granted(&self, approval: Seq) -> Option<(Seq, &Ask)> {
         let is = |ask: &Ask| matches!(ask.standing, Standing::Granted(by, _) if by == approval);
         self.0.iter().find(|(_, ask)| is(ask)).map(|(seq, ask)| (*seq, ask))

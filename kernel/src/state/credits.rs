@@ -39,7 +39,6 @@ pub struct AccountView<'a> {
     pub left: u64,
 }
 
-/// All accounts, by their agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Credits(BTreeMap<AgentId, Account>);
 

@@ -17,7 +17,6 @@ pub(crate) struct Signer {
 /// first. Who signs the next one has seen them: what others have changed is not undone unseen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replaced {
-    /// The keys of a role.
     pub(crate) keys: BTreeMap<Role, Seq>,
     pub(crate) policy: Seq,
     pub(crate) tools: Seq,

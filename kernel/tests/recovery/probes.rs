@@ -4,7 +4,7 @@ use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::tools::Spend;
 use kernel_support::sim::{self, Ending, Sim, records, refused_with, seated};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Amounts, Body, Dimension, Durability, HomeLimits, Reason, RecordKind, Recovered, Recovery,
     Resolution, Seq, TokenId,

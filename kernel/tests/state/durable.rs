@@ -1,7 +1,7 @@
 //! What lasts of a state: all of a change or nothing, and what is known once values are gone.
 
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{Object, ObjectId, Seq, Source, VaultEntry, json};
 use syscap_kernel::{Anchor, Halt, Kernel, Store, StoreError};
 

@@ -1,7 +1,7 @@
 //! What is answered.
 
 use syscap_format::AgentId;
-use syscap_policy::{scenario::Scenario, semantics::Outcome};
+use syscap_policy::{Scenario, semantics::Outcome};
 
 /// How many nodes a search visits where the caller has no other wish: seconds at most. A place
 /// counts one, and one more for every 16 constraints that are open there.

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use syscap_policy::{Truth, document::Condition};
+use syscap_policy::{Condition, Truth};
 
 /// What is asked of a test's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,7 +86,7 @@ impl Formula {
     pub(super) fn of(
         condition: &Condition,
         is: Is,
-        number: &mut dyn FnMut(&syscap_policy::document::Test) -> usize,
+        number: &mut dyn FnMut(&syscap_policy::Test) -> usize,
     ) -> Self {
         let (parts, every) = match condition {
             Condition::Test(test) => return Self::Is(number(test), is),

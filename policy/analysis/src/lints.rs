@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use syscap_format::{ConstraintId, ToolId, Verdict};
-use syscap_policy::document::{Document, Effect, Subject};
+use syscap_policy::{Document, Effect, Subject};
 
 use super::finding::Finding;
 use super::problem::{Problem, SIDES};

@@ -3,13 +3,11 @@
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 use syscap_format::{EffectClass, Obligation, ToolId, Verdict};
-use syscap_policy::document::{
-    Ask, Attribute, Condition, Constraint, Document, Effect, Subject, Test,
-};
-use syscap_policy::risk::WithRisk;
-use syscap_policy::scenario::{Given, Scenario};
 use syscap_policy::semantics::{self, of_grant};
-use syscap_policy::{Truth, Values};
+use syscap_policy::{
+    Ask, Attribute, Condition, Constraint, Document, Effect, Given, Scenario, Subject, Test, Truth,
+    Values, WithRisk,
+};
 
 use super::classes::tools;
 use super::formula::{Formula, Is};
@@ -227,7 +225,6 @@ impl<'a> Problem<'a> {
         (&self.tools.0, self.tools.1)
     }
 
-    /// A call of a tool of that class.
     pub(super) fn call(&self, tool: &ToolId, class: EffectClass) -> Call {
         let mut rules = self.index.all.clone();
         rules.extend(self.index.tools.get(tool).into_iter().flatten());

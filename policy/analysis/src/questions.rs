@@ -3,9 +3,7 @@
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use syscap_format::{AgentId, EffectClass, ToolId, Verdict};
-use syscap_policy::document::{Ask, Attribute, Document};
-use syscap_policy::scenario::{Given, Scenario};
-use syscap_policy::{Truth, semantics};
+use syscap_policy::{Ask, Attribute, Document, Given, Scenario, Truth, semantics};
 
 use crate::classes;
 use crate::finding::{Difference, Finding, Proof, Reach, Witness};

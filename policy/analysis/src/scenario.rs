@@ -3,8 +3,7 @@
 use alloc::{format, string::String};
 
 use syscap_format::{Canonical, Encoder, Item, MapBuilder, Profile, json};
-use syscap_policy::path_text;
-use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Given, Scenario, path_text};
 
 /// A scenario as compact JSON. It reads as the same, but for an integer beyond 64 bits, which no
 /// attribute has: that is written as null.

@@ -6,9 +6,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use syscap_format::{AgentId, EffectClass, Obligation, ToolId, Verdict};
-use syscap_policy::document::{Ask, Attribute, Effect};
-use syscap_policy::scenario::{Given, Scenario};
-use syscap_policy::{Truth, semantics};
+use syscap_policy::{Ask, Attribute, Effect, Given, Scenario, Truth, semantics};
 
 use super::classes::{self, Asked, Class, Classes, Combine, Shape};
 use super::formula::{Is, Needs};

@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String};
 
-use syscap_policy::document::{Ask, Attribute, Varies};
+use syscap_policy::{Ask, Attribute, Varies};
 
 /// A test, with the variable that it is about.
 pub(crate) struct Atom {

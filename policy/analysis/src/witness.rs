@@ -1,8 +1,6 @@
 //! Scenarios that can come about.
 
-use syscap_policy::Other;
-use syscap_policy::document::Attribute;
-use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Attribute, Given, Other, Scenario};
 
 use super::classes::{Shape, at, default_of};
 use super::problem::{Call, Problem, of_call};

@@ -161,7 +161,6 @@ impl<'a> Reader<'a> {
         Ok(argument.ok().map(test))
     }
 
-    /// The constants of an `in`.
     fn list(&self, node: &Node<'_, '_>, attribute: &Attribute) -> Result<Vec<Constant>, LoadError> {
         let constants = match param_name(node)? {
             // A list that is kept elsewhere may have run empty: then nothing is one of it.

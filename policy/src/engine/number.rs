@@ -8,7 +8,6 @@ pub(super) fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(NONE)
 }
 
-/// A number as a place.
 pub(super) fn place(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

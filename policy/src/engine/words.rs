@@ -99,7 +99,6 @@ pub(super) fn wanted(ask: &Ask, is_negated: bool) -> String {
     if is_negated { format!("not {positive}") } else { positive }
 }
 
-/// A value.
 pub(super) fn value(seen: &Value<'_>) -> String {
     match seen {
         Value::Missing => String::from("missing"),

@@ -5,9 +5,7 @@ use syscap_format::{
     AgentId, Dimension, EffectClass, Host, Name, Resource, TokenFlags, ToolId, UnixMillis,
 };
 use syscap_kernel::Past;
-use syscap_policy::Other;
-use syscap_policy::document::Attribute;
-use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Attribute, Given, Other, Scenario};
 
 use kernel_support::asking::{Asked, rooted};
 

@@ -103,7 +103,6 @@ const BOUND: u8 = 124;
 const REFUSED: u8 = 125;
 /// Found, but can't be executed.
 const NOT_EXECUTABLE: u8 = 126;
-/// Not found.
 const NOT_FOUND: u8 = 127;
 
 fn main() -> ExitCode {

@@ -23,7 +23,6 @@ pub(crate) fn alone() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }
 
-/// Forks.
 pub(crate) fn fork() -> io::Result<Fork> {
     // SAFETY: the helper has one thread, so no lock can be held by another at the time, and the
     // child's memory is as consistent as the parent's.

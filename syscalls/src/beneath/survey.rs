@@ -218,7 +218,6 @@ impl Base {
         first
     }
 
-    /// One name of a folder.
     fn entry(&self, folder: &OwnedFd, name: &[u8], on: Each<'_>) -> Result<Below, FsError> {
         let node = match self.name(folder, name) {
             Ok(named) => named.node,

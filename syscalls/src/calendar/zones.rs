@@ -151,7 +151,6 @@ fn change(lines: &[Line<'_>]) -> Result<Change, Skip> {
     Ok(Change { from, to, rule, since: start.local })
 }
 
-/// `+0100` or `-053000`, in seconds.
 fn seconds(text: &str) -> Option<i64> {
     let (sign, digits) = text.split_at_checked(1)?;
     let sign = match sign {

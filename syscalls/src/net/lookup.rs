@@ -30,9 +30,6 @@ pub enum LookupError {
 /// gives is judged, and nothing else is connected to.
 pub trait Lookup: Send + Sync + 'static {
     /// The addresses of a name, within a time.
-    ///
-    /// # Errors
-    /// [`LookupError`].
     fn lookup(&self, host: &Host, limit: Duration) -> Result<Vec<IpAddr>, LookupError>;
 }
 

@@ -81,9 +81,6 @@ impl Network {
     }
 
     /// Adds the tool that a manifest is of, as it stands.
-    ///
-    /// # Errors
-    /// [`NetworkError`].
     pub fn add(&self, manifest: &Manifest, registry: &mut Registry) -> Result<(), NetworkError> {
         match manifest.tool.as_str() {
             NET_EGRESS => registry.add(NetEgress::of(manifest, self)?)?,

@@ -102,10 +102,7 @@ pub enum SecretError {
 
 /// Who keeps the secrets. It is asked while a call runs, after the kernel let it.
 pub trait Secrets: Send + Sync + 'static {
-    /// The secret of that name.
-    ///
-    /// # Errors
-    /// [`SecretError`].
+    /// Finds a secret by its name.
     fn find(&self, name: &str) -> Result<Secret, SecretError>;
 }
 

@@ -119,7 +119,6 @@ impl Settings {
         }
     }
 
-    /// Reads them.
     pub(super) fn read(item: Item<'_>) -> Result<Self, SettingsError> {
         let mut settings = Self::standard();
         let (mut first, mut proxy) = (None, None);

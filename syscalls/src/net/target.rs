@@ -65,9 +65,6 @@ pub struct Target {
 
 impl Target {
     /// Reads an absolute URL.
-    ///
-    /// # Errors
-    /// [`UrlFault`].
     pub fn absolute(text: &str) -> Result<Self, UrlFault> {
         check_characters(text)?;
         let (scheme, rest) = text.split_once("://").ok_or(UrlFault::Form)?;
@@ -109,9 +106,6 @@ impl Target {
 
     /// Reads a path below this URL, which ends with its last slash. What begins with a slash is
     /// taken from the server's root, as the standard has it, and must lie below it all the same.
-    ///
-    /// # Errors
-    /// [`UrlFault`].
     pub fn below(&self, path: &str) -> Result<Self, UrlFault> {
         check_characters(path)?;
         let first = path.split(['/', '?', '#']).next().unwrap_or_default();
@@ -134,9 +128,6 @@ impl Target {
     }
 
     /// Reads where a server says to look instead. It is decided anew, like any other.
-    ///
-    /// # Errors
-    /// [`UrlFault`].
     pub fn redirected(&self, location: &str) -> Result<Self, UrlFault> {
         check_characters(location)?;
         let url = self.url.join(location).map_err(|_| UrlFault::Form)?;

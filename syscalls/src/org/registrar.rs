@@ -13,9 +13,6 @@ pub trait Registrar: Send + Sync {
 
     /// Signs a part of a token by the home's own key of the holder, and has it registered: it is
     /// on record, and durable, when this returns.
-    ///
-    /// # Errors
-    /// [`NotHandedOn`].
     fn hand_on(&self, part: &Part) -> Result<TokenId, NotHandedOn>;
 
     /// Whether a part of that token with that nonce is registered. It is asked while a home is

@@ -26,7 +26,6 @@ const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 /// Processes and threads at a time.
 const PROCESSES_MAX: u32 = 128;
-/// Bytes of memory.
 const MEMORY_BYTES_MAX: u64 = 2 << 30;
 /// Open descriptors of a process.
 const DESCRIPTORS_MAX: u64 = 512;

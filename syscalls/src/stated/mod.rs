@@ -77,9 +77,6 @@ impl Stated {
 
     /// The manifest with this in the place of all that was stated before. Its own definition, or
     /// what it was before anything was stated, is what the tool is known by from then on.
-    ///
-    /// # Errors
-    /// [`StatedError`].
     pub fn on(&self, manifest: &Manifest) -> Result<Manifest, StatedError> {
         let mut manifest = without(manifest)?;
         let own = DefinitionHash::from_bytes(*manifest.id().as_bytes());

@@ -306,7 +306,6 @@ impl Frame {
         Self { dimensions, payload: encoder.into_bytes() }
     }
 
-    /// Of ids to remove.
     pub(super) fn remove(label: Label, dimensions: usize, ids: &[Box<str>]) -> Self {
         let mut encoder = begin(label, Step::Remove, ids.len());
         ids.iter().for_each(|id| encoder.text(id));

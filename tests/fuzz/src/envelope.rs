@@ -2,7 +2,7 @@
 //! policy looks at them: each is answered, and the answer is on record.
 
 use kernel_support::fault::{FaultPoint, FaultStore};
-use syscap::audit::memory::MemoryStore;
+use syscap::audit::MemoryStore;
 use syscap::format::{
     Amounts, Budget, Canonical, Dimension, EffectClass, Form, Grants, HomeLimits, Host, Item,
     Manifest, Name, Param, ParamType, Profile, Reason, Record, RecordKind, Refused, Resource,

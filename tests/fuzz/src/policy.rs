@@ -5,8 +5,7 @@ use syscap::analysis::scenario::to_json;
 use syscap::format::{Decision, EffectClass};
 use syscap::kernel::{PolicyEngine as _, object_of};
 use syscap::policy::limits::TEXT_BYTES_MAX;
-use syscap::policy::scenario::Scenario;
-use syscap::policy::{Policy, Seen, Values, engine, semantics};
+use syscap::policy::{Policy, Scenario, Seen, Values, engine, semantics};
 
 use super::asking::Asked;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody as _, Leaf, Record, Seq,
     UnixMillis, leaf,

@@ -6,7 +6,7 @@ mod view;
 use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
 use syscap::approvals::WaitingCall;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, Record, Role, Seq, UnixMillis,
 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use syscap::artifact::{Artifact, Kept, Latest, Which, latest};
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Reason, TxOutcome};
 use syscap::kernel::StoreError;
 

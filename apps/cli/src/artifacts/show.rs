@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::artifact::{Kept, Whole, whole};
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::json::from_data;
 use syscap::format::{Item, ItemKind, Seq};
 use syscap::kernel::StoreError;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use syscap::Home;
+use syscap::audit::SqliteReader;
 use syscap::audit::export::export;
-use syscap::audit::sqlite::SqliteReader;
 use syscap::format::{OBJECTS_FOLDER, RECORDS_FILE};
 use syscap::kernel::StoreError;
 use syscap::verify::{Options, TrustSource, Verdict};

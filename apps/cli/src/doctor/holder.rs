@@ -4,8 +4,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::{fs, io};
 
-use syscap::audit::lock::{HomeLock, LockState};
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::{HomeLock, LockState, SqliteReader};
 use syscap::{Error, Runtime};
 
 use super::findings::Findings;

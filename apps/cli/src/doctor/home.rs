@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use syscap::audit::sqlite::{DATABASE_FILE, SqliteReader};
+use syscap::audit::{DATABASE_FILE, SqliteReader};
 use syscap::format::{Body, Durability, EffectClass, Record, Role, Seq, TOKEN_LIFE_MS_MAX, ToolId};
 use syscap::kernel::{Clock as _, Kernel, Next, StoreError};
 use syscap::syscalls::stated::{Stated, Unlimited};

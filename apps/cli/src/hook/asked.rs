@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use syscap::approvals::{AskWatch, Waited, answer_in_client};
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody as _, Record, Seq,
 };

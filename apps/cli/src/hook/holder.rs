@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use syscap::{Runtime, audit::sqlite::SqliteReader};
+use syscap::{Runtime, audit::SqliteReader};
 
 use crate::{exit::Failure, runtime::People};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, leaf};
 use syscap::kernel::{Next, StoreError};
 

@@ -1,6 +1,6 @@
 //! What the vault has of a call: its arguments, and what came back.
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Body, CallFields, Canonical, Commitment, MapBuilder, Record, Seq, Status, VaultEntry,
 };

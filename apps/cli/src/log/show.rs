@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Body, PreviousRun as Before, Record, Seq, UnixMillis};
 use syscap::kernel::{Next, StoreError};
 

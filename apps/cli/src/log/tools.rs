@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{
     Body, ControlBody as _, Manifest, ObjectId, Record, Seq, ToolId, ToolsChange, ToolsObject,
 };

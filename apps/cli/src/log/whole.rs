@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::json::from_data;
 use syscap::format::{Body, CallFields, Item, Manifest, OutcomeFlags, Reason, Record, Seq};
 use syscap::kernel::{Next, StoreError};
@@ -239,7 +239,6 @@ fn absent(name: &str, kept: &Kept, out: &mut Out) -> Result<(), Failure> {
     }
 }
 
-/// The manifest that a call was of.
 fn manifest(reader: &mut SqliteReader, call: &CallFields) -> Result<Option<Manifest>, StoreError> {
     let Some(id) = call.manifest else { return Ok(None) };
     let object = reader.object(&id)?;

@@ -34,7 +34,6 @@ pub(crate) enum Confirmed {
 /// A tool under review.
 struct Row {
     proposed: Proposed,
-    /// As it is on record.
     recorded: Option<Manifest>,
 }
 

@@ -4,8 +4,7 @@ use std::{io, path::PathBuf};
 
 use clap::Args;
 use syscap::format::Seq;
-use syscap::policy::scenario::{Scenario, ScenarioError};
-use syscap::policy::{Explained, Explanation, Tree, Truth};
+use syscap::policy::{Explained, Explanation, Scenario, ScenarioError, Tree, Truth};
 
 use super::target::{Loaded, bounded, located, read};
 use super::{json, recorded};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Body, CallFields, ConstraintId, Decision, Record, Seq, Shadow};
 use syscap::kernel::{StoreError, record_at};
 

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{EffectClass, ObjectId, ObjectKind, PolicyHash, PolicyObject, ToolId};
 use syscap::kernel::{PolicyEngine, object_of};
 use syscap::policy::limits::TEXT_BYTES_MAX;
@@ -131,7 +131,6 @@ pub(super) fn located(bytes: &[u8], place: &str) -> String {
     format!("{line}:{column}")
 }
 
-/// The preset of that hash.
 pub(super) fn preset_of(hash: PolicyHash) -> Option<Preset> {
     let is_this =
         |preset: &Preset| Policy::preset(*preset).is_ok_and(|policy| policy.hash() == hash);
@@ -249,7 +248,6 @@ impl Loaded {
         !matches!(self.engine, Engine::Unknown)
     }
 
-    /// The preset that it is.
     pub(crate) fn preset(&self) -> Option<Preset> {
         preset_of(self.hash)
     }

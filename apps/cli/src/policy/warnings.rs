@@ -6,10 +6,7 @@ use syscap::Home;
 use syscap::analysis::{Finding, Lint, LintKind, lints};
 use syscap::format::{ConstraintId, Extra, Manifest, Param, ParamType, ToolId};
 use syscap::host::MACHINE_ROOT;
-use syscap::policy::Policy;
-use syscap::policy::document::{
-    Ask, Condition, Constant, Constraint, Effect, OnFail, Subject, Test,
-};
+use syscap::policy::{Ask, Condition, Constant, Constraint, Effect, OnFail, Policy, Subject, Test};
 use syscap::syscalls::marks::Mark;
 use syscap::syscalls::net::Network;
 

@@ -6,7 +6,7 @@ use clap::Args;
 use syscap::analysis::scenario::to_json;
 use syscap::analysis::{Finding, NODES_DEFAULT, Proof, Reach, Witness, only_of, who_can};
 use syscap::format::{AgentId, EffectClass, ToolId};
-use syscap::policy::document::Document;
+use syscap::policy::Document;
 
 use super::diff::unknown;
 use super::json;

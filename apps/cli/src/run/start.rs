@@ -187,7 +187,6 @@ impl Prepared {
     }
 }
 
-/// Runs it.
 pub(super) fn run(
     run: &Run,
     prepared: Prepared,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Body, Record, Seq, UnixMillis};
 use syscap::kernel::{Next, StoreError};
 

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use syscap::audit::lock::LockState;
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::{LockState, SqliteReader};
 use syscap::format::{
     AggregatePhase, Body, OutcomeFlags, PolicyHash, Record, Seq, Status, UnixMillis,
 };

@@ -1,7 +1,7 @@
 //! `recover`.
 
 use serde_json::json;
-use syscap::audit::sqlite::SqliteStore;
+use syscap::audit::SqliteStore;
 use syscap::format::{Amounts, Body, Durability, EffectClass, Record, Refused};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Transactional};
 use syscap::kernel::{Batch, Broken, Finding, Store, StoreError};

@@ -50,7 +50,6 @@ impl Wants {
         self.lock().insert(token, flight);
     }
 
-    /// Forgets it.
     pub(crate) fn forget(&self, token: &ProgressToken) {
         self.lock().remove(token);
     }
@@ -64,7 +63,6 @@ pub(crate) struct Wanting(pub(crate) Arc<Flight>);
 pub(crate) struct Reports {
     /// What the server says unasked.
     pub(crate) notices: mpsc::Receiver<WaitingNotice>,
-    /// For marks.
     pub(crate) marks: mpsc::Sender<WaitingNotice>,
     /// Lists that changed while too much waited.
     pub(crate) missed: Arc<Missed>,

@@ -11,7 +11,7 @@ use std::{fs, thread};
 
 use host_support::{Scratch, scratch};
 use serde_json::{Value, json};
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Body, Outcome, OutcomeFlags, Record, Refusal, Seq};
 use syscap::kernel::Next;
 use syscap::prelude::*;

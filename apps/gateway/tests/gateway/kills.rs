@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Body, Commitment, Item, Recovered, Seq, TxOutcome};
 use syscap::kernel::vault_entry;
 use syscap::prelude::*;

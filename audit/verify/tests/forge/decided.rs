@@ -1,6 +1,6 @@
 //! Refused calls that no policy could have been asked about.
 
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Amounts, Body, CallFields, ConfigChange, Decision, Dimension, Freeze, FreezeChange,
     FreezeTarget, Grants, ObjectId, Reason, Record, RecordKind, Revocation, Role, TokenFlags,

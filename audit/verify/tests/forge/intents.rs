@@ -14,7 +14,7 @@ use super::tools::{
 use kernel_support::driver::log::Log;
 use kernel_support::driver::scenario::{ECHO, narrow, small, small_with};
 use kernel_support::driver::{Driver, HOUR_MS, START_MS, agent, tool};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 
 fn base() -> Log {
     Log::of(&small(|_, _| {}))

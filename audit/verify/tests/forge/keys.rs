@@ -1,7 +1,7 @@
 //! Sets of keys: how many must sign, who proves what, what a cut-off ends, what recovers a home.
 
 use ed25519_dalek::SigningKey;
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Body, CONTROL_CONTEXT, Control, ControlBody, FreezeChange, FreezeTarget, Head, HomeId,
     KeyChange, OutcomeFlags, PolicyChange, Record, RecordKind, Role, RoleSet, Seq, Signed,

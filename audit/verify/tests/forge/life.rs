@@ -1,6 +1,6 @@
 //! Boots, recoveries, shutdowns, time.
 
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Amounts, Body, ClockFlags, Dimension, PreviousRun, Record, RecordKind, Recovered, Resolution,
     Role, Seq, UnixMillis,

@@ -199,8 +199,8 @@ fn reason_before_the_arguments_is_of_its_row() {
 /// A log whose agent has done nothing before.
 fn bare(
     token: impl FnOnce(&mut TokenBody),
-    more: impl FnOnce(&mut kernel_support::driver::Driver<syscap_audit::memory::MemoryStore>, Seq),
-) -> syscap_audit::memory::MemoryStore {
+    more: impl FnOnce(&mut kernel_support::driver::Driver<syscap_audit::MemoryStore>, Seq),
+) -> syscap_audit::MemoryStore {
     small(|driver, _| {
         let mut body = kernel_support::driver::body(driver.kernel.home(), 9, &agent("carl"));
         token(&mut body);

@@ -6,8 +6,7 @@ use cedar_policy::{Authorizer, Decision, Entities, PolicySet, Request};
 use syscap_compare::cedar::{Policies, parse, text};
 use syscap_format::Verdict;
 use syscap_kernel::{PolicyEngine, Question};
-use syscap_policy::Policy;
-use syscap_policy::document::{Document, Subject};
+use syscap_policy::{Document, Policy, Subject};
 
 use super::rego::{Rego, self};
 use super::timing::{Figure, allocations, in_turn};

@@ -12,7 +12,7 @@ use regorus::languages::rego::compiler::Compiler;
 use regorus::rvm::vm::RegoVM;
 use regorus::{Engine, PolicyLengthConfig, Value};
 use serde_json::{Map, json};
-use syscap_policy::document::{Ask, Condition, Constant, Document, Effect, Subject, Test};
+use syscap_policy::{Ask, Condition, Constant, Document, Effect, Subject, Test};
 
 const RULE: &str = "data.syscap.allow";
 

@@ -3,8 +3,7 @@
 use syscap_compare::cedar::{Declared, Kind, Presence};
 use syscap_format::{AgentId, Amounts, Budget, Canonical, Dimension, EffectClass, Facts, Grants, HomeId, Host, Manifest, MapBuilder, Param, ParamType, PublicKey, Resource, Rights, Root, RootedPath, Source, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, UnixMillis};
 use syscap_kernel::{Demand, History, Question};
-use syscap_policy::document::Attribute;
-use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Attribute, Given, Scenario};
 
 /// The tool that is asked about.
 pub const TOOL: &str = "net.download";

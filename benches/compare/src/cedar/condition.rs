@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use syscap_policy::document::{Ask, Attribute, Condition, Constant, Test};
+use syscap_policy::{Ask, Attribute, Condition, Constant, Test};
 
 use super::{Declared, Kind, Outside, Presence};
 

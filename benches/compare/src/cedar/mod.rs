@@ -22,9 +22,7 @@ use cedar_policy::{Authorizer, Context, Decision, Entities, EntityId, EntityType
 use condition::{Writer, literal, long};
 pub use outside::Outside;
 use syscap_format::EffectClass;
-use syscap_policy::document::{Attribute, Document, Effect, OnFail, Subject};
-use syscap_policy::scenario::{Given, Scenario};
-use syscap_policy::{path_text, risk};
+use syscap_policy::{Attribute, Document, Effect, Given, OnFail, Scenario, Subject, path_text, risk};
 
 /// The type of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

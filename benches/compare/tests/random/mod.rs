@@ -4,8 +4,7 @@
 use serde_json::{Value, json};
 use syscap_compare::cedar::{Declared, Kind, Presence};
 use syscap_format::{AgentId, EffectClass, Host, Root, RootedPath};
-use syscap_policy::document::Attribute;
-use syscap_policy::scenario::{Given, Scenario};
+use syscap_policy::{Attribute, Given, Scenario};
 
 /// SplitMix64.
 pub struct Random(pub u64);

@@ -339,9 +339,6 @@ impl Record {
     }
 
     /// Reads the canonical bytes.
-    ///
-    /// # Errors
-    /// [`RecordError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut decoder = Decoder::new(bytes, Profile::CONTROL);
         // The count of keys depends on the kind, which comes fourth: it is checked there.

@@ -25,7 +25,6 @@ pub(super) trait Parts: Sized {
     /// Writes one part.
     fn write(part: &Self::Part, encoder: &mut Encoder);
 
-    /// Reads one part.
     fn read(decoder: &mut Decoder<'_>) -> Result<Self::Part, DecodeError>;
 
     /// The scope of a list in any order, or `None` where it would permit nothing.

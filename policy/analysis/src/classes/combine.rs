@@ -4,10 +4,8 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr};
 
 use syscap_format::Host;
-use syscap_policy::document::Ask;
-use syscap_policy::scenario::Given;
 use syscap_policy::semantics::{self, is_asked};
-use syscap_policy::{Truth, Value};
+use syscap_policy::{Ask, Given, Truth, Value};
 
 use super::sieve::{Asked, reduced};
 

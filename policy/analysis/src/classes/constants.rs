@@ -2,7 +2,7 @@
 
 use alloc::{vec, vec::Vec};
 
-use syscap_policy::document::{Ask, Constant};
+use syscap_policy::{Ask, Constant};
 
 pub(super) fn integer_constants(ask: &Ask) -> Vec<i128> {
     let of = |constant: &Constant| match constant {

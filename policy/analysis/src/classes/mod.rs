@@ -13,9 +13,7 @@ mod time;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
 use syscap_format::AgentId;
-use syscap_policy::Other;
-use syscap_policy::document::{Ask, Attribute, Type};
-use syscap_policy::scenario::Given;
+use syscap_policy::{Ask, Attribute, Given, Other, Type};
 
 pub(super) use combine::{Combine, types};
 pub(super) use sieve::{Asked, Class, Shape};

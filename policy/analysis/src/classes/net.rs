@@ -4,7 +4,7 @@ use alloc::{collections::BTreeSet, format, vec::Vec};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use syscap_format::{Cidr, Host};
-use syscap_policy::{document::Ask, host_of};
+use syscap_policy::{Ask, host_of};
 
 use super::constants::text_constants;
 

@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use syscap_policy::{Other, Truth, Value, document::Attribute, scenario::Given, semantics};
+use syscap_policy::{Attribute, Given, Other, Truth, Value, semantics};
 
 use crate::formula::{Is, Needs};
 use crate::variable::Atom;

@@ -3,7 +3,7 @@
 use alloc::{borrow::ToOwned, collections::BTreeSet, format, string::String, vec::Vec};
 
 use syscap_format::{AgentId, TokenId, ToolId};
-use syscap_policy::{document::Ask, scenario::Given};
+use syscap_policy::{Ask, Given};
 
 use super::{constants::text_constants, net};
 

@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
-use syscap_policy::{Truth, Value, document::Attribute, scenario::Given, semantics, time};
+use syscap_policy::{Attribute, Given, Truth, Value, semantics, time};
 
 use super::constants::integer_constants;
 use super::sieve::{Asked, Shape, Sieve};

@@ -10,10 +10,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use syscap_format::{Ints, Item, ItemKind};
-use syscap_policy::Truth;
-use syscap_policy::document::{Ask, Attribute, Condition, Constant, Test};
 use syscap_policy::limits::LIST_MAX;
 use syscap_policy::semantics::eval;
+use syscap_policy::{Ask, Attribute, Condition, Constant, Test, Truth};
 
 use super::{evidence::Call, narrowed::Class};
 

@@ -5,8 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use syscap_format::{AgentId, Canonical, ConstraintId, Encoder, MapBuilder, Profile, ToolId};
-use syscap_policy::document::{Ask, Attribute, Condition, Constant, Test};
-use syscap_policy::{LoadError, Policy};
+use syscap_policy::{Ask, Attribute, Condition, Constant, LoadError, Policy, Test};
 
 use super::proposal::{ForAgent, ToolLine};
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use syscap_format::{AgentId, Canonical, Item, Manifest, Seq, ToolId};
 use syscap_kernel::Demand;
-use syscap_policy::{Value, Values, argument, document::Attribute};
+use syscap_policy::{Attribute, Value, Values, argument};
 
 use super::left_out::{LeftOuts, Why, leave_out};
 use super::recording::{Authority, Context, Ended, Lost, Observation, Recording, Touched};

@@ -227,7 +227,6 @@ fn kept(allow: Item<'_>, allows: &[Item<'_>]) -> Option<Canonical> {
     Some(Canonical::map(others.chain(own).collect()))
 }
 
-/// The allows of a document.
 fn allows_of(document: &Canonical) -> Vec<Item<'_>> {
     let all = document.item().get("constraints").into_iter().flat_map(Item::elements);
     all.filter(|one| is(*one, "allow")).collect()

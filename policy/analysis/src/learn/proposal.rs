@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use syscap_format::{
     AgentId, Budget, Canonical, Dimension, EffectClass, Grants, Scope, Seq, TokenId, ToolId,
 };
-use syscap_policy::{Policy, document::Condition};
+use syscap_policy::{Condition, Policy};
 
 use super::budgeted::least_percent;
 use super::document;

@@ -21,8 +21,7 @@ pub use mutants::Change;
 pub use report::{ConstraintCoverage, Failure, Mutation, Report, Survivor, TestCoverage};
 pub use run::{run, run_as_written};
 use syscap_format::{ConstraintId, Obligation, Verdict};
-use syscap_policy::scenario::{Scenario, ScenarioError};
-use syscap_policy::semantics::Outcome;
+use syscap_policy::{Scenario, ScenarioError, semantics::Outcome};
 
 /// Longest table, in bytes: cases are written by hand, or a few thousand by a tool.
 pub const TABLE_BYTES_MAX: usize = 16 << 20;

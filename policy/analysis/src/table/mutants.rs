@@ -4,7 +4,7 @@ use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 use syscap_format::{Obligation, ObligationKind};
-use syscap_policy::document::{Ask, Condition, Constraint, Effect, OnFail};
+use syscap_policy::{Ask, Condition, Constraint, Effect, OnFail};
 
 /// What was changed about a constraint. Tests are counted from 0 in the order in which they are
 /// written.

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 use syscap_format::{
     ConstraintId, Dimension, Item, ItemKind, Obligation, ObligationKind, Profile, Verdict, json,
 };
-use syscap_policy::scenario::Scenario;
+use syscap_policy::Scenario;
 
 use super::{CASES_MAX, Case, Expected, TABLE_BYTES_MAX, Table, TableError, TableFault};
 

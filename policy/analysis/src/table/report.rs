@@ -4,7 +4,7 @@ use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 use syscap_format::ConstraintId;
-use syscap_policy::{document::Test, semantics::Outcome};
+use syscap_policy::{Test, semantics::Outcome};
 
 use super::{Change, Expected};
 

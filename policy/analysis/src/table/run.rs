@@ -2,10 +2,8 @@
 
 use alloc::vec::Vec;
 
-use syscap_policy::document::{Condition, Constraint, Document, Subject, Test};
-use syscap_policy::risk::WithRisk;
 use syscap_policy::semantics::{self, Outcome};
-use syscap_policy::{Truth, Values};
+use syscap_policy::{Condition, Constraint, Document, Subject, Test, Truth, Values, WithRisk};
 
 use super::mutants::mutants;
 use super::{Case, ConstraintCoverage, Failure, Mutation, Report, Survivor, Table, TestCoverage};

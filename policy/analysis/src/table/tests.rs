@@ -1,7 +1,7 @@
 use alloc::{collections::BTreeMap, format, string::ToString, vec};
 
 use syscap_format::ToolId;
-use syscap_policy::document::{
+use syscap_policy::{
     Ask, Attribute, Condition, Constraint, Document, Effect, OnFail, Subject, Test,
 };
 

@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use syscap_format::{AgentId, EffectClass, Host, ToolId};
-use syscap_policy::document::{Attribute, Condition, Document, Test};
-use syscap_policy::scenario::{Given, Scenario};
-use syscap_policy::{Other, Truth, Value, risk, semantics};
+use syscap_policy::{
+    Attribute, Condition, Document, Given, Other, Scenario, Test, Truth, Value, risk, semantics,
+};
 
 /// Values that go together.
 type Choice = Vec<(Attribute, Option<Given>)>;

@@ -8,7 +8,7 @@ use alloc::{format, vec};
 use syscap_format::{
     AgentId, Cidr, ConstraintId, EffectClass, Host, Obligation, ParamType, ToolId,
 };
-use syscap_policy::document::{
+use syscap_policy::{
     Ask, Attribute, Condition, Constant, Constraint, Document, Effect, OnFail, Subject, Test,
 };
 

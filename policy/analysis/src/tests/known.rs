@@ -5,8 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use syscap_format::{AgentId, Host, ToolId, Verdict};
-use syscap_policy::document::{Ask, Attribute, Condition, Document, Effect, Subject};
-use syscap_policy::scenario::Given;
+use syscap_policy::{Ask, Attribute, Condition, Document, Effect, Given, Subject};
 
 use super::super::*;
 use super::PLENTY;

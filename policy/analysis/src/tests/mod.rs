@@ -5,9 +5,7 @@ mod known;
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use syscap_format::Verdict;
-use syscap_policy::document::Attribute;
-use syscap_policy::scenario::{Given, Scenario};
-use syscap_policy::semantics;
+use syscap_policy::{Attribute, Given, Scenario, semantics};
 
 use super::*;
 use brute::Domain;

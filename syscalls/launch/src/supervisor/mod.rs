@@ -86,7 +86,6 @@ pub(crate) fn step_name(number: u8) -> &'static str {
     Step::ALL.get(usize::from(number)).map_or("setting up", |(_, name)| name)
 }
 
-/// A step that failed.
 #[derive(Debug)]
 pub(crate) struct Failed(pub(crate) Step, pub(crate) i32);
 

@@ -35,7 +35,6 @@ impl Meter {
         Self { root, own, tick: 1_000_000 / ticks }
     }
 
-    /// Looks.
     pub(crate) fn look(&self) -> Option<Used> {
         let tree = self.tree()?;
         let ticks = tree.values().fold(0, |sum: u64, one| sum.saturating_add(one.ticks));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use syscap::audit::sqlite::SqliteReader;
+use syscap::audit::SqliteReader;
 use syscap::format::{Record, Seq};
 use syscap::kernel::Next;
 

@@ -5,7 +5,6 @@ const ESCAPE: u8 = 0x1b;
 /// How much of one key is kept, in bytes: what is longer is none.
 const KEY_BYTES_MAX: usize = 8;
 
-/// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),

@@ -144,7 +144,7 @@ fn verdict(proposal: &Proposal, agent: &str, name: &str, args: &str) -> Verdict 
     }
     let text = format!("{{{}}}", given.join(", "));
     let scenario = json::to_cbor(text.as_bytes()).unwrap();
-    let scenario = syscap_policy::scenario::Scenario::from_item(scenario.item()).unwrap();
+    let scenario = syscap_policy::Scenario::from_item(scenario.item()).unwrap();
     proposal.policy.decide_values(&scenario).verdict
 }
 

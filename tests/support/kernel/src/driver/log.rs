@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ed25519_dalek::SigningKey;
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     Body, Head, HomeId, Leaf, Object, ObjectId, PublicKey, Record, RecordKind, Seq, Signed, leaf,
 };

@@ -3,7 +3,7 @@
 use super::tools::AllowAll;
 use super::{Driver, HOUR_MS, Run, agent, body, key, new_home, parts, signed, start};
 use ed25519_dalek::SigningKey;
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     AgentId, Amounts, ApprovalAnswer, ApprovalBody, ApprovalChannel, Budget, Confidentiality,
     ConfigChange, ControlBody, CreditChange, Dimension, Form, Freeze, FreezeChange, FreezeTarget,

@@ -1,7 +1,7 @@
 //! What bytes choose: a step of a simulated home, and the bytes of some histories.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     AgentId, Amounts, ApprovalAnswer, Confidentiality, ConfigChange, ControlBody, CreditChange,
     Dimension, Freeze, FreezeChange, FreezeTarget, Grants, HomeLimits, Input, KeyChange, Label,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use crate::fault::FaultStore;
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap_audit::memory::MemoryStore;
+use syscap_audit::MemoryStore;
 use syscap_format::{
     AgentId, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Dimension, Durability, Form, Freeze,
     FreezeChange, FreezeTarget, Head, HomeLimits, PolicyChange, PublicKey, Reason, Record,
