@@ -1,4 +1,4 @@
-//! Writes scenarios, in the notation that [`syscap_policy::scenario`] reads.
+//! Writes scenarios, in the notation that [`syscap_policy::Scenario`] reads.
 
 use alloc::{format, string::String};
 
