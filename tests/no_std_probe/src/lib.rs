@@ -19,7 +19,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use syscap_kernel::{Kernel, NewHome, Parts, PolicyEngine, Reading, Registry, object_of};
 
 use syscap_analysis::{Finding, lints};
-use syscap_format::{Durability, HomeLimits, Item, PolicyObject, Profile, PublicKey, Roles, Token, UnixMillis, json, self_test};
+use syscap_format::{
+    Durability, HomeLimits, Item, PolicyObject, Profile, PublicKey, Roles, Token, UnixMillis, json,
+    self_test,
+};
 use syscap_policy::{Policy, WithinToken};
 
 #[panic_handler]

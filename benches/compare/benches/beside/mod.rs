@@ -8,7 +8,7 @@ use syscap_format::Verdict;
 use syscap_kernel::{PolicyEngine, Question};
 use syscap_policy::{Document, Policy, Subject};
 
-use super::rego::{Rego, self};
+use super::rego::{self, Rego};
 use super::timing::{Figure, allocations, in_turn};
 use super::world::{Call, Kernel, TOOL, declared};
 

@@ -1,7 +1,11 @@
 //! Documents of any size, and calls of the one tool that is asked about.
 
 use syscap_compare::cedar::{Declared, Kind, Presence};
-use syscap_format::{AgentId, Amounts, Budget, Canonical, Dimension, EffectClass, Facts, Grants, HomeId, Host, Manifest, MapBuilder, Param, ParamType, PublicKey, Resource, Rights, Root, RootedPath, Source, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, UnixMillis};
+use syscap_format::{
+    AgentId, Amounts, Budget, Canonical, Dimension, EffectClass, Facts, Grants, HomeId, Host,
+    Manifest, MapBuilder, Param, ParamType, PublicKey, Resource, Rights, Root, RootedPath, Source,
+    TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, UnixMillis,
+};
 use syscap_kernel::{Demand, History, Question};
 use syscap_policy::{Attribute, Given, Scenario};
 

@@ -18,11 +18,16 @@ mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cedar_policy::{Authorizer, Context, Decision, Entities, EntityId, EntityTypeName, EntityUid, PolicySet, Request, RestrictedExpression};
+use cedar_policy::{
+    Authorizer, Context, Decision, Entities, EntityId, EntityTypeName, EntityUid, PolicySet,
+    Request, RestrictedExpression,
+};
 use condition::{Writer, literal, long};
 pub use outside::Outside;
 use syscap_format::EffectClass;
-use syscap_policy::{Attribute, Document, Effect, Given, OnFail, Scenario, Subject, path_text, risk};
+use syscap_policy::{
+    Attribute, Document, Effect, Given, OnFail, Scenario, Subject, path_text, risk,
+};
 
 /// The type of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
