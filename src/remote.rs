@@ -80,14 +80,8 @@ impl Runtime {
     ///
     /// ```
     /// use ed25519_dalek::{Signer, SigningKey};
-    /// use syscap::{
-    ///     format::{
-    ///         cbor::MapBuilder,
-    ///         sign::{PublicKey, Signature, preimage},
-    ///         token::{Opening, Proof},
-    ///     },
-    ///     prelude::*,
-    /// };
+    /// use syscap::format::{MapBuilder, Opening, Proof, PublicKey, Signature, preimage};
+    /// use syscap::prelude::*;
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use syscap_kernel::StoreError;
 
 use crate::disk::{self, from_errno, from_io};
@@ -80,7 +81,11 @@ impl HomeLock {
         let named = files.filter_map(|file| fs::read_link(file).ok());
         let locks = named.filter(|file| file.file_name().is_some_and(|name| name == LOCK_FILE));
         let folders = locks.filter_map(|file| file.parent().map(Path::to_path_buf));
-        folders.filter(|folder| folder.join("home.db").is_file()).collect()
+        let own = |folder: &PathBuf| {
+            let meta = fs::metadata(folder.join("home.db"));
+            meta.is_ok_and(|meta| meta.is_file() && meta.uid() == geteuid().as_raw())
+        };
+        folders.filter(own).collect()
     }
 }
 

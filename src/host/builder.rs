@@ -122,11 +122,8 @@ impl HostTool {
     /// that is left out nothing is compared. A path needs a [`Typed`] plan.
     ///
     /// ```
-    /// use syscap::{
-    ///     format::{manifest::EffectClass, scope::{Scope, ScopeType}},
-    ///     host::HostTool,
-    ///     prelude::*,
-    /// };
+    /// use syscap::format::{EffectClass, Scope, ScopeType};
+    /// use syscap::{host::HostTool, prelude::*};
     ///
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");

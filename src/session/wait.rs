@@ -64,7 +64,7 @@ impl Session {
     /// let ask = agent.call("mail.send", args! {})?.ask().expect("the policy asks a person");
     /// assert_eq!(agent.wait(ask, Duration::ZERO)?, Waited::Waiting);
     /// // A person approves: by `syscap approvals approve`, or here.
-    /// rt.answer(ask, Answer::Once, None)?;
+    /// rt.answer(ask, ApprovalAnswer::Once, None)?;
     /// if agent.wait(ask, Duration::from_secs(3_600))? == Waited::Approved {
     ///     assert_eq!(agent.call("mail.send", args! {})?.text()?, "sent");
     /// }

@@ -6,14 +6,13 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use syscap::SignerError;
-use syscap::audit::HomeLock;
 use syscap::format::{Refused, TokenId};
 use syscap::kernel::StoreError;
 use syscap::keys::KeyUse;
 use syscap::policy::LoadError;
 
 use crate::output::{plain, word_of};
-use crate::runtime;
+use crate::process::by_server;
 
 /// How a command ended.
 pub(crate) type Ended = Result<Exit, Failure>;
@@ -271,8 +270,9 @@ fn tip(error: &clap::Error) -> Option<String> {
                 "token" | "approvals" | "tools" | "keys" | "artifacts" | "secret" => "list",
                 _ => return None,
             };
-            let is_home = Path::new(&home).join("home.db").exists();
-            is_home.then(|| format!("syscap {command} {verb} {home}"))
+            let home = Path::new(&home);
+            let is_home = home.join("home.db").exists();
+            is_home.then(|| format!("syscap {command} {verb} {}", word_of(home)))
         }
         ErrorKind::MissingRequiredArgument if has(ContextKind::InvalidArg, "<ASK>") => {
             Some("name the home first: HOME ASK; or set SYSCAP_HOME".to_owned())
@@ -330,12 +330,6 @@ fn stopped(error: &syscap::Error) -> &'static str {
         syscap::Error::Home(StoreError::Full) => FULL,
         _ => "",
     }
-}
-
-/// Which process serves a home, where this user can see that.
-fn by_server(home: &Path) -> String {
-    let server = HomeLock::holder(home).map(runtime::named);
-    server.map_or_else(String::new, |server| format!(" by {server}"))
 }
 
 /// What is wrong with a home that can't be made or opened, and what to do.

@@ -30,6 +30,7 @@ mod near;
 mod output;
 mod parse;
 mod policy;
+mod process;
 mod recording;
 mod recover;
 mod resume;

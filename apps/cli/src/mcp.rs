@@ -11,7 +11,6 @@ use clap::Args;
 use syscap::format::{AgentId, Dimension};
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand};
 
-pub(crate) use self::review::not_limited;
 use self::review::{Confirmed, review};
 use crate::call::by_lane;
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
-use std::{env, fs, process, thread};
+use std::{env, thread};
 
 use clap::Args;
 use syscap::audit::HomeLock;
@@ -13,12 +13,10 @@ use syscap::format::{AgentId, Reason, TokenId};
 use syscap::{Inspection, Operator, Options, Runtime, Session};
 
 use crate::exit::{Failure, tell};
-use crate::output::plain;
+use crate::process;
 
 /// How long a home may give no answer before it is said who holds it.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How much is shown of a process's command line, in characters.
-const COMMAND_LINE: usize = 80;
 
 /// Whether calls may wait for a person, where this process holds the home.
 #[derive(Args, Clone, Copy, Debug)]
@@ -85,19 +83,22 @@ pub(crate) fn reached<T>(
 pub(crate) fn noticed<T>(folder: &Path, reach: impl FnOnce() -> T) -> T {
     let (done, waits) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let notice = move || {
             if waits.recv_timeout(SILENCE) == Err(mpsc::RecvTimeoutError::Timeout)
-                && let Some(holder) = HomeLock::holder(folder).filter(|id| *id != process::id())
+                && let Some(holder) =
+                    HomeLock::holder(folder).filter(|id| *id != std::process::id())
             {
                 tell(&format!(
                     "waiting for {}, which {} has open",
-                    named(holder),
+                    process::named(holder),
                     folder.display()
                 ));
             }
-        });
+        };
+        // Where there is no thread for it, it is not said.
+        let noticing = thread::Builder::new().spawn_scoped(scope, notice);
         let reached = reach();
-        drop(done);
+        drop((done, noticing));
         reached
     })
 }
@@ -110,14 +111,6 @@ pub(crate) fn meant_home(served: bool) -> Option<PathBuf> {
     }
     let mut held = if served { HomeLock::held() } else { BTreeSet::new() }.into_iter();
     held.next().filter(|_| held.next().is_none())
-}
-
-/// A process by its number and its command line.
-pub(crate) fn named(process: u32) -> String {
-    let words = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-    let line: String = plain(words.join(" ").trim()).chars().take(COMMAND_LINE).collect();
-    format!("process {process} ({line})")
 }
 
 /// Does something, and closes.

@@ -22,7 +22,7 @@ use crate::capabilities::{Able, WireKind};
 use crate::flight::{Flight, RetryInput};
 use crate::gateway::{Gateway, NoBeginning};
 use crate::passing::{self, Asked};
-use crate::{calls, news, refusal, renewal, watch};
+use crate::{calls, disown, news, refusal, renewal, watch};
 
 /// Longest instructions to models, in characters, of all servers together.
 const INSTRUCTIONS_MAX: usize = 16_384;
@@ -107,7 +107,7 @@ impl Face {
             if self.gateway.options.is_prefixed() {
                 all.push_str(&format!("{}:\n", server.name));
             }
-            all.push_str(&refusal::not_ours(&says));
+            all.push_str(&disown::not_ours(&says));
             all.push('\n');
         }
         let mut all: String = all.trim_end().chars().take(INSTRUCTIONS_MAX).collect();
@@ -136,7 +136,7 @@ fn no_beginning(error: &NoBeginning) -> ErrorData {
 /// form is made of it on its way.
 fn typed<T: DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     if let Some(map) = value.as_object_mut() {
-        refusal::disown(map);
+        disown::disown(map);
         map.entry("resultType").or_insert_with(|| Value::from("complete"));
     }
     let odd = |_| ErrorData::internal_error("the server's answer has not its form", None);

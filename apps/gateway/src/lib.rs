@@ -43,6 +43,7 @@ mod client;
 mod config;
 mod data;
 mod direct;
+mod disown;
 mod downstream;
 mod effect;
 mod error;

@@ -11,7 +11,7 @@ use syscap::format::{
     Param, ParamType, ToolId, definition_hash,
 };
 
-use crate::{data, method::Method, names, refusal};
+use crate::{data, disown, method::Method, names};
 
 /// Largest definition, in canonical bytes.
 const DEFINITION_BYTES_MAX: usize = 256 << 10;
@@ -219,7 +219,7 @@ impl Definition {
 
 /// What a server says in `_meta` that is not ours to say; `None` where that is nothing.
 fn others(mut meta: MetaObject) -> Option<MetaObject> {
-    meta.0.retain(|key, _| !refusal::is_own(key));
+    meta.0.retain(|key, _| !disown::is_own(key));
     (!meta.0.is_empty()).then_some(meta)
 }
 

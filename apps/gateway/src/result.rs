@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use syscap::format::json::from_data;
 use syscap::format::{Canonical, Item, Reason, Refused};
 
-use crate::{data, refusal};
+use crate::{data, disown};
 
 /// The only key of a recorded answer that is an error of the protocol.
 const RPC_ERROR: &str = "rpc_error";
@@ -93,7 +93,7 @@ pub(crate) fn take_other(mut value: Value, bytes_max: usize) -> Result<Canonical
 /// What was recorded of anything but a tool: a result, or the server's error.
 pub(crate) fn other(delivered: Item<'_>) -> Result<JsonObject, ErrorData> {
     let mut map = data::to_object(delivered);
-    refusal::disown(&mut map);
+    disown::disown(&mut map);
     match (map.len(), map.get(RPC_ERROR)) {
         (1, Some(error)) => Err(rpc_error(error)),
         _ => Ok(map),
@@ -103,7 +103,7 @@ pub(crate) fn other(delivered: Item<'_>) -> Result<JsonObject, ErrorData> {
 fn rpc_error(error: &Value) -> ErrorData {
     let read = serde_json::from_value(error.clone());
     let mut error = read.unwrap_or_else(|_| ErrorData::internal_error("the server failed", None));
-    error.message = refusal::not_ours(&error.message).into_owned().into();
+    error.message = disown::not_ours(&error.message).into_owned().into();
     error
 }
 
@@ -162,7 +162,7 @@ fn error(words: &str) -> Value {
 /// What a client gets of a foreign tool's result: a result, or the server's error.
 pub(crate) fn foreign(delivered: Item<'_>) -> Result<CallToolResponse, ErrorData> {
     let mut map = data::to_object(delivered);
-    refusal::disown(&mut map);
+    disown::disown(&mut map);
     if let (1, Some(error)) = (map.len(), map.get(RPC_ERROR)) {
         return Err(rpc_error(error));
     }

@@ -8,7 +8,8 @@ use syscap::audit::{HomeLock, LockState, SqliteReader};
 use syscap::{Error, Runtime};
 
 use super::findings::Findings;
-use crate::{exit::Failure, runtime};
+use crate::exit::Failure;
+use crate::{process, runtime};
 
 /// The socket's name in a home.
 const SOCKET: &str = "socket";
@@ -60,7 +61,7 @@ fn socket(findings: &mut Findings<'_>, folder: &Path, state: LockState) -> Resul
     match runtime::noticed(folder, || Runtime::attach(folder)) {
         Ok(Some(_)) => findings.fine("socket", &format!("{held}: the holder answers")),
         Ok(None) => {
-            let server = HomeLock::holder(folder).map(runtime::named);
+            let server = HomeLock::holder(folder).map(process::named);
             let server = server.unwrap_or_else(|| "its server".to_owned());
             findings.bad("socket", &format!("{held}: {server} does not answer"))
         }

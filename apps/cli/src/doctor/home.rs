@@ -17,9 +17,9 @@ use super::{clients, holder, keys, machine, storage, work};
 use crate::config::is_program;
 use crate::exit::Failure;
 use crate::hook::client::Client;
-use crate::mcp::not_limited;
 use crate::output::plain;
 use crate::policy::Loaded;
+use crate::tools::stated::not_limited;
 use crate::{runtime, verify};
 
 pub(super) fn look(

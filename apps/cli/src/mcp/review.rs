@@ -7,14 +7,13 @@ use std::path::Path;
 
 use syscap::Runtime;
 use syscap::format::{EffectClass, Manifest, Role, ToolId};
-use syscap::plain::shell_word;
 use syscap::syscalls::stated::{Stated, Unlimited};
 use syscap_gateway::{ClassRule, Options, Proposed};
 
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out, array, word_of};
 use crate::signing::{self, Hand};
-use crate::tools::stated::record;
+use crate::tools::stated::{not_limited, record};
 use crate::{runtime, terminal};
 
 /// How often it is asked again.
@@ -198,18 +197,6 @@ fn show(home: &Path, rows: &[Row], out: &mut Out) -> Result<(), Failure> {
     }
     let lines: Vec<String> = lines.iter().map(|line| line.trim_end().to_owned()).collect();
     out.all(&lines, json)
-}
-
-/// What is said of an argument that nothing limits.
-pub(crate) fn not_limited(home: &Path, tool: &str, unlimited: &Unlimited) -> String {
-    let Unlimited { argument, kind } = unlimited;
-    let root = if *kind == "path" { " --root NAME=/FOLDER" } else { "" };
-    format!(
-        "{argument}: looks like a {kind}, not limited; limit it: syscap tools argument {} {tool} {} \
-         {kind}{root}",
-        word_of(home),
-        shell_word(argument)
-    )
 }
 
 fn put(home: &Path, hand: &Hand, set: &[Manifest], out: &mut Out) -> Ended {

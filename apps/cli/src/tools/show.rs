@@ -11,8 +11,8 @@ use syscap::view::{ToolDetail, View};
 use super::catalogue::{self, standing};
 use super::difference::{between, lines};
 use super::seen::Seen;
+use super::stated::not_limited;
 use crate::exit::{Ended, Exit, Failure};
-use crate::mcp::not_limited;
 use crate::output::{Form, Object, Out, array, quote, word_of};
 use crate::parse;
 

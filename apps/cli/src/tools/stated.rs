@@ -1,11 +1,14 @@
 //! `syscap tools class` and `syscap tools argument`: what an operator states of a tool that another
 //! process runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::format::{EffectClass, Manifest, Rights, Role, Seq, ToolId};
-use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError};
+use syscap::plain::shell_word;
+use syscap::syscalls::stated::{
+    ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError, Unlimited,
+};
 use syscap::{Beside, Configured, Error, Inspection, Runtime};
 
 use super::seen::{self, Seen, changed, detail_at, names};
@@ -313,4 +316,16 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<(String, String)> {
         ("names".to_owned(), text)
     });
     class.into_iter().chain(arguments).collect()
+}
+
+/// What is said of an argument that nothing limits.
+pub(crate) fn not_limited(home: &Path, tool: &str, unlimited: &Unlimited) -> String {
+    let Unlimited { argument, kind } = unlimited;
+    let root = if *kind == "path" { " --root NAME=/FOLDER" } else { "" };
+    format!(
+        "{argument}: looks like a {kind}, not limited; limit it: syscap tools argument {} {tool} {} \
+         {kind}{root}",
+        word_of(home),
+        shell_word(argument)
+    )
 }
