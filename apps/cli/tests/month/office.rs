@@ -130,7 +130,7 @@ impl Office {
             ]);
             // Some have little, and go on by themselves or by the person's hand.
             match n % 3 {
-                0 => command.args(["--budget", "calls=3", "--renew", "9"]),
+                0 => command.args(["--budget", "calls=3", "--renew", "999"]),
                 1 => command.args(["--budget", "calls=3"]),
                 _ => &mut command,
             };

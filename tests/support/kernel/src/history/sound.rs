@@ -19,10 +19,13 @@ pub fn sound(sim: &mut Sim) {
 /// Makes everything durable that is on its way.
 pub fn settled(sim: &mut Sim) {
     // A commit may lead to a further record: a call that was revoked before its run.
-    while sim.kernel.wants_commit() {
-        sim.commit();
+    loop {
+        sim.take();
+        if sim.flights.is_empty() {
+            break;
+        }
+        sim.land();
     }
-    sim.commit();
 }
 
 /// A verifier, which shares nothing with the kernel's fold, finds nothing.
