@@ -19,7 +19,6 @@ use crate::run::{GivenUp, Means, TakeOver, micros};
 
 type Finish = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
 
-/// See the module.
 pub(super) struct StandIn {
     core: Arc<Core>,
     first: Ticket,

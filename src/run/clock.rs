@@ -8,7 +8,6 @@ pub(crate) const PAUSES_MAX: Duration = Duration::from_secs(600);
 
 type Moved = Box<dyn Fn(&Clock) + Send + Sync>;
 
-/// See the module.
 pub(crate) struct Clock {
     began: Instant,
     limit: Duration,

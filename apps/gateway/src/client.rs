@@ -58,7 +58,6 @@ impl Drop for Asked {
     }
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct McpClient {
     peer: RwLock<Option<Peer<RoleServer>>>,

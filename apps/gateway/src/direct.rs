@@ -11,7 +11,6 @@ use crate::downstream::{StraightCall, StraightGuard, TakesCalls};
 use crate::gateway::Gateway;
 use crate::{calls, result};
 
-/// See the module.
 pub(crate) struct Direct(pub(crate) Arc<Gateway>);
 
 impl TakesCalls for Direct {

@@ -27,7 +27,6 @@ use crate::{calls, disown, news, refusal, renewal, watch};
 /// Longest instructions to models, in characters, of all servers together.
 const INSTRUCTIONS_MAX: usize = 16_384;
 
-/// See the module.
 pub(crate) struct Face {
     pub(crate) gateway: Arc<Gateway>,
 }

@@ -67,7 +67,6 @@ impl NoBeginning {
     }
 }
 
-/// See the module.
 pub(crate) struct Gateway {
     pub(crate) options: Options,
     /// What no model is told of the home.

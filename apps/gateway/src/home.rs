@@ -28,7 +28,6 @@ const TOOLS_NAMED_MAX: usize = 8;
 /// another, so that it never outlives that.
 const ISSUED_WITHIN_MS: u64 = 5_000;
 
-/// See the module.
 pub(crate) struct HomeKernel {
     runtime: Runtime,
     options: Options,

@@ -26,7 +26,6 @@ const IN_FLIGHT_MAX: Duration = Duration::from_secs(15);
 /// The pause between two of those.
 const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(20);
 
-/// See the module.
 pub(crate) struct HomeSession {
     session: Session,
     token: TokenInfo,

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 /// Most requests that are out or wait; of more none comes to the kernel.
 const REQUESTS_MAX: usize = 4_096;
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Requests(Mutex<HashMap<RequestId, Twin>>);
 

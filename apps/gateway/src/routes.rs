@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 /// Most URIs of which it is kept who listed them.
 const ROUTES_MAX: usize = 16_384;
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Routes(Mutex<HashMap<String, usize>>);
 

@@ -15,7 +15,6 @@ use crate::quota::Quota;
 use crate::say::{plain, say};
 use crate::upstream::{Connection, NoStart};
 
-/// See the module.
 pub(crate) struct McpServer {
     pub(crate) name: String,
     pub(crate) command: ServerCommand,

@@ -8,7 +8,6 @@ use crate::capabilities::WireKind;
 /// Most resources that are watched.
 const WATCHED_MAX: usize = 256;
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Subscriptions(Mutex<HashMap<String, Subscribed>>);
 

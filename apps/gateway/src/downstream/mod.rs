@@ -40,7 +40,6 @@ const REQUEST_BYTES_MAX: usize = 32 << 20;
 /// How long calls have to be answered once the client's input has ended.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// See the module.
 pub(crate) struct ClientWire {
     lines: mpsc::Receiver<Line>,
     outbox: Arc<Outbox>,

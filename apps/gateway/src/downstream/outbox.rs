@@ -39,7 +39,6 @@ pub(crate) enum Repeats {
     News,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Outbox {
     state: Mutex<Lines>,

@@ -81,7 +81,6 @@ pub(crate) struct Reports {
     pub(crate) gone: CancellationToken,
 }
 
-/// See the module.
 pub(crate) struct Wire<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
