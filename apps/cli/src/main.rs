@@ -210,7 +210,8 @@ fn with_home(error: clap::Error) -> Result<Cli, clap::Error> {
         return Err(error);
     }
     let answers = words.get(1).is_some_and(|word| word == "approvals");
-    let Some(home) = runtime::meant_home(answers) else { return Err(error) };
+    let open = || if answers { runtime::only_open_home() } else { None };
+    let Some(home) = runtime::home_of_environment().or_else(open) else { return Err(error) };
     // It stands behind the words that name the command.
     let (mut command, mut at) = (&Cli::command(), 1);
     while let Some(inner) = words.get(at).and_then(|word| command.find_subcommand(word)) {

@@ -1,7 +1,6 @@
 //! Reaching a home: by the process that holds it, or by holding it; and letting go of it again
 //! whatever happens in between.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -103,14 +102,15 @@ pub(crate) fn noticed<T>(folder: &Path, reach: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The home of a command line that names none: that of `SYSCAP_HOME`, or, where `served` is set, the
-/// only one that a process of this user has open.
-pub(crate) fn meant_home(served: bool) -> Option<PathBuf> {
-    if let Some(home) = env::var_os("SYSCAP_HOME").filter(|home| !home.is_empty()) {
-        return Some(home.into());
-    }
-    let mut held = if served { HomeLock::held() } else { BTreeSet::new() }.into_iter();
-    held.next().filter(|_| held.next().is_none())
+/// The home that `SYSCAP_HOME` names.
+pub(crate) fn home_of_environment() -> Option<PathBuf> {
+    env::var_os("SYSCAP_HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+}
+
+/// The only home that a process of this user has open.
+pub(crate) fn only_open_home() -> Option<PathBuf> {
+    let mut open = HomeLock::held().into_iter();
+    open.next().filter(|_| open.next().is_none())
 }
 
 /// Does something, and closes.

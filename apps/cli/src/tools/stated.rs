@@ -322,9 +322,11 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<(String, String)> {
 pub(crate) fn not_limited(home: &Path, tool: &str, unlimited: &Unlimited) -> String {
     let Unlimited { argument, kind } = unlimited;
     let root = if *kind == "path" { " --root NAME=/FOLDER" } else { "" };
+    // A server may name an argument like an option, and must not choose the command's options.
+    let end = if argument.starts_with('-') { " --" } else { "" };
     format!(
-        "{argument}: looks like a {kind}, not limited; limit it: syscap tools argument {} {tool} {} \
-         {kind}{root}",
+        "{argument}: looks like a {kind}, not limited; limit it: syscap tools argument {} \
+         {tool}{root}{end} {} {kind}",
         word_of(home),
         shell_word(argument)
     )
