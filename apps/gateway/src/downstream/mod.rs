@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions, JsonRpcMessage, ServerJsonRpcMessage,
-    ServerNotification,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage,
+    ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -145,6 +145,14 @@ impl ClientWire {
             };
             // Dropped with the request, when it has been answered.
             request.request.extensions_mut().insert(Arc::new(entered));
+            if let ClientRequest::ListToolsRequest(_)
+            | ClientRequest::ListPromptsRequest(_)
+            | ClientRequest::ListResourcesRequest(_)
+            | ClientRequest::ListResourceTemplatesRequest(_) = &request.request
+            {
+                let list = self.outbox.enter_list();
+                request.request.extensions_mut().insert(Arc::new(list));
+            }
         }
         Some(message)
     }
@@ -171,7 +179,11 @@ impl ClientWire {
                 // They answer something, and are as few as that.
                 _ => self.outbox.answer(&line),
             },
-            _ => self.outbox.answer(&line),
+            JsonRpcMessage::Response(answer) => self.outbox.answer_to(&answer.id, &line),
+            JsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => self.outbox.answer_to(id, &line),
+                None => self.outbox.answer(&line),
+            },
         }
         Ok(())
     }
@@ -189,7 +201,7 @@ impl Transport<RoleServer> for ClientWire {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            self.outbox.room().await;
+            self.outbox.room_for_requests().await;
             let Some(line) = self.lines.recv().await else {
                 // The library waits as long for those that it knows of.
                 timeout(DRAIN, self.straight.answered()).await.ok();

@@ -4,10 +4,13 @@
 //! is said later where once is enough, and else not at all.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use rmcp::model::RequestId;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::say::say;
@@ -24,6 +27,12 @@ const LATER_MAX: usize = 256;
 const LATER_BYTES_MAX: usize = 4_096;
 /// Most bytes that are handed to the system at once.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// Most requests for lists that wait while more is taken in.
+const LISTS_MAX: usize = 64;
+/// How long a list waits for the one before it to be put here: the library drops the answer to a
+/// cancelled request, and one that servers are asked for takes as long as they do.
+const LIST_WAIT: Duration = Duration::from_secs(1);
 
 /// The client leaves too much unread to be asked anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,8 +55,10 @@ pub(crate) struct Outbox {
     filled: Notify,
     /// Cancelled when nothing more can be written.
     closed: CancellationToken,
-    /// Something was written.
+    /// Something was written, or a list was made or is here.
     written: Notify,
+    /// Held by the request for a list that waits until it may be made; the others wait behind it.
+    next_list: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -58,6 +69,10 @@ struct Lines {
     writing: usize,
     /// Notifications to be said once there is room, each once.
     later: BTreeSet<Vec<u8>>,
+    /// Requests for lists that are being answered.
+    lists: usize,
+    /// The request whose list is being made, or is on its way here.
+    list: Option<RequestId>,
     /// How many were dropped since the client last kept up.
     dropped: u64,
 }
@@ -90,6 +105,34 @@ impl Outbox {
         if !self.closed.is_cancelled() {
             self.lock().waiting.extend_from_slice(line);
             self.filled.notify_one();
+        }
+    }
+
+    /// Takes in a request for a list.
+    pub(crate) fn enter_list(self: &Arc<Self>) -> ListGuard {
+        let mut lines = self.lock();
+        lines.lists = lines.lists.saturating_add(1);
+        drop(lines);
+        ListGuard(Arc::clone(self))
+    }
+
+    /// Waits until a list may be made: there is room, and the list before it is here. A request
+    /// is short and a list is long, so that requests wait and not answers.
+    pub(crate) async fn list_turn(&self, id: &RequestId) {
+        let _next = self.next_list.lock().await;
+        timeout(LIST_WAIT, self.until(|lines| lines.list.is_none())).await.ok();
+        self.room().await;
+        self.lock().list = Some(id.clone());
+    }
+
+    /// Puts the answer to a request there.
+    pub(crate) fn answer_to(&self, id: &RequestId, line: &[u8]) {
+        self.answer(line);
+        let mut lines = self.lock();
+        if lines.list.as_ref() == Some(id) {
+            lines.list = None;
+            drop(lines);
+            self.written.notify_waiters();
         }
     }
 
@@ -127,9 +170,14 @@ impl Outbox {
         }
     }
 
-    /// Waits until the client leaves little enough unread that more may be taken in.
+    /// Waits until the client leaves little enough unread that more may be done for it.
     pub(crate) async fn room(&self) {
         self.until(|lines| lines.bytes() <= BYTES_MAX).await;
+    }
+
+    /// Waits until more of its requests may be taken in.
+    pub(crate) async fn room_for_requests(&self) {
+        self.until(|lines| lines.bytes() <= BYTES_MAX && lines.lists < LISTS_MAX).await;
     }
 
     /// Waits until all is written, or nothing more can be.
@@ -189,6 +237,18 @@ impl Outbox {
     }
 }
 
+/// While it lives, a request for a list is being answered.
+pub(crate) struct ListGuard(Arc<Outbox>);
+
+impl Drop for ListGuard {
+    fn drop(&mut self) {
+        let mut lines = self.0.lock();
+        lines.lists = lines.lists.saturating_sub(1);
+        drop(lines);
+        self.0.written.notify_waiters();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, duplex};
@@ -244,6 +304,29 @@ mod tests {
         got.extend(rest);
         assert!(got.ends_with(&line("c", 100)));
         outbox.room().await;
+    }
+
+    /// Of lists that nobody reads one is made beyond the bound; the rest wait as requests.
+    #[tokio::test]
+    async fn lists_are_made_one_by_one() {
+        let outbox = Arc::new(Outbox::default());
+        let mut made = tokio::task::JoinSet::new();
+        for n in 0..100 {
+            let (outbox, list) = (Arc::clone(&outbox), outbox.enter_list());
+            made.spawn(async move {
+                let id = RequestId::Number(n);
+                outbox.list_turn(&id).await;
+                tokio::task::yield_now().await;
+                drop(list);
+                outbox.answer_to(&id, &line("l", BYTES_MAX / 8));
+            });
+        }
+        while made.len() > 91 {
+            made.join_next().await.unwrap().unwrap();
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(outbox.lock().bytes(), BYTES_MAX / 8 * 9);
+        assert_eq!((made.len(), outbox.lock().lists), (91, 91));
     }
 
     /// Nobody waits for a client that is gone, and nothing is kept for it.
