@@ -25,7 +25,7 @@ const PURE: [&str; 4] =
 const FLOATS: [(&str, &str); 3] = [
     ("kernel/format/src/cbor/", "the codec reads and writes them"),
     ("kernel/format/src/json/", "a literal with a point or an exponent is one"),
-    ("kernel/src/args.rs", "an argument may be one"),
+    ("kernel/src/call/arguments.rs", "an argument may be one"),
 ];
 
 /// What a crate may depend on among ours. Crates below `APPS` stand on top and may use all.

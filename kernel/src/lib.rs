@@ -9,56 +9,62 @@
 //!
 //! `examples/drive.rs` drives it by hand, from an empty home to a call and what is refused.
 //!
-//! Reading order: [`Tool`], [`Registry`], [`Resolve`], [`Probing`], [`PolicyEngine`], [`History`]
-//! (what is asked), [`Kernel`] (what happens), [`Store`] (what lasts), [`Halt`] (when it stops).
+//! | to read | where |
+//! |---|---|
+//! | what goes in and comes out: [`Event`], [`Effect`], [`Kernel`] | `events`, `machine` |
+//! | the way of a call: [`Submit`] to [`Permit`] to answer | `call`, then `run` |
+//! | what a tool is, and what lets it run: [`Tool`], [`Plan`], [`Permit`] | `tool`, `registry` |
+//! | what a policy is asked: [`Question`], [`PolicyEngine`], [`History`] | `policy`, `history` |
+//! | tokens, budgets, the operator's orders | `authority` |
+//! | calls that wait for a person | `approvals` |
+//! | what the log says, folded | `state` |
+//! | genesis, boot, replay, probes, shutdown | `lifecycle` |
+//! | what lasts: [`Store`]; when the kernel stops: [`Halt`] | `store`, `vault`, `halt` |
 #![no_std]
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 extern crate alloc;
 
-mod args;
+mod approvals;
+mod authority;
 mod call;
-mod context;
-mod decide;
-mod diagnostics;
-mod fetch;
+mod events;
 mod halt;
 mod history;
-mod inspect;
-mod kernel;
+mod lifecycle;
 mod lookups;
+mod machine;
 mod meter;
-mod pieces;
 mod policy;
 mod ports;
-mod probe;
 mod registry;
-mod requests;
-mod resolve;
+mod run;
 mod state;
 mod store;
-mod ticket;
 mod time;
 mod tool;
+mod vault;
 
-pub use fetch::{Fetched, Fetching};
+pub use approvals::conditions::{Condition, Inspect, Inspected, Inspecting};
+pub use approvals::people::AskStanding;
+pub use approvals::record::{AskView, SetView};
+pub use authority::{credits::AccountView, tokens::TokenView};
+pub use call::fetch::{Fetched, Fetching};
+pub use call::links::{Found, Resolve, Resolving};
+pub use events::{Ack, Effect, Event, Lost, Measured, Proposal, SessionView, Submit};
 pub use halt::{Foreign, Forgery, Halt};
 pub use history::{History, Past, Told};
-pub use inspect::{Condition, Inspect, Inspected, Inspecting};
-pub use kernel::{
-    AccountView, Ack, Anchor, AskStanding, AskView, Effect, Event, Kernel, Lost, Measured, NewHome,
-    NotAsked, Parts, Proposal, Redecided, SessionView, SetView, Submit, Tally, Ticket, TokenView,
-};
+pub use lifecycle::boot::{Anchor, NewHome, Parts};
+pub use lifecycle::probe::{Probed, Probing};
+pub use lifecycle::redecide::{NotAsked, Redecided, Tally};
+pub use machine::Kernel;
 pub use policy::{Advice, Level, PolicyEngine, Question, object_of};
 pub use ports::{Clock, Entropy, NoEntropy};
-pub use probe::{Broken, Finding, Probed, Probing};
 pub use registry::{Registry, RegistryError, ToolsDelta};
-pub use resolve::{Found, Resolve, Resolving};
-pub use store::{
-    Ancestor, Batch, Link, Next, Room, Settled, Store, StoreError, Stored, record_at, vault_entry,
-};
+pub use store::{Ancestor, Batch, Link, Next, Room, Settled, Store, StoreError, Stored, record_at};
 pub use time::{Reading, Skew};
 pub use tool::{
-    Demand, Demands, Job, Live, Meter, OverHold, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool,
-    Request, Tool,
+    Broken, Demand, Demands, Finding, Job, Live, Meter, OverHold, Permit, Plan, Ran, ReadPermit,
+    ReadPlan, ReadTool, Request, Ticket, Tool,
 };
+pub use vault::vault_entry;

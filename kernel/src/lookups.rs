@@ -20,12 +20,15 @@ mod tests {
 
     use core::sync::atomic::{AtomicU32, Ordering};
 
-    use crate::kernel::{Event, Kernel, NewHome, Parts, Submit, Ticket};
+    use crate::events::{Event, Submit};
+    use crate::lifecycle::boot::{NewHome, Parts};
+    use crate::machine::Kernel;
     use crate::policy::{PolicyEngine, Question};
     use crate::registry::Registry;
     use crate::state::agents::AgentState;
     use crate::state::sessions::Session;
     use crate::time::Reading;
+    use crate::tool::Ticket;
     use crate::tool::{Demands, Permit, Plan, Ran, Request, Tool};
     use syscap_format::{
         AgentId, Budget, CallSalts, Canonical, Decision, Durability, EffectClass, EngineIdentity,
@@ -34,10 +37,10 @@ mod tests {
         Verdict,
     };
 
-    pub(super) static TOOLS: AtomicU32 = AtomicU32::new(0);
-    pub(super) static TOKENS: AtomicU32 = AtomicU32::new(0);
+    pub(crate) static TOOLS: AtomicU32 = AtomicU32::new(0);
+    pub(crate) static TOKENS: AtomicU32 = AtomicU32::new(0);
 
-    pub(super) fn count(of: &AtomicU32) {
+    pub(crate) fn count(of: &AtomicU32) {
         of.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -2,12 +2,11 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
+use crate::{history::Told, tool::Demand};
 use syscap_format::{
     AgentId, Amounts, ApprovalChannel, Decision, EffectClass, EngineIdentity, Facts, Item,
     Manifest, PolicyObject, PublicKey, Source, TokenBody, TokenId, ToolGrant, ToolId, UnixMillis,
 };
-
-use crate::{history::Told, tool::Demand};
 
 /// What a caller may be told about a refusal by policy, so that it can repair the call. It is
 /// delivered and not recorded, and holds nothing but what the policy's author wrote for callers

@@ -2,13 +2,12 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use syscap_format::{
-    EffectClass, Manifest, Object, ObjectId, PARAMS_MAX, Presence, ToolEntry, ToolId, ToolsObject,
-};
-
 use crate::lookups;
 use crate::policy::PolicyEngine;
 use crate::tool::{AnyTool, Full, ReadTool, Reading, Tool};
+use syscap_format::{
+    EffectClass, Manifest, Object, ObjectId, PARAMS_MAX, Presence, ToolEntry, ToolId, ToolsObject,
+};
 
 /// When a tool's intent must be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use crate::{halt::Halt, pieces};
-use syscap_format::{Head, HomeId, Leaf, Object, ObjectId, Seq, VaultEntry, VaultWrite, leaf};
+use crate::halt::Halt;
+use syscap_format::{Head, HomeId, Leaf, Object, ObjectId, Seq, VaultWrite, leaf};
 
 /// A record's bytes and leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,38 +119,6 @@ pub fn record_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Vec<u8>>, Sto
         Next::Enough
     })?;
     Ok(found)
-}
-
-/// What the vault has of a call: salts and arguments under `first`, the result and what was written
-/// beside it under `outcome`. Parts of results that the arguments refer to are put in; where such a
-/// result is erased, so are they. A row that is not of a form that this version reads counts as erased:
-/// what it held is held against its commitment anyway.
-pub fn vault_entry(
-    store: &mut dyn Store,
-    first: Seq,
-    outcome: Seq,
-) -> Result<VaultEntry, StoreError> {
-    let mut entry = vault_rows(store, first, outcome)?;
-    let pieces = core::mem::take(&mut entry.pieces);
-    if !pieces.is_empty() {
-        entry.args = pieces::join(store, &pieces)?;
-    }
-    Ok(entry)
-}
-
-/// The same, of these two rows alone: arguments that are in pieces are left so.
-pub(crate) fn vault_rows(
-    store: &mut dyn Store,
-    first: Seq,
-    outcome: Seq,
-) -> Result<VaultEntry, StoreError> {
-    let read = |row: Option<Vec<u8>>| row.and_then(|row| VaultEntry::from_row(&row));
-    let mut entry = read(store.vault(first)?).unwrap_or_default();
-    if outcome != first {
-        let after = read(store.vault(outcome)?).unwrap_or_default();
-        (entry.result, entry.texts) = (after.result, after.texts);
-    }
-    Ok(entry)
 }
 
 /// Whether there is room on the disk.

@@ -9,11 +9,9 @@
 use alloc::{boxed::Box, format, vec::Vec};
 use core::{fmt, marker::PhantomData};
 
-use crate::inspect::{Condition, Inspect};
+use crate::approvals::conditions::{Condition, Inspect};
+use crate::call::links::Resolve;
 pub use crate::meter::{Meter, OverHold};
-use crate::probe::{Broken, Finding};
-use crate::resolve::Resolve;
-use crate::ticket::Ticket;
 use syscap_format::{
     AgentId, Amounts, CallDigest, Canonical, Dimension, EffectClass, Enforcement, ErrorKind, Item,
     Label, Leaf, Manifest, OutcomeFlags, Profile, Reason, Refused, Resource, ResultHash, Salt, Seq,
@@ -33,6 +31,33 @@ pub struct Request<'a> {
     pub token: &'a TokenBody,
     /// Which call it is; `None` where one of the log is only decided again, and will not run.
     pub live: Option<Live>,
+}
+
+/// The host's name for a request, echoed with its answer. The host must not use one twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A run that a crash broke off: its intent is durable, and it has no outcome.
+#[derive(Clone, Copy, Debug)]
+pub struct Broken<'a> {
+    /// What its plan was made from.
+    pub request: Request<'a>,
+    /// Position of the intent, as its permit had it.
+    pub intent: Seq,
+    /// Leaf of the intent.
+    pub leaf: Leaf,
+}
+
+/// What a tool can prove of a run that a crash broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Its effect was made, whole.
+    Done,
+    /// Its effect was not made, and won't be: should the run still be on its way somewhere, it
+    /// fails. The most that it has used; `calls` are charged besides.
+    NotDone(Amounts),
+    /// It can't tell.
+    Unknown,
 }
 
 /// A call that came in, by the host's own names for it.
@@ -436,7 +461,7 @@ impl Job {
         self.plan.run(self.permit)
     }
 
-    /// Position of the intent: what [`crate::kernel::Event::Lost`] names.
+    /// Position of the intent: what [`crate::Event::Lost`] names.
     #[must_use]
     pub const fn intent(&self) -> Seq {
         self.permit.intent

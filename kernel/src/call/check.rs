@@ -1,83 +1,21 @@
-//! The first steps: the envelope is read, and held against the session's authority.
+//! The second step: the call is held against the session and its token.
 
 use alloc::vec::Vec;
 
-use super::{Call, Checked, Decoded, Found, Needs, Stepped, Stopped};
-use crate::args::{self, References};
-use crate::context::Context;
-use crate::diagnostics::{keyed, named, over_budget, unknown_record, with_tools};
-use crate::fetch::{Part, Stored};
-use crate::registry::{Registered, Registry};
-use crate::state::keys::{KeySlot, KeyState, Moment};
+use crate::call::context::Context;
+use crate::call::diagnostics::{keyed, named, over_budget, unknown_record};
+use crate::call::fetch::{Part, Stored};
+use crate::call::reference::{References, references};
+use crate::call::{Call, Checked, Decoded, Found, Needs, Stepped, Stopped};
+use crate::registry::Registered;
+use crate::state::idempotency::{KeySlot, KeyState, Moment};
 use crate::state::sessions::Released;
 use syscap_format::{
-    Amounts, CallFields, CallSalts, Canonical, Defaults, Dimension, Form, Provenance, Reason,
-    Refused, SentHash, Seq, Status, TokenFlags, ToolCall, call_hash, sent_hash,
+    Amounts, CallSalts, Canonical, Dimension, Reason, Refused, SentHash, Seq, Status, TokenFlags,
+    ToolCall, sent_hash,
 };
 
 impl<'c, 'k> Call<'c, Decoded<'k>> {
-    /// Reads the envelope; what it leaves out comes from the session and the state. It stays in its
-    /// place, and the steps are lent it.
-    pub(crate) fn decode(
-        (received, form): (&'k [u8], Form),
-        salts: &CallSalts,
-        context: &Context<'k>,
-        registry: &'k Registry,
-        fields: &'c mut CallFields,
-        place: &'k mut Option<ToolCall<'k>>,
-    ) -> Stepped<'c, Decoded<'k>> {
-        let Context { state, session, agent, .. } = context;
-        fields.agent_id = Some(session.agent.clone());
-        fields.session = Some(context.number);
-        fields.policy_hash = state.policy;
-        // Who brought it about the host says, whatever the envelope says or can't be read to say.
-        let said_nothing = Provenance::new(context.source, context.now);
-        fields.provenance = Some(said_nothing.clone());
-        let Some(policy) = state.policy else {
-            fields.call_hash = Some(call_hash(&salts.call, received));
-            return Err(Refused::new(Reason::PolicyNotInForce).into());
-        };
-        let defaults = Defaults {
-            agent: &session.agent,
-            token: session.token_id,
-            snapshot: context.head(),
-            policy,
-            provenance: said_nothing,
-        };
-        let decoded = ToolCall::decode(received, form, defaults);
-        let named = match &decoded {
-            Ok(call) => call.named(),
-            Err(faulty) => faulty.named(),
-        };
-        // What a record names, the home knows: what a caller made up is not recorded.
-        let known = |from: &&Provenance| from.inputs.iter().all(|input| *input <= state.head.seq);
-        let from = named.provenance.filter(known);
-        let made_up = from.is_none() && named.provenance.is_some();
-        if let Some(from) = from {
-            fields.provenance = Some(from.clone());
-        }
-        let tool = named.tool.and_then(|tool| registry.find(tool));
-        fields.tool_id = tool.map(|found| found.manifest.tool.clone());
-        fields.manifest = tool.map(|found| found.manifest_id);
-        let bound = |token| token == session.token_id || state.tokens.find(&token).is_some();
-        fields.capability_token_id = named.token.filter(|token| bound(*token));
-        fields.state_snapshot_id = named.snapshot.filter(|snapshot| agent.knows(snapshot));
-        match decoded {
-            Ok(call) => {
-                fields.call_hash = Some(call_hash(&salts.call, call.as_bytes()));
-                if made_up {
-                    let refused = Refused::new(Reason::BadField).field("provenance.inputs");
-                    return Err(refused.allowed("records of this log").into());
-                }
-                Ok(Self { fields, at: Decoded { call: place.insert(call), tool } })
-            }
-            Err(faulty) => {
-                fields.call_hash = Some(call_hash(&salts.call, received));
-                Err(with_tools(faulty.refused().clone(), context).into())
-            }
-        }
-    }
-
     /// Binding, revocation, freeze, expiry, grant: in this order. The proof came before.
     pub(crate) fn check(self, context: &Context<'k>) -> Stepped<'c, Checked<'k>> {
         let Self { fields, at: Decoded { call, tool } } = self;
@@ -146,7 +84,7 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
                 InFlight | Done(_) | Unknown(_) => Err(keyed(Reason::KeyInFlight).into()),
             };
         }
-        self.at.references = args::references(self.at.call.args())?;
+        self.at.references = references(self.at.call.args())?;
         let wanted = &self.at.references.all;
         if wanted.is_empty() {
             return Ok((self, Needs::Nothing));

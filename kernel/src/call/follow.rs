@@ -2,10 +2,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Call, Resolved, Stopped};
-use crate::args;
-use crate::context::Context;
-use crate::resolve::{AsSent, Found, Lookup, Resolving};
+use crate::call::context::Context;
+use crate::call::links::{AsSent, Found, Lookup, Resolving};
+use crate::call::{Call, Dereferenced, Stopped, arguments};
 use crate::tool::{Live, Request};
 use syscap_format::{CallSalts, Item, LOOKUPS_MAX, Reason, Refused, args_hash};
 
@@ -15,7 +14,7 @@ pub(crate) type Seen = (Lookup, Result<Found, Refused>);
 /// What must be looked up before a call can go on.
 pub(crate) type Unseen = Option<(Lookup, Box<Resolving>)>;
 
-impl<'k> Call<'_, Resolved<'k>> {
+impl<'k> Call<'_, Dereferenced<'k>> {
     /// Puts what was found into the place of the argument that it was found for, or says what
     /// must be looked up.
     pub(crate) fn follow(
@@ -58,7 +57,7 @@ impl<'k> Call<'_, Resolved<'k>> {
         let args = self.at.args();
         let sent = args.get(argument).and_then(Item::as_text);
         let sent = sent.map(|text| AsSent { argument, text: Box::from(text) });
-        let replaced = args::replace(manifest, args, argument, &found.0);
+        let replaced = arguments::replace(manifest, args, argument, &found.0);
         let (Some(sent), Some(args)) = (sent, replaced) else {
             // The tool named what it may not, or found what is no such argument.
             return Err(Refused::new(Reason::Failed).field(argument).into());

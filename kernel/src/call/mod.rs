@@ -1,27 +1,49 @@
 //! One call, moved forward by value: each step names the only next one.
 //!
+//! | step | file | can say no with |
+//! |---|---|---|
+//! | decode the envelope | `decode` | 1xx |
+//! | check: bound, not revoked, not frozen, not expired, granted; a repeated key is found | `check` | 2xx |
+//! | dereference: results take the place of references | `dereference` | 25x |
+//! | follow links, where the grant does | `follow` | 3xx |
+//! | plan, scopes | `plan` | 3xx |
+//! | decide | `decide` | 4xx |
+//! | reserve | `reserve` | 5xx |
+//!
+//! What comes after, from the intent to the answer, is in [`run`](crate::run).
+//!
 //! The types are crate-private, so no other crate can make, skip, repeat or reorder a step; and
 //! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
 //! in their place. What a step found the next ones are lent: session and token by the
-//! [`Context`](crate::context::Context), tool and grant by [`Found`], the envelope as it was read.
+//! [`Context`](crate::call::context::Context), tool and grant by [`Found`], the envelope as it was read.
 //! A step that says no leaves what is known of the call where it is recorded from.
 
-pub(crate) mod asking;
+mod answered;
+pub(crate) mod arguments;
 mod check;
+pub(crate) mod context;
+pub(crate) mod decide;
+mod decode;
+mod dereference;
+pub(crate) mod diagnostics;
+pub(crate) mod fetch;
 pub(crate) mod follow;
+pub(crate) mod links;
+mod pieces;
 mod plan;
-pub(crate) mod question;
+pub(crate) mod reference;
+mod reserve;
 
 use alloc::{boxed::Box, vec::Vec};
 
-use self::asking::{Asking, Yes};
-use crate::args::References;
-use crate::decide::Kept;
-use crate::fetch::Part;
+use crate::approvals::request::{Asking, Yes};
+use crate::authority::tokens::TokenIndex;
+use crate::call::decide::Kept;
+use crate::call::fetch::Part;
+use crate::call::links::AsSent;
+use crate::call::reference::References;
 use crate::registry::{Mode, Registered};
-use crate::resolve::AsSent;
-use crate::state::keys::KeyUse;
-use crate::state::tokens::TokenIndex;
+use crate::state::idempotency::KeyUse;
 use crate::tool::{AnyPlan, Demand};
 use syscap_format::{
     AgentId, Amounts, CallDigest, CallFields, Canonical, EffectClass, ErrorKind, Filled,
@@ -64,7 +86,7 @@ pub(crate) struct Checked<'k> {
 }
 
 /// The arguments are resolved, fit the manifest and are hashed.
-pub(crate) struct Resolved<'k> {
+pub(crate) struct Dereferenced<'k> {
     call: &'k ToolCall<'k>,
     found: Found<'k>,
     /// The arguments, where they are others than were sent.
@@ -75,7 +97,7 @@ pub(crate) struct Resolved<'k> {
 
 /// The tool made a plan, and all that it would touch lies in scope.
 pub(crate) struct Planned<'k> {
-    resolved: Resolved<'k>,
+    resolved: Dereferenced<'k>,
     plan: Box<dyn AnyPlan>,
     demands: Vec<Demand>,
     /// What the plan says that it will need.
@@ -85,7 +107,7 @@ pub(crate) struct Planned<'k> {
 
 /// The policy allows it.
 pub(crate) struct Approved<'k> {
-    resolved: Resolved<'k>,
+    resolved: Dereferenced<'k>,
     plan: Box<dyn AnyPlan>,
     hold: Amounts,
     kept: Kept,
@@ -121,12 +143,12 @@ pub(crate) struct Reserved {
 
 impl Step for Decoded<'_> {}
 impl Step for Checked<'_> {}
-impl Step for Resolved<'_> {}
+impl Step for Dereferenced<'_> {}
 impl Step for Planned<'_> {}
 impl Step for Approved<'_> {}
 impl Step for Reserved {}
 
-impl Resolved<'_> {
+impl Dereferenced<'_> {
     fn args(&self) -> Item<'_> {
         self.args.as_ref().map_or(self.call.args(), Canonical::item)
     }

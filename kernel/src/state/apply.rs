@@ -2,17 +2,17 @@
 
 use alloc::sync::Arc;
 
-use super::agents::AgentState;
-use super::asks::Asks;
-use super::credits::Credits;
-use super::fold::{Frozen, OpenIntent, State};
-use super::keys::{KeySlot, KeyState, Keys, Moment};
-use super::rates::{Doer, Rates};
-use super::sessions::{Aggregate, Released, Session, Streak};
-use super::sets::Sets;
-use super::signers::{Replaced, Signer};
-use super::tokens::Tokens;
+use crate::approvals::answers::Asks;
+use crate::approvals::sets::Sets;
+use crate::authority::credits::Credits;
+use crate::authority::signers::{Replaced, Signer};
+use crate::authority::tokens::Tokens;
 use crate::halt::Halt;
+use crate::state::agents::AgentState;
+use crate::state::fold::{Frozen, OpenIntent, State};
+use crate::state::idempotency::{KeySlot, KeyState, Keys, Moment};
+use crate::state::rates::{Doer, Rates};
+use crate::state::sessions::{Aggregate, Released, Session, Streak};
 use syscap_format::{
     AgentId, AggregatePhase, Amounts, Body, BodyView, CallFields, ClockFlags, ConfigChange,
     Control, ControlBody, CreditChange, Dimension, Freeze, FreezeChange, FreezeTarget, Genesis,
@@ -412,7 +412,7 @@ impl State {
     }
 
     /// Charges what a refused or repeated call pays: its session's token, if there is one.
-    pub(super) fn pay(&mut self, session: Option<Seq>, used: &Amounts) -> Option<()> {
+    pub(crate) fn pay(&mut self, session: Option<Seq>, used: &Amounts) -> Option<()> {
         if let Some(session) = session {
             let token = self.sessions.get(&session)?.token;
             self.tokens.settle(token, &Amounts::ZERO, used);

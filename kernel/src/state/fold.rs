@@ -2,15 +2,15 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use super::agents::AgentState;
-use super::asks::Asks;
-use super::credits::Credits;
-use super::keys::{KeySlot, Keys};
-use super::rates::{Doer, Rates};
-use super::sessions::{Session, Streak};
-use super::sets::Sets;
-use super::signers::{Replaced, Signer};
-use super::tokens::{TokenIndex, Tokens};
+use crate::approvals::answers::Asks;
+use crate::approvals::sets::Sets;
+use crate::authority::credits::Credits;
+use crate::authority::signers::{Replaced, Signer};
+use crate::authority::tokens::{TokenIndex, Tokens};
+use crate::state::agents::AgentState;
+use crate::state::idempotency::{KeySlot, Keys};
+use crate::state::rates::{Doer, Rates};
+use crate::state::sessions::{Session, Streak};
 use syscap_format::{
     AgentId, Amounts, Durability, EffectClass, Head, HomeId, HomeLimits, Notify, PolicyHash,
     PreviousRun, PublicKey, RecoveryHash, Roles, Seq, ToolId, ToolsHash, UnixMillis,

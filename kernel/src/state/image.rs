@@ -2,15 +2,14 @@
 
 use alloc::vec::Vec;
 
+use crate::authority::tokens::TokenIndex;
+use crate::state::fold::{OpenIntent, State};
+use crate::state::idempotency::{KeySlot, KeyState, KeyUse};
+use crate::state::sessions::{Session, Streak};
 use syscap_format::{
     AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
     RowImage, RunningImage, Seq, SessionImage, SignerImage, StateImage,
 };
-
-use super::fold::{OpenIntent, State};
-use super::keys::{KeySlot, KeyState, KeyUse};
-use super::sessions::{Session, Streak};
-use super::tokens::TokenIndex;
 
 /// Version of the image's form.
 const VERSION: u64 = 1;

@@ -62,7 +62,7 @@ pub(crate) struct Rates {
 
 impl Rates {
     /// A call was admitted.
-    pub(super) fn admitted(&mut self, doer: &Doer, held: &Amounts) {
+    pub(crate) fn admitted(&mut self, doer: &Doer, held: &Amounts) {
         let Doer { agent, tool, time } = doer;
         self.count(agent, Some(tool), *time, [1, 0, bytes(held)]);
     }
@@ -70,7 +70,7 @@ impl Rates {
     /// It is known what a call used: what it did not need is no longer counted. A call that was
     /// counted among the rest may have that taken from its agent's own since then: of the same
     /// stretch of time, so the two together are not too little.
-    pub(super) fn settled(&mut self, doer: &Doer, held: &Amounts, used: &Amounts) {
+    pub(crate) fn settled(&mut self, doer: &Doer, held: &Amounts, used: &Amounts) {
         let Doer { agent, tool, time } = doer;
         let unused = bytes(held).saturating_sub(bytes(used));
         if unused == 0 {
@@ -84,7 +84,7 @@ impl Rates {
     }
 
     /// Calls were refused, or asked about; of which tool is known of one by itself.
-    pub(super) fn refused(
+    pub(crate) fn refused(
         &mut self,
         agent: &AgentId,
         tool: Option<&ToolId>,
@@ -151,7 +151,7 @@ impl Rates {
     }
 
     /// The buckets in which something was counted, and that count still.
-    pub(super) fn images(&self, now: UnixMillis) -> impl Iterator<Item = RateImage> {
+    pub(crate) fn images(&self, now: UnixMillis) -> impl Iterator<Item = RateImage> {
         let rest = core::iter::once((None, None, &self.rest));
         let own = self.own.iter();
         let own = own.map(|((agent, tool), counts)| (Some(agent), tool.as_ref(), &**counts));

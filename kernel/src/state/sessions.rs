@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::tokens::TokenIndex;
+use crate::authority::tokens::TokenIndex;
 use syscap_format::{
     AGGREGATE_FIRST, AGGREGATE_MAX, AgentId, Label, RELEASED_MAX, ResultHash, Seq, SnapshotId,
     TokenId,

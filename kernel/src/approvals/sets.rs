@@ -1,0 +1,330 @@
+//! Approvals of more than one call: what they let through, and how much is left of them.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use crate::authority::tokens::TokenIndex;
+use syscap_format::field::count;
+use syscap_format::{
+    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, ConstraintId, Decision,
+    EffectClass, Grants, Label, Leaf, ObjectId, ObligationKind, PolicyHash, PublicKey, Resource,
+    SET_LIFE_MS, SET_USES_MAX, SETS_MAX, Salt, Scope, Seq, SetImage, TermsImage, TextHash,
+    ToolGrant, ToolId, UnixMillis, VaultText,
+};
+
+/// The key under which a resource's text is committed to.
+pub(crate) const RESOURCES: u64 = 34;
+
+/// What an approval lets through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// For how many calls; `None` for the one that waits.
+    uses: Option<u64>,
+    scopes: Option<Grants>,
+    expires: Option<UnixMillis>,
+    /// A set whose end nobody named ends with the session that asked.
+    with_session: bool,
+}
+
+impl Terms {
+    pub(crate) fn of(body: &ApprovalBody) -> Self {
+        Self {
+            uses: body.uses,
+            scopes: body.scopes.clone(),
+            expires: body.expires,
+            with_session: body.expires.is_none(),
+        }
+    }
+
+    /// What both let through: where one says once, once. `None` where they name other scopes.
+    pub(crate) fn meet(self, other: &Self) -> Option<Self> {
+        let (uses, scopes) = match (self.uses, other.uses) {
+            (Some(one), Some(two)) if self.scopes == other.scopes => {
+                (Some(one.min(two)), self.scopes)
+            }
+            (Some(_), Some(_)) => return None,
+            _ => (None, None),
+        };
+        let expires = [self.expires, other.expires].into_iter().flatten().min();
+        let with_session = self.with_session || other.with_session;
+        Some(Self { uses, scopes, expires, with_session })
+    }
+
+    pub(crate) const fn is_set(&self) -> bool {
+        self.uses.is_some()
+    }
+
+    pub(crate) const fn expires(&self) -> Option<UnixMillis> {
+        self.expires
+    }
+
+    pub(crate) fn image(&self) -> TermsImage {
+        let Self { uses, scopes, expires, with_session } = self.clone();
+        TermsImage { uses, scopes, expires, with_session }
+    }
+}
+
+/// What a set can be made of, of a call that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) token: TokenIndex,
+    session: Option<Seq>,
+    pub(crate) policy: PolicyHash,
+    /// The constraint that asked, and all that matched.
+    deciding: Option<ConstraintId>,
+    matches: Vec<ConstraintId>,
+    /// What the session had been given when a person saw the call.
+    label: Label,
+    pub(crate) resources: Vec<TextHash>,
+    /// Most calls that one answer may let through; 0: none but this one.
+    pub(crate) uses_max: u64,
+}
+
+impl Bounds {
+    pub(crate) fn of(ask: &Ask, token: TokenIndex) -> Option<Self> {
+        let decision = ask.call.decision.as_ref()?;
+        let asked = &decision.obligations;
+        let undoable =
+            ask.call_effect != EffectClass::Irreversible && ask.effect != EffectClass::Irreversible;
+        let level = decision.asks_for_a_level();
+        // What touches nothing that has a name is bounded by nothing.
+        let uses_max = if undoable && !level && !ask.resources.is_empty() {
+            let caps = asked.iter().filter(|asked| asked.kind == ObligationKind::ApprovalUses);
+            caps.filter_map(|cap| cap.max).fold(SET_USES_MAX, u64::min)
+        } else {
+            0
+        };
+        Some(Self {
+            token,
+            session: ask.call.session,
+            policy: ask.call.policy_hash?,
+            deciding: decision.deciding.clone(),
+            matches: decision.matches.clone(),
+            label: ask.label,
+            resources: ask.resources.clone(),
+            uses_max,
+        })
+    }
+
+    /// Whether it may be made wider than the resources that were shown: not over what a stranger
+    /// may have named.
+    pub(crate) const fn may_widen(&self) -> bool {
+        !self.label.is_untrusted()
+    }
+
+    /// The session that asked.
+    pub(crate) const fn session(&self) -> Option<Seq> {
+        self.session
+    }
+
+    /// Whether a decision asks what was asked then, and no more.
+    fn answer(&self, decision: &Decision) -> bool {
+        let known = |id: &ConstraintId| self.matches.contains(id);
+        let all = count(decision.matches.len()) == decision.match_count;
+        let same = decision.deciding == self.deciding && decision.matches.iter().all(known);
+        same && all && !decision.asks_for_a_level()
+    }
+
+    /// Whether an answer is one that may be given. Texts that people wrote are named by their
+    /// commitments only, so a list of names is none of its scopes.
+    /// `open` says whether the session that asked is open still.
+    pub(crate) fn permit(&self, tool: &ToolId, body: &ApprovalBody, open: bool) -> bool {
+        let Some(uses) = body.uses else { return false };
+        let wide = |grants: &Grants| {
+            let named = |grant: &ToolGrant| grant.iter().any(|(_, s)| matches!(s, Scope::Names(_)));
+            let mut all = grants.iter();
+            let one = all.next().is_some_and(|(of, grant)| of == tool && !named(grant));
+            one && all.next().is_none() && self.may_widen() && body.expires.is_some()
+        };
+        (1..=self.uses_max).contains(&uses)
+            && body.scopes.as_ref().is_none_or(wide)
+            && (body.expires.is_some() || open)
+    }
+}
+
+/// An approval of more than one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Set {
+    pub(crate) ask: Seq,
+    pub(crate) agent: AgentId,
+    pub(crate) tool: ToolId,
+    manifest: ObjectId,
+    pub(crate) leaf: Leaf,
+    bounds: Bounds,
+    pub(crate) eligible: Vec<PublicKey>,
+    pub(crate) means: Vec<ApprovalChannel>,
+    /// With which session it ends.
+    pub(crate) session: Option<Seq>,
+    pub(crate) scopes: Option<Grants>,
+    pub(crate) left: u64,
+    pub(crate) until: UnixMillis,
+}
+
+/// Where a call comes in.
+pub(crate) struct Place<'a> {
+    pub(crate) agent: &'a AgentId,
+    pub(crate) tool: &'a ToolId,
+    pub(crate) manifest: &'a ObjectId,
+    pub(crate) token: TokenIndex,
+    pub(crate) session: Seq,
+    pub(crate) policy: Option<PolicyHash>,
+    /// What its session has been given.
+    pub(crate) label: Label,
+    pub(crate) now: UnixMillis,
+}
+
+impl Set {
+    /// A set begins, no later to end than the token.
+    pub(crate) fn begin(
+        (ask, leaf, now): (Seq, Leaf, UnixMillis),
+        (agent, tool, manifest): (AgentId, ToolId, ObjectId),
+        (eligible, means): (Vec<PublicKey>, Vec<ApprovalChannel>),
+        (bounds, end): (Bounds, UnixMillis),
+        terms: Terms,
+    ) -> Option<Self> {
+        let most = now.plus(SET_LIFE_MS).min(end);
+        Some(Self {
+            ask,
+            agent,
+            tool,
+            manifest,
+            leaf,
+            session: bounds.session.filter(|_| terms.with_session),
+            bounds,
+            eligible,
+            means,
+            scopes: terms.scopes,
+            left: terms.uses?,
+            until: terms.expires.unwrap_or(most).min(most),
+        })
+    }
+
+    /// Whether a call in that place is one of those that it is for, whatever it would touch.
+    fn is_for(&self, place: &Place<'_>) -> bool {
+        self.agent == *place.agent
+            && (&self.tool, &self.manifest) == (place.tool, place.manifest)
+            && self.bounds.token == place.token
+            && Some(self.bounds.policy) == place.policy
+            && self.session.is_none_or(|session| session == place.session)
+            && place.label.leq(self.bounds.label)
+            && place.now < self.until
+    }
+
+    /// Whether it covers a resource: one that was shown, by the salt of that call, or one in scope.
+    pub(crate) fn covers(
+        &self,
+        (dimension, resource): (&str, &Resource),
+        salt: Option<&Salt>,
+    ) -> bool {
+        let shown =
+            |salt: &Salt| self.bounds.resources.contains(&committed((dimension, resource), salt));
+        let wide = self.scopes.as_ref().and_then(|scopes| scopes.get(&self.tool));
+        wide.is_some_and(|grant| grant.permits(dimension, resource)) || salt.is_some_and(shown)
+    }
+
+    /// Whether it answers what a policy asks for.
+    pub(crate) fn answers(&self, decision: &Decision) -> bool {
+        self.bounds.answer(decision)
+    }
+}
+
+/// A resource as it is shown to a person, all of it.
+pub(crate) fn shown(dimension: &str, resource: &Resource) -> alloc::string::String {
+    alloc::format!("{dimension}: {}", resource.in_full())
+}
+
+/// The commitment to what is shown of a resource.
+pub(crate) fn committed((dimension, resource): (&str, &Resource), salt: &Salt) -> TextHash {
+    let text = shown(dimension, resource).into_boxed_str();
+    VaultText { salt: *salt, field: RESOURCES, text }.hash()
+}
+
+/// All that stand, by the approvals that were the last ones needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sets(BTreeMap<Seq, Set>);
+
+impl Sets {
+    pub(crate) fn begin(&mut self, by: Seq, now: UnixMillis, set: Set) {
+        self.0.retain(|_, set| now < set.until);
+        self.0.insert(by, set);
+        // One that goes too early is asked about again.
+        if self.0.len() > SETS_MAX {
+            self.0.pop_first();
+        }
+    }
+
+    /// Those that may cover a call.
+    pub(crate) fn of<'a>(&'a self, place: &Place<'_>) -> impl Iterator<Item = (Seq, &'a Set)> {
+        let all = self.0.iter().map(|(by, set)| (*by, set));
+        all.filter(move |(_, set)| set.is_for(place))
+    }
+
+    /// One call fewer. `None` where there is no such set, or the call is none that it is for.
+    pub(crate) fn spend(&mut self, by: Seq, place: &Place<'_>, decision: &Decision) -> Option<()> {
+        let set = self.0.get_mut(&by)?;
+        if !set.is_for(place) || !set.answers(decision) {
+            return None;
+        }
+        set.left = set.left.checked_sub(1)?;
+        if set.left == 0 {
+            self.0.remove(&by);
+        }
+        Some(())
+    }
+
+    /// All, also those that are over and not forgotten yet.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Set> {
+        self.0.values()
+    }
+
+    pub(crate) fn live(&self, now: UnixMillis) -> impl Iterator<Item = (Seq, &Set)> {
+        let all = self.0.iter().map(|(by, set)| (*by, set));
+        all.filter(move |(_, set)| now < set.until)
+    }
+
+    /// Ends those that were given for that ask. Whether there was one.
+    pub(crate) fn end(&mut self, ask: Leaf) -> bool {
+        let before = self.0.len();
+        self.0.retain(|_, set| set.leaf != ask);
+        self.0.len() < before
+    }
+
+    pub(crate) fn has(&self, ask: Leaf, now: UnixMillis) -> Option<&Set> {
+        self.live(now).map(|(_, set)| set).find(|set| set.leaf == ask)
+    }
+
+    /// Another policy is in force: what another one asked for ends.
+    pub(crate) fn swap(&mut self, policy: PolicyHash) {
+        self.0.retain(|_, set| set.bounds.policy == policy);
+    }
+
+    /// What was to end with a session ends.
+    pub(crate) fn close(&mut self, session: Option<Seq>) {
+        self.0.retain(|_, set| match session {
+            Some(closed) => set.session != Some(closed),
+            // A boot has ended them all.
+            None => set.session.is_none(),
+        });
+    }
+
+    pub(crate) fn images(&self) -> impl Iterator<Item = SetImage> {
+        self.0.iter().map(|(by, set)| SetImage {
+            set: *by,
+            ask: set.ask,
+            token: u64::from(set.bounds.token.get()),
+            session: set.session,
+            left: set.left,
+            until: set.until,
+            scopes: set.scopes.clone(),
+        })
+    }
+}
+
+/// Whether an answer is of the form that its kind has.
+pub(crate) fn is_formed(body: &ApprovalBody, now: UnixMillis) -> bool {
+    let bare = body.scopes.is_none() && body.uses.is_none();
+    match body.answer {
+        ApprovalAnswer::Once => bare && body.expires.is_none_or(|until| now < until),
+        ApprovalAnswer::Deny => bare && body.expires.is_none(),
+        ApprovalAnswer::Set => body.uses.is_some() && body.expires.is_none_or(|until| now < until),
+    }
+}

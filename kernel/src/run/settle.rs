@@ -1,0 +1,229 @@
+//! Running and settling: from the durable intent to the answer.
+
+use alloc::{boxed::Box, collections::btree_map::Entry};
+
+use crate::events::{Effect, Lost, Measured};
+use crate::halt::Halt;
+use crate::machine::Kernel;
+use crate::run::answer::Reply;
+use crate::run::flight::{InFlight, Waiting};
+use crate::state::fold::State;
+use crate::tool::{AnyPlan, Job, PermitCore, Ran};
+use syscap_format::{
+    Amounts, BodyView, Canonical, Dimension, Enforcement, ErrorKind, Label, Late, Outcome,
+    OutcomeFlags, Reason, Refused, ResultHash, Seq, Status, TxOutcome, VaultWrite, result_hash,
+};
+
+/// How a run ended.
+struct End {
+    reason: Option<Reason>,
+    delivered: Canonical,
+    used: Amounts,
+    tx: TxOutcome,
+    enforcement: Enforcement,
+    flags: OutcomeFlags,
+    /// Of what was delivered, where the run has made it.
+    hash: Option<ResultHash>,
+}
+
+impl End {
+    /// Of what no run has given back.
+    fn without(
+        reason: Reason,
+        (kind, tx): (ErrorKind, TxOutcome),
+        used: Amounts,
+        flags: OutcomeFlags,
+    ) -> Self {
+        let (delivered, enforcement) = (Refused::new(reason).error_object(kind), Enforcement::None);
+        Self { reason: Some(reason), delivered, used, tx, enforcement, flags, hash: None }
+    }
+}
+
+impl Kernel {
+    /// A record is durable: what waited for it goes on.
+    pub(crate) fn proceed(&mut self, seq: Seq, waiting: Waiting) -> Result<(), Halt> {
+        match waiting {
+            Waiting::Reply(ticket, result) => self.emit(Effect::Reply(ticket, result)),
+            Waiting::Ack(ticket, ack) => self.emit(Effect::Ack(ticket, ack)),
+            Waiting::Intent(flight, plan) => match self.stopped(seq, &flight) {
+                // The permit has not been made: nothing ran, and nothing will.
+                Some(flag) => return self.not_run(seq, flight, flag),
+                None => self.start(seq, flight, plan),
+            },
+        }
+        Ok(())
+    }
+
+    /// Makes the permit. From here on the call is running.
+    pub(crate) fn start(&mut self, seq: Seq, mut flight: Box<InFlight>, plan: Box<dyn AnyPlan>) {
+        let permit = PermitCore::new(
+            (seq, flight.leaf),
+            flight.tool.clone(),
+            flight.digest,
+            flight.fields.held,
+            flight.salts.result,
+            (flight.result_bytes_max, flight.read_only),
+            (flight.live, core::mem::take(&mut flight.conditions)),
+        );
+        let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
+        self.emit(Effect::Run(flight.live.ticket, Box::new(job)));
+        self.in_flight.insert(seq, flight);
+    }
+
+    /// Whether since admission the token was revoked, a freeze began or the call was cancelled.
+    fn stopped(&self, seq: Seq, flight: &InFlight) -> Option<OutcomeFlags> {
+        let State { tokens, frozen, open, .. } = &self.state;
+        let revoked = tokens.is_revoked(flight.token, self.now());
+        let frozen = !revoked && frozen.stops(&flight.agent, flight.tool.as_str());
+        let cancelled = open.get(&seq).is_some_and(|open| open.cancelled);
+        let flags = OutcomeFlags::REVOKED.when(revoked).and(OutcomeFlags::FROZEN.when(frozen));
+        let flags = flags.and(OutcomeFlags::CANCELLED.when(cancelled));
+        (flags != OutcomeFlags::default()).then_some(flags)
+    }
+
+    fn not_run(
+        &mut self,
+        seq: Seq,
+        flight: Box<InFlight>,
+        flags: OutcomeFlags,
+    ) -> Result<(), Halt> {
+        let kind = (ErrorKind::Refused, TxOutcome::NoOp);
+        self.settle(seq, flight, End::without(Reason::NotRun, kind, Amounts::ZERO, flags))
+    }
+
+    /// Whether a job that has waited since its permit was made may begin: nothing has stopped it
+    /// meanwhile, and the home is not closing.
+    #[must_use]
+    pub fn may_begin(&self, job: &Job) -> bool {
+        let seq = job.permit.intent;
+        let flight = self.in_flight.get(&seq);
+        !self.closing && flight.is_some_and(|flight| self.stopped(seq, flight).is_none())
+    }
+
+    /// A job came back that has not begun.
+    pub(crate) fn given_back(&mut self, job: Job) -> Result<(), Halt> {
+        let seq = job.permit.intent;
+        let flight = match self.in_flight.entry(seq) {
+            Entry::Occupied(found) if found.get().digest == job.permit.digest => found.remove(),
+            // It is not this kernel's.
+            _ => return Ok(()),
+        };
+        let flags = self.stopped(seq, &flight).unwrap_or(OutcomeFlags::GIVEN_BACK);
+        self.not_run(seq, flight, flags)
+    }
+
+    /// A run came back.
+    pub(crate) fn ran(&mut self, ran: Ran<'static>, mut measured: Measured) -> Result<(), Halt> {
+        let seq = ran.intent;
+        let mut flight = match self.in_flight.entry(seq) {
+            Entry::Occupied(found) if found.get().digest == ran.digest => found.remove(),
+            _ => return self.came_late(seq, Some(&ran)),
+        };
+        flight.label = flight.label.join(ran.label);
+        let held = flight.fields.held;
+        measured.cpu_us = measured.cpu_us.saturating_add(ran.used.get(Dimension::CpuUs));
+        // The run is back: what time it took is known, also where what it did is not.
+        let used = if ran.tx == TxOutcome::Unknown { held } else { ran.used };
+        // What only reads makes no effect, whatever its run says.
+        let tx = match ran.tx {
+            TxOutcome::Committed | TxOutcome::RolledBack if flight.effect.is_read_only() => {
+                TxOutcome::NoOp
+            }
+            tx => tx,
+        };
+        let (used, overrun) = with_measured(used, &held, measured);
+        let flags = overrun.and(self.stopped(seq, &flight).unwrap_or_default());
+        let flags = flags.and(ran.flags);
+        let end = End {
+            reason: ran.reason,
+            delivered: ran.delivered,
+            used,
+            tx,
+            enforcement: ran.enforcement,
+            flags,
+            hash: Some(ran.result_hash),
+        };
+        self.settle(seq, flight, end)
+    }
+
+    /// A run will not come back, or not in time: it is charged in full, or what was measured
+    /// where that is more.
+    pub(crate) fn lost(&mut self, seq: Seq, lost: Lost, measured: Measured) -> Result<(), Halt> {
+        let Some(flight) = self.in_flight.remove(&seq) else {
+            return if lost == Lost::TimedOut { Ok(()) } else { self.came_late(seq, None) };
+        };
+        let (reason, running) = match lost {
+            Lost::Panicked => (Reason::Panicked, OutcomeFlags::default()),
+            Lost::TimedOut => (Reason::TimedOut, OutcomeFlags::RUNNING),
+            Lost::Abandoned => (Reason::Abandoned, OutcomeFlags::default()),
+        };
+        if lost == Lost::TimedOut {
+            self.late.insert(seq, flight.digest);
+        }
+        let held = flight.fields.held;
+        let (used, overrun) = with_measured(held, &held, at_least(&held, measured));
+        let flags = overrun.and(running).and(self.stopped(seq, &flight).unwrap_or_default());
+        let tx = if flight.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
+        let kind = (ErrorKind::Failed(tx), tx);
+        self.settle(seq, flight, End::without(reason, kind, used, flags))
+    }
+
+    /// A run that had been given up came back, with a report or by breaking off: its slot is
+    /// free, its charge stands.
+    fn came_late(&mut self, seq: Seq, ran: Option<&Ran<'static>>) -> Result<(), Halt> {
+        let expected = self.late.get(&seq);
+        // What another kernel ran under the same number frees nothing here.
+        if expected.is_none() || ran.is_some_and(|ran| Some(&ran.digest) != expected) {
+            return Ok(());
+        }
+        self.late.remove(&seq);
+        let (status, result_hash, tx) = match ran {
+            Some(ran) if ran.reason.is_none() => (Status::Ok, Some(ran.result_hash), ran.tx),
+            Some(ran) => (Status::Error, Some(ran.result_hash), ran.tx),
+            None => (Status::Error, None, TxOutcome::Unknown),
+        };
+        let late = Late { intent: seq, status, result_hash, tx };
+        self.append(BodyView::Late(&late)).map(|_| ())
+    }
+
+    fn settle(&mut self, seq: Seq, flight: Box<InFlight>, end: End) -> Result<(), Halt> {
+        let End { reason, delivered, used, tx, enforcement, flags, hash } = end;
+        let status = if reason.is_some() { Status::Error } else { Status::Ok };
+        let salt = &flight.salts.result;
+        let hash = hash.unwrap_or_else(|| result_hash(salt, status.code(), delivered.item()));
+        let InFlight { live, leaf: intent_leaf, mut fields, label, .. } = *flight;
+        // What did not run brought nothing: the words are the kernel's.
+        let label = if reason == Some(Reason::NotRun) { Label::PUBLIC } else { label };
+        fields.result_hash = Some(hash);
+        fields.used = used;
+        fields.used.set(Dimension::Concurrent, 0);
+        fields.enforcement = Some(enforcement);
+        let outcome = Outcome { call: fields, intent: seq, status, tx, reason, flags, label };
+        let (outcome_seq, leaf) = self.append(BodyView::Outcome(&outcome))?;
+        self.pending.keep(VaultWrite::new(outcome_seq, None, None, Some(delivered.as_bytes())));
+        let left = self.left_of(live.session);
+        let intent = Some((seq, intent_leaf));
+        let degraded = outcome.call.degraded();
+        let reply = Reply { ticket: live.ticket, intent, reason, delivered, tx, left, degraded };
+        self.answer(outcome_seq, leaf, &outcome.call, reply);
+        self.report_overload()
+    }
+}
+
+/// What was measured, but no less than what was held: the end of such a run is not known.
+fn at_least(held: &Amounts, measured: Measured) -> Measured {
+    Measured {
+        cpu_us: measured.cpu_us.max(held.get(Dimension::CpuUs)),
+        wall_us: measured.wall_us.max(held.get(Dimension::WallUs)),
+    }
+}
+
+/// Puts measured time into what was used; says whether it exceeds what was held.
+fn with_measured(used: Amounts, held: &Amounts, measured: Measured) -> (Amounts, OutcomeFlags) {
+    let used =
+        used.with(Dimension::CpuUs, measured.cpu_us).with(Dimension::WallUs, measured.wall_us);
+    let overran = Dimension::ALL
+        .into_iter()
+        .any(|dimension| dimension.is_measured() && used.get(dimension) > held.get(dimension));
+    (used, OutcomeFlags::OVERRUN.when(overran))
+}
