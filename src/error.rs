@@ -6,8 +6,8 @@ use syscap_format::{Refused, TokenId, ToolError, ToolId};
 use syscap_kernel::{Halt, NoEntropy, RegistryError, StoreError};
 use syscap_syscalls::beneath::FsError;
 
-use crate::attach::versions::Versions;
 use crate::keys::kinds::{KeyFileError, SignerError};
+use crate::transport::versions::Versions;
 
 /// What can go wrong for a host.
 #[derive(Debug, thiserror::Error)]

@@ -25,6 +25,18 @@
 //!
 //! [`Session::call`] is an `Err` only when the kernel has stopped. A refusal is an answer, with a
 //! record of its own; `text()` and `value()` of the result raise it.
+//!
+//! | to read | where |
+//! |---|---|
+//! | a home as a program uses it, in this process or by another: [`Runtime`], [`Session`] | `runtime` |
+//! | the process that holds a home: what it signs, offers, takes in | `server` |
+//! | the socket between them: frames, connections | `transport` |
+//! | the loop around the kernel: commits, runs, time limits | `driver` |
+//! | tools of the host's own: [`host`], [`provide`] | `tools` |
+//! | calls that wait for a person | [`approvals`] |
+//! | keys and secrets | [`keys`] |
+//! | a log that is looked at, verified or learnt from | `inspect` |
+//! | the folder, and how it is opened: [`Options`] | `home` |
 #![deny(clippy::as_conversions)]
 
 /// The README's example compiles.
@@ -32,93 +44,42 @@
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
-mod args;
-pub mod artifact;
-mod asks;
-mod attach;
-mod backoff;
-mod bell;
-mod carried;
-#[cfg(feature = "sqlite")]
-mod client_answer;
-mod clock;
-mod compared;
-mod core;
-mod counters;
-mod engine;
-mod entropy;
+pub mod approvals;
+mod driver;
 mod error;
-mod files;
+mod home;
+mod inspect;
+pub mod keys;
+mod runtime;
+mod server;
+mod tools;
+mod transport;
+
+pub use crate::driver::{clock::SystemClock, counters::Counts, entropy::SystemEntropy};
+pub use crate::error::Error;
+pub use crate::home::{Home, options::Options};
+pub use crate::inspect::recover::Unresolved;
+pub use crate::inspect::{Inspection, artifact, learn, plain, remedy, verify, view};
+pub use crate::keys::{FileKeys, Signer, SignerError, secrets};
+pub use crate::runtime::args::{Args, IntoArg};
+pub use crate::runtime::grant::Grant;
+pub use crate::runtime::operator::Operator;
+pub use crate::runtime::remote::ProvedSession;
+pub use crate::runtime::sent::{CallContext, CallWith, Written};
+pub use crate::runtime::session::Session;
+pub use crate::runtime::state::{AgentState, Changed};
+pub use crate::runtime::submit::{Beside, Configured, PolicyPlace};
+pub use crate::runtime::{Runtime, resume};
+pub use crate::server::lend::SessionTicket;
+pub use crate::tools::{host, provide};
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
-pub mod fuzzing;
-mod grant;
-mod guard;
-mod holding;
-mod home;
-pub mod host;
-mod inspect;
-mod issuing;
-pub mod keys;
-pub mod learn;
-mod notify;
-mod operator;
-mod options;
-mod org;
-pub mod plain;
-mod pool;
-mod proposals;
-pub mod provide;
-mod recover;
-pub mod remedy;
-mod remote;
-pub mod resume;
-mod run;
-mod runtime;
-pub mod secrets;
-mod sent;
-mod session;
-mod state;
-mod submit;
-mod tools;
-pub mod verify;
-pub mod view;
+pub use crate::transport::fuzz as fuzzing;
+pub use crate::transport::{HolderStatus, Phase, Versions};
 
-pub use crate::{
-    args::{Args, IntoArg},
-    attach::{HolderStatus, Phase, SessionTicket, Versions},
-    clock::SystemClock,
-    counters::Counts,
-    entropy::SystemEntropy,
-    error::Error,
-    grant::Grant,
-    home::Home,
-    inspect::Inspection,
-    keys::{FileKeys, Signer, SignerError},
-    operator::Operator,
-    options::Options,
-    recover::Unresolved,
-    remote::ProvedSession,
-    runtime::Runtime,
-    sent::{CallContext, CallWith, Written},
-    session::Session,
-    state::{AgentState, Changed},
-    submit::{Beside, Configured, PolicyPlace},
-};
 /// What comes from a holder, read where a process waits for other things too.
 pub mod incoming {
-    pub use crate::attach::{Drained, Incoming, ReadBy};
-}
-
-/// Calls that wait for a person, and what is answered.
-pub mod approvals {
-    pub use crate::asks::{SetTerms, WaitingCall, reason_given};
-    pub use crate::carried::{CarriedAnswer, CarriedAsk, CheckedAsk, Unsound};
-    #[cfg(feature = "sqlite")]
-    pub use crate::client_answer::{AskWatch, answer_in_client};
-    pub use crate::compared::{Changed, Compared};
-    pub use crate::proposals::Proposal;
-    pub use crate::session::Waited;
+    pub use crate::transport::{Drained, Incoming, ReadBy};
 }
 
 pub use syscap_analysis as analysis;
@@ -138,5 +99,5 @@ pub mod prelude {
         AgentId, Budget, Dimension, Reason, Retry, Status, TokenId, ToolId, ToolResult,
     };
 
-    pub use crate::{Error, Grant, Options, Runtime, Session, args, session::Waited};
+    pub use crate::{Error, Grant, Options, Runtime, Session, approvals::Waited, args};
 }

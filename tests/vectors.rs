@@ -1,5 +1,5 @@
 //! Every seed and finding of the fuzz targets, on any compiler; and the seeds are what the code
-//! makes. Those of the socket's frames stand in `src/attach/fuzz.rs`.
+//! makes. Those of the socket's frames stand in `src/transport/fuzz.rs`.
 #![allow(dead_code, unreachable_pub, reason = "shared with the fuzz targets")]
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "tests")]
 

@@ -2,7 +2,7 @@
 
 use syscap_format::{Item, ItemKind, Profile};
 
-use super::kinds::KeyFileError;
+use crate::keys::kinds::KeyFileError;
 
 /// The entries that were not taken yet.
 pub(super) struct Fields<'a> {

@@ -13,11 +13,11 @@ use syscap_format::{
 use syscap_kernel::Entropy;
 use zeroize::Zeroizing;
 
-use super::fields::Fields;
-use super::kinds::{KeyFileError, KeyUse, SignerError};
-use super::seal::{Passphrase, Seal, Sealed};
 use crate::error::{Error, at};
-use crate::files::{regular, write_new};
+use crate::home::files::{regular, write_new};
+use crate::keys::fields::Fields;
+use crate::keys::kinds::{KeyFileError, KeyUse, SignerError};
+use crate::keys::seal::{Passphrase, Seal, Sealed};
 
 /// Longest key file, in bytes: a sealed one has about 300.
 const BYTES_MAX: usize = 4_096;

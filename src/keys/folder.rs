@@ -11,11 +11,11 @@ use syscap_audit::disk;
 use syscap_format::{PublicKey, Role, Roles, Signature};
 use syscap_kernel::Entropy;
 
-use super::file::sync_folder_of;
-use super::seal::{Passphrase, Seal};
-use super::{KeyFile, KeyUse, SecretKey, Signer, SignerError};
-use crate::entropy::SystemEntropy;
+use crate::driver::entropy::SystemEntropy;
 use crate::error::{Error, at};
+use crate::keys::file::sync_folder_of;
+use crate::keys::seal::{Passphrase, Seal};
+use crate::keys::{KeyFile, KeyUse, SecretKey, Signer, SignerError};
 
 /// Asks a person for the passphrase of a key.
 pub trait Passphrases: Send + Sync {

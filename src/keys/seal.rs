@@ -9,9 +9,9 @@ use syscap_format::{Canonical, MapBuilder};
 use syscap_kernel::Entropy;
 use zeroize::Zeroizing;
 
-use super::fields::Fields;
-use super::kinds::{KeyFileError, SignerError};
 use crate::error::Error;
+use crate::keys::fields::Fields;
+use crate::keys::kinds::{KeyFileError, SignerError};
 
 /// What a passphrase costs whoever tries one: the second of the two choices of RFC 9106, section 4.
 const KIB: u32 = 64 << 10;

@@ -7,14 +7,16 @@ use syscap_format::{
 use syscap_kernel::{PolicyEngine, object_of};
 use syscap_policy::Policy;
 
-use super::{Runtime, failover::Side};
-use crate::asks::SetTerms;
-use crate::attach::client::Step;
-use crate::attach::{Ask, Command};
-use crate::guard::GuardedEngine;
-use crate::holding::Holding;
-use crate::submit::{Beside, Configured, Submission};
-use crate::{Error, Grant, engine};
+use crate::approvals::asks::SetTerms;
+use crate::driver::guard::GuardedEngine;
+use crate::home::engine;
+use crate::runtime::Runtime;
+use crate::runtime::failover::Side;
+use crate::runtime::submit::{Beside, Configured, Submission};
+use crate::server::Holding;
+use crate::transport::client::Step;
+use crate::transport::{Ask, Command};
+use crate::{Error, Grant};
 
 impl Runtime {
     /// Signs and registers a token. It is valid from now on. Then the agent's workspace and the

@@ -11,15 +11,15 @@ use syscap_audit::SqliteReader;
 use syscap_format::{HomeId, Manifest, Seq, ToolId, field::Field};
 use syscap_kernel::StoreError;
 
-use super::held::{Held, Working};
-use crate::attach::client::{Entry, Found, Holder, Step, attach};
-use crate::attach::limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME};
-use crate::attach::server::Server;
-use crate::attach::{Command, Lane, ReadBy};
-use crate::holding::Holding;
 use crate::home::Home;
-use crate::provide::{Offer, Provider};
+use crate::runtime::held::{Held, Working};
+use crate::server::Holding;
+use crate::server::accept::Server;
+use crate::tools::provide::{Offer, Provider};
 use crate::tools::{ConnectionId, Withdrawn};
+use crate::transport::client::{Entry, Found, Holder, Step, attach};
+use crate::transport::limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME};
+use crate::transport::{Command, Lane, ReadBy};
 use crate::{Error, Options};
 
 /// How long a process that only offers tools rests when it has found no holder.

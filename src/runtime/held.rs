@@ -8,11 +8,11 @@ use std::time::Instant;
 use syscap_format::Seq;
 
 use crate::Error;
-use crate::attach::SessionTicket;
-use crate::attach::limits::{DRAIN_TIME, END_TIME, TRY_PAUSE};
-use crate::attach::server::Server;
-use crate::guard::caught;
-use crate::holding::{Holding, LocalSession};
+use crate::driver::guard::caught;
+use crate::server::accept::Server;
+use crate::server::lend::SessionTicket;
+use crate::server::{Holding, LocalSession};
+use crate::transport::limits::{DRAIN_TIME, END_TIME, TRY_PAUSE};
 
 /// The home, held by this process.
 pub(crate) struct Held {

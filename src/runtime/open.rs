@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::failover::Failover;
+use crate::runtime::failover::Failover;
 
 /// A home that this process uses, until nothing of it needs it any more.
 pub(crate) struct Open(pub(super) Arc<Failover>);

@@ -6,7 +6,7 @@ use std::thread;
 
 use syscap_format::{AgentId, Canonical, EffectClass, MapBuilder};
 
-use super::*;
+use crate::runtime::*;
 
 #[test]
 fn a_holder_that_does_not_answer_is_given_up() {

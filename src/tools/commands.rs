@@ -17,7 +17,7 @@ use syscap_syscalls::marks::{Mark, write_marks};
 use syscap_syscalls::net::HOST_DIMENSION;
 use syscap_syscalls::shell::{DOES_DIMENSION, PROGRAM_DIMENSION};
 
-use super::finding::Finding;
+use crate::tools::finding::Finding;
 
 /// The argument that says where a command would run.
 pub(crate) const PLACE: &str = "place";

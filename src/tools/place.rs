@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use syscap_format::{DefinitionHash, Manifest, Reason};
 
-use super::{ConnectionId, identity};
-use crate::provide::{Provider, Standing};
+use crate::tools::provide::{Provider, Standing};
+use crate::tools::{ConnectionId, identity};
 
 /// A delegated tool as it is on record, and who offers it.
 pub(crate) struct Known {

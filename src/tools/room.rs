@@ -3,8 +3,8 @@
 
 use syscap_format::{Manifest, ToolId};
 
-use super::{ConnectionId, Known, Place, Table};
 use crate::Error;
+use crate::tools::{ConnectionId, Known, Place, Table};
 
 /// How many tools can be known at a time.
 pub(crate) const DELEGATED_MAX: usize = 4_096;

@@ -1,3 +1,0 @@
-//! What the fuzz targets reach of what is private.
-
-pub use crate::attach::fuzz::frame;

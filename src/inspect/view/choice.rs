@@ -1,0 +1,153 @@
+//! What an agent goes on by: which token, and whether it is frozen.
+
+use syscap_format::{AgentId, Freeze, FreezeTarget};
+
+use crate::inspect::view::{TokenInfo, View};
+
+/// An agent's token where none is named, and what it is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice<'v> {
+    /// The newest valid token that fits and has something left.
+    Use(&'v TokenInfo),
+    /// The newest that fits is valid, and used up.
+    Spent(&'v TokenInfo),
+    /// The agent's newest token was revoked, or the newest that fits.
+    Revoked(&'v TokenInfo),
+    /// None that fits is valid; this is the newest valid one.
+    Unfit(&'v TokenInfo),
+    /// None is valid; this is the newest that fits, which expired.
+    Expired(&'v TokenInfo),
+    /// The agent has no token that fits, and none that is valid.
+    None,
+}
+
+impl View {
+    /// Which of an agent's tokens is used where none is named; hook, gateway and run choose alike. A
+    /// token that grants nothing, as one that only renews another, is passed over.
+    #[must_use]
+    pub fn choose(&self, agent: &AgentId, fits: impl Fn(&TokenInfo) -> bool) -> Choice<'_> {
+        let own = || self.tokens.iter().filter(|it| it.agent == *agent && !it.tools.is_empty());
+        let is_live = |token: &&TokenInfo| token.is_live(self.now);
+        let fitting = || own().filter(|token| fits(token));
+        if let Some(token) = fitting().filter(is_live).find(|token| !token.is_spent()) {
+            return Choice::Use(token);
+        }
+        // Who revoked the newest has stopped the agent.
+        let stopped = own().next().filter(|token| token.revoked);
+        match stopped.or_else(|| fitting().next()) {
+            Some(token) if token.revoked => Choice::Revoked(token),
+            Some(token) if token.is_live(self.now) => Choice::Spent(token),
+            found => {
+                let expired = found.map_or(Choice::None, Choice::Expired);
+                own().find(is_live).map_or(expired, Choice::Unfit)
+            }
+        }
+    }
+
+    /// What stops an agent: a freeze of the home, of the agent or of one above it. Freezes that are
+    /// not shown (`frozen_in_all`) are not seen.
+    #[must_use]
+    pub fn stopped_by(&self, agent: &AgentId) -> Option<&Freeze> {
+        self.frozen.iter().find(|freeze| stops(freeze, agent))
+    }
+}
+
+pub(crate) fn stops(freeze: &Freeze, agent: &AgentId) -> bool {
+    match freeze.target {
+        FreezeTarget::Kernel => true,
+        FreezeTarget::Agent => agent.lineage().any(|name| *name == *freeze.name),
+        FreezeTarget::Tool => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syscap_format::{Amounts, Dimension, HomeId, Label, Seq, TokenId, ToolId, UnixMillis};
+
+    use super::*;
+    use crate::driver::counters::Counts;
+
+    /// A token of these words: what it grants (`fit`, `other`, `nothing`), and whether it was
+    /// revoked, is spent or has expired.
+    fn token(number: u8, words: &str) -> TokenInfo {
+        let (grants, state) = words.split_once(' ').unwrap_or((words, ""));
+        let tool = (grants != "nothing").then(|| ToolId::new(&format!("t.{grants}")).unwrap());
+        let mut token = TokenInfo {
+            id: TokenId::from_bytes([number; 32]),
+            agent: AgentId::new("a").unwrap(),
+            issued: Seq::new(number.into()),
+            expires: UnixMillis::new(2_000),
+            revoked: state == "revoked",
+            tools: tool.into_iter().collect(),
+            limits: Amounts::ZERO,
+            used: Amounts::ZERO,
+            held: Amounts::ZERO,
+            left: Amounts::ZERO.with(Dimension::Calls, 1),
+            exhausted: state == "spent",
+            label: Label::PUBLIC,
+        };
+        if state == "expired" {
+            token.expires = UnixMillis::new(1_000);
+        }
+        token
+    }
+
+    #[test]
+    fn newest_valid_token_that_fits_is_chosen() {
+        let view = |tokens: &[&str]| {
+            let of = |(n, words): (usize, &&str)| token(u8::try_from(n + 1).unwrap(), words);
+            let mut tokens: Vec<TokenInfo> = tokens.iter().enumerate().map(of).collect();
+            tokens.reverse();
+            View {
+                home: HomeId::from_bytes([0; 32]),
+                head: Seq::new(1),
+                now: UnixMillis::new(1_500),
+                policy: None,
+                shadow: None,
+                frozen: Vec::new(),
+                frozen_in_all: 0,
+                tools: Vec::new(),
+                tools_in_all: 0,
+                tokens,
+                tokens_in_all: 0,
+                sessions: Vec::new(),
+                sessions_in_all: 0,
+                running: Vec::new(),
+                running_in_all: 0,
+                counts: Counts::default(),
+            }
+        };
+        // Oldest first; then what is chosen, and which it is.
+        let cases: &[(&[&str], (&str, u64))] = &[
+            (&[], ("none", 0)),
+            (&["nothing"], ("none", 0)),
+            (&["fit", "fit"], ("use", 2)),
+            (&["fit", "fit revoked"], ("use", 1)),
+            (&["fit", "fit spent", "other"], ("use", 1)),
+            (&["fit revoked", "other"], ("revoked", 1)),
+            (&["fit expired", "other revoked"], ("revoked", 2)),
+            (&["fit expired", "fit spent"], ("spent", 2)),
+            (&["fit spent", "other"], ("spent", 1)),
+            (&["fit expired", "other"], ("unfit", 2)),
+            (&["other"], ("unfit", 1)),
+            (&["other expired"], ("none", 0)),
+            (&["fit expired", "other expired"], ("expired", 1)),
+        ];
+        for (tokens, expected) in cases {
+            let view = view(tokens);
+            let tool = ToolId::new("t.fit").unwrap();
+            let agent = AgentId::new("a").unwrap();
+            let chosen = match view.choose(&agent, |token| token.tools.contains(&tool)) {
+                Choice::Use(token) => ("use", token.issued.get()),
+                Choice::Spent(token) => ("spent", token.issued.get()),
+                Choice::Revoked(token) => ("revoked", token.issued.get()),
+                Choice::Unfit(token) => ("unfit", token.issued.get()),
+                Choice::Expired(token) => ("expired", token.issued.get()),
+                Choice::None => ("none", 0),
+            };
+            assert_eq!(chosen, *expected, "{tokens:?}");
+            let stranger = AgentId::new("b").unwrap();
+            assert_eq!(view.choose(&stranger, |_| true), Choice::None);
+        }
+    }
+}

@@ -1,0 +1,522 @@
+//! A home, whoever holds it.
+//!
+//! One process holds a home; the others are attached to that one, where it serves the home.
+//! [`Runtime::open`] holds it for this process alone. [`Runtime::share`] holds it and serves it,
+//! where nobody does; else it attaches to the process that does. Which of the two it is makes no
+//! difference to what can be done, but for what asks the kernel itself ([`Runtime::look`] and its
+//! like). When the holder ends, the next process that needs the home opens it, with the
+//! [`Options`] that it was given, recovers what was in flight, and the others attach to that one:
+//! their tools are offered again and their sessions are opened again, by themselves.
+//!
+//! A call that was out when the holder went is [`Error::HolderGone`]: what it came to stands in
+//! the log after the recovery. It is never sent twice. One that an ending holder turned away has
+//! not begun, and is sent to the next holder.
+//!
+//! Two lanes lead to a holder. The operator's can do everything. On the agents'
+//! ([`Runtime::agent`]) a session that an operator opened and lent ([`Session::lend`]) can be
+//! taken and called through; all else is refused as
+//! [`WrongLane`](syscap_format::Reason::WrongLane). An [`Operator`](crate::Operator) stops
+//! a home whatever version its holder is of, and however full.
+
+pub(crate) mod args;
+mod control;
+pub(crate) mod failover;
+pub(crate) mod grant;
+mod held;
+pub(crate) mod open;
+pub(crate) mod operator;
+pub(crate) mod remote;
+pub mod resume;
+pub(crate) mod sent;
+pub(crate) mod session;
+pub(crate) mod state;
+pub(crate) mod submit;
+
+#[cfg(test)]
+mod tests;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use syscap_format::field::Field;
+use syscap_format::{
+    AgentId, Head, HomeId, Manifest, Seq, SnapshotId, Source, TokenId, ToolId, ToolResult,
+};
+use syscap_kernel::{Halt, Kernel};
+
+use crate::inspect::view::{Stamp, ToolDetail, View, Whose, manifests};
+use crate::runtime::failover::{Failover, Mode, Side};
+use crate::runtime::open::Open;
+use crate::runtime::state::states;
+use crate::server::Holding;
+use crate::server::lend::SessionTicket;
+use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
+use crate::tools::provide::{Offer, Provider};
+use crate::transport::client::Step;
+use crate::transport::limits::ANSWER_TIME;
+use crate::transport::{Answered, Ask, Begin, Leave, Looked, Prompted, ReadBy, Settle};
+use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
+
+/// A home, held by this process or by another. It can be shared between threads, and cloned: all
+/// clones are one handle.
+///
+/// When the last clone and the last [`Session`] of it are dropped it is closed; what goes wrong
+/// with that is lost, so whoever wants to know [closes](Runtime::close) it.
+///
+/// ```
+/// use syscap::prelude::*;
+///
+/// # fn main() -> Result<(), Error> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # let home = folder.path().join("home");
+/// Runtime::create(&home)?.close()?;
+/// let holder = Runtime::share(&home)?;
+/// let attached = Runtime::share(&home)?;
+/// assert!(holder.is_holder() && !attached.is_holder());
+/// let token = attached.issue(Grant::to("a").tools(["echo"]))?;
+/// let agent = attached.session("a", token)?;
+/// assert_eq!(agent.call("echo", args! { "value": "hello" })?.status(), Status::Ok);
+/// attached.close()?;
+/// holder.close()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Runtime {
+    home: Arc<Open>,
+    id: HomeId,
+    /// How long a holder may take over what is asked in haste.
+    answer_time: Duration,
+}
+
+impl Runtime {
+    /// Makes a home in a folder and holds it, as [`Options::create`] with the defaults.
+    ///
+    /// # Errors
+    /// [`Error`]; also where there is a home already.
+    pub fn create(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Options::new().create(folder)
+    }
+
+    /// Holds a home for this process alone, as [`Options::open`] with the defaults.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Options::new().open(folder)
+    }
+
+    /// Holds a home and serves it, or attaches to the process that does, as [`Options::share`]
+    /// with the defaults.
+    ///
+    /// # Errors
+    /// As [`Options::share`].
+    pub fn share(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Options::new().share(folder)
+    }
+
+    /// As [`Options::share`]; what comes from a holder is read by `by`, and by a thread only where
+    /// that lets go of it.
+    ///
+    /// # Errors
+    /// As [`Options::share`].
+    pub fn share_read_by(
+        options: Options,
+        folder: impl AsRef<Path>,
+        by: ReadBy,
+    ) -> Result<Self, Error> {
+        let failover = Failover::new(Home::at(folder.as_ref()), Mode::Serve, options);
+        failover.read_by(by);
+        failover.up()?;
+        Self::by(failover)
+    }
+
+    /// The same for a command that soon ends, as [`Options::command`] with the defaults.
+    ///
+    /// # Errors
+    /// As [`Options::share`].
+    pub fn command(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Options::new().command(folder)
+    }
+
+    /// Attaches, and never holds the home: `None` where nobody serves it.
+    ///
+    /// # Errors
+    /// As [`Options::share`].
+    pub fn attach(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
+        Self::look_for(folder.as_ref(), Mode::Attach)
+    }
+
+    /// Attaches on the agents' lane, and never holds the home: `None` where nobody serves it. On
+    /// it a session can be [taken](Runtime::take) that was lent, and called through; the holder
+    /// refuses everything else.
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// # let home = folder.path().join("home");
+    /// let rt = Runtime::create(&home)?.serve()?;
+    /// let ticket = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?.lend()?;
+    /// // In the agent's process, which was given the ticket.
+    /// let lane = Runtime::agent(&home)?.expect("somebody serves the home");
+    /// let agent = lane.take(&ticket)?;
+    /// assert_eq!(agent.call("echo", args! { "value": "hello" })?.status(), Status::Ok);
+    /// assert!(lane.issue(Grant::to("a").tools(["fs.read"])).is_err());
+    /// rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Options::share`].
+    pub fn agent(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
+        Self::look_for(folder.as_ref(), Mode::Agent)
+    }
+
+    /// Serves the home to other processes from here on, where this process holds it.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the socket can't be made; [`Error::NotHolder`].
+    pub fn serve(self) -> Result<Self, Error> {
+        self.home.serve()?;
+        Ok(self)
+    }
+
+    fn look_for(folder: &Path, mode: Mode) -> Result<Option<Self>, Error> {
+        let failover = Failover::new(Home::at(folder), mode, Options::new());
+        if failover.look()? { Self::by(failover).map(Some) } else { Ok(None) }
+    }
+
+    /// Holds the home, or attaches to it.
+    pub(crate) fn reach(folder: &Path, mode: Mode, options: Options) -> Result<Self, Error> {
+        let failover = Failover::new(Home::at(folder), mode, options);
+        failover.up()?;
+        Self::by(failover)
+    }
+
+    /// Of a home that this process holds.
+    pub(crate) fn holding(holding: Holding) -> Result<Self, Error> {
+        let home = holding.home().clone();
+        let failover = Failover::new(home, Mode::Alone, Options::new());
+        failover.hold(holding)?;
+        Self::by(failover)
+    }
+
+    fn by(failover: Arc<Failover>) -> Result<Self, Error> {
+        let id = failover.id().ok_or(Error::HolderGone)?;
+        Ok(Self { home: Arc::new(Open(failover)), id, answer_time: ANSWER_TIME })
+    }
+
+    /// Whether this process holds the home at present.
+    #[must_use]
+    pub fn is_holder(&self) -> bool {
+        self.home.is_holder()
+    }
+
+    /// The home's folder, and what lies where in it.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        self.home.home()
+    }
+
+    /// The home's id.
+    #[must_use]
+    pub const fn id(&self) -> HomeId {
+        self.id
+    }
+
+    /// A look at the kernel: tokens, tools, policy, head.
+    ///
+    /// # Errors
+    /// [`Error::NotHolder`] where another process holds the home; [`Runtime::view`] shows the most
+    /// of it from there too.
+    pub fn look<T>(&self, look: impl FnOnce(&Kernel) -> T) -> Result<T, Error> {
+        self.here(|holding| Ok(holding.look(look)))
+    }
+
+    /// The states of all agents that have one.
+    ///
+    /// # Errors
+    /// As [`Runtime::look`].
+    pub fn states(&self) -> Result<Vec<AgentState>, Error> {
+        self.look(states)
+    }
+
+    /// What was counted since the home was opened.
+    ///
+    /// # Errors
+    /// As [`Runtime::view`].
+    pub fn counts(&self) -> Result<Counts, Error> {
+        self.home.each(|term| match &term.side {
+            Side::Here(held) => Step::Done(Ok(held.holding.counters().counts())),
+            Side::There(holder) => {
+                let view: Step<View> = holder.ask_within(self.answer_time, &Ask::View);
+                view.map(|view| view.counts)
+            }
+        })
+    }
+
+    /// Where the durable log ends: what a signer elsewhere names in an event or a root token.
+    ///
+    /// # Errors
+    /// As [`Runtime::look`].
+    pub fn durable(&self) -> Result<Head, Error> {
+        self.look(Kernel::durable)?.ok_or(Error::Halted(Halt::Empty))
+    }
+
+    /// Opens a session for an agent with a token that is for it. It is opened again with each new
+    /// holder.
+    ///
+    /// # Errors
+    /// [`Error::BadName`]; [`Error::Refused`] where there is no such token or it is another
+    /// agent's; [`Error::Base`] where the agent's folder can't be made; [`Error::HolderGone`].
+    pub fn session(&self, agent: &str, token: TokenId) -> Result<Session, Error> {
+        Session::open(&self.home, agent, token)
+    }
+
+    /// Takes a session that was [lent](Session::lend). It ends with this process, or with its
+    /// holder: it is not opened again with another.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] as [`NotBound`](syscap_format::Reason::NotBound) where the
+    /// ticket opens nothing here, or not any more, and as
+    /// [`WrongLane`](syscap_format::Reason::WrongLane) where this process holds the home: it
+    /// opens sessions, and takes none; [`Error::HolderGone`].
+    pub fn take(&self, ticket: &SessionTicket) -> Result<Session, Error> {
+        Session::take(&self.home, ticket)
+    }
+
+    /// Writes to the state of a session's agent in somebody's name: a user's `goal.*`, a tool's or
+    /// an encoder's `fact.*`. This is the host's word, so agents must not reach it; `inputs` are
+    /// records of results released to the session, from which the values come.
+    ///
+    /// # Errors
+    /// As [`Session::propose`].
+    pub fn observe(
+        &self,
+        session: &Session,
+        writer: Source,
+        inputs: &[Seq],
+        changes: Args,
+    ) -> Result<Changed, Error> {
+        self.observe_from(session, writer, inputs, None, changes)
+    }
+
+    /// The same, made from a head that must still be the head, where one is given.
+    ///
+    /// # Errors
+    /// As [`Session::propose`].
+    pub fn observe_from(
+        &self,
+        session: &Session,
+        writer: Source,
+        inputs: &[Seq],
+        base: Option<SnapshotId>,
+        changes: Args,
+    ) -> Result<Changed, Error> {
+        session.change(writer, inputs.to_vec(), changes.finish(), base)
+    }
+
+    /// Offers tools that this process runs itself, until they are withdrawn or it ends; also to
+    /// each new holder. Those that are offered for the first time are put on record, in one signed
+    /// change; where nobody is there who signs it they wait for an operator, as
+    /// [`Standing::New`](crate::tools::provide::Standing::New). Of the others the manifest on record stays. A
+    /// tool needs no scope: what a delegated run touches nobody here sees, so its manifest must name
+    /// no dimensions.
+    ///
+    /// # Errors
+    /// [`Error::Registry`] where two of them share a name; [`Error::TooManyTools`];
+    /// [`Error::Refused`], with the reason on record; [`Error::HolderGone`].
+    pub fn provide(
+        &self,
+        tools: Vec<Manifest>,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Vec<Offer>, Error> {
+        self.home.provide(tools, provider)
+    }
+
+    /// Takes back some of what was offered.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`]; the tools are not offered again even so.
+    pub fn withdraw(&self, tools: &[ToolId]) -> Result<(), Error> {
+        self.home.forget(tools);
+        let ask = Ask::Withdraw(tools.to_vec());
+        self.act(&ask, |holding| {
+            failover::withdraw(holding, tools);
+            Ok(())
+        })
+    }
+
+    /// Asks for leave to use a tool that the caller runs itself, and tells of afterwards by
+    /// [`Runtime::settle_use`]. The tool is offered by the holder, for those who use it so.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] where the tool's name is that of another; [`Error::Refused`] where there
+    /// is no such token, or the holder has no room; [`Error::HolderGone`]. After any of them the
+    /// use must not be made.
+    pub fn begin_use(
+        &self,
+        token: TokenId,
+        used: &ToolUse,
+        manifest: &Manifest,
+    ) -> Result<Begun, Error> {
+        let begin = || Begin { token, used: used.clone(), manifest: manifest.clone() };
+        let here = |holding: &Holding| {
+            let Begin { token, used, manifest } = begin();
+            holding.desk().begin(holding, (token, used), manifest).map(Leave::from)
+        };
+        let ask = Ask::Begin(Box::new(begin()));
+        self.act_within(self.answer_time, &ask, here).map(Begun::from)
+    }
+
+    /// Tells what a use came to that was begun with that token; gives the answer that is on
+    /// record.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] as [`Reason::UnknownReference`](syscap_format::Reason) where no
+    /// such use is out: it was not begun, or with another token, was told of already, or was
+    /// given up; [`Error::HolderGone`].
+    pub fn settle_use(
+        &self,
+        token: TokenId,
+        used: &ToolUse,
+        reported: &Reported,
+    ) -> Result<ToolResult, Error> {
+        let settle = Settle { token, used: used.clone(), reported: reported.clone() };
+        let here =
+            |holding: &Holding| holding.desk().settle(token, used, reported.clone()).map(Answered);
+        let ask = Ask::Settle(Box::new(settle));
+        self.act_within(self.answer_time, &ask, here).map(|Answered(answer)| answer)
+    }
+
+    /// Puts on record what a user said in a conversation with an agent's client, as
+    /// [`Session::heard`] does: in the session of [`Runtime::begin_use`], with that token.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where there is no such token of that agent, the text is empty or too long
+    /// ([`Reason::TooLarge`](syscap_format::Reason)), or the holder has no room;
+    /// [`Error::HolderGone`].
+    pub fn heard(&self, token: TokenId, prompt: &Prompt) -> Result<Seq, Error> {
+        let ask = Ask::Prompted(Box::new(Prompted { token, prompt: prompt.clone() }));
+        self.act_within(self.answer_time, &ask, |holding| {
+            holding.desk().heard(holding, token, prompt)
+        })
+    }
+
+    /// Lets the kernel notice that time has passed, where this process holds the home.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
+    pub fn tick(&self) -> Result<(), Error> {
+        self.home.tick()
+    }
+
+    /// A tool whole, by its id or an alias: its manifest on record, and what is offered in its
+    /// place.
+    ///
+    /// # Errors
+    /// [`Error::NoSuch`] where there is no such tool; [`Error::HolderGone`].
+    pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
+        let ask = Ask::Tool(tool.clone());
+        self.act(&ask, |holding| ToolDetail::of(holding, tool))
+    }
+
+    /// The delegated tools as they are on record; for each, how every offer of it stands, with
+    /// the manifest that was offered.
+    ///
+    /// # Errors
+    /// As [`Runtime::look`].
+    pub fn delegated(&self) -> Result<Vec<(Manifest, Vec<Offer>)>, Error> {
+        self.here(|holding| Ok(holding.delegated()))
+    }
+
+    /// The manifests on record, in the order of the tools' names: as many as have 8 MiB, which
+    /// all delegated ones have not.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`].
+    pub fn manifests(&self, whose: Whose) -> Result<Vec<Manifest>, Error> {
+        let here = |holding: &Holding| Ok(manifests(holding, whose));
+        self.act(&Ask::Manifests(whose), here)
+    }
+
+    /// What there is at present: tools, tokens, sessions, running calls, counters.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`], or why the home can't be opened or attached to.
+    pub fn view(&self) -> Result<View, Error> {
+        let here = |holding: &Holding| Ok(View::of(holding));
+        self.act_within(self.answer_time, &Ask::View, here)
+    }
+
+    /// The same, of the tokens and sessions only one agent's; and that token, however old it is.
+    /// Looked for are the newest 65,536 tokens of the home. Of what is frozen, other agents are
+    /// left out.
+    ///
+    /// # Errors
+    /// As [`Runtime::view`].
+    pub fn view_of(&self, agent: &AgentId, token: Option<TokenId>) -> Result<View, Error> {
+        let here = |holding: &Holding| Ok(View::of_agent(holding, agent, token));
+        let looked = Looked { agent: agent.clone(), token };
+        self.act_within(self.answer_time, &Ask::ViewOf(Box::new(looked)), here)
+    }
+
+    /// What is another after tools or tokens have come on record: for whoever looks whether there
+    /// is anything new, which costs next to nothing.
+    ///
+    /// # Errors
+    /// As [`Runtime::view`].
+    pub fn stamp(&self) -> Result<Stamp, Error> {
+        self.act_within(self.answer_time, &Ask::Stamp, |holding: &Holding| Ok(Stamp::of(holding)))
+    }
+
+    /// Ends it: the sessions end, the tools are withdrawn. Where this process holds the home,
+    /// what runs is waited for and then given up, each for some seconds, and the home is closed:
+    /// from here on calls by whatever handle are errors.
+    ///
+    /// What still runs then can't be stopped. While it does, the process holds the home, and opening
+    /// it fails as [`Locked`](syscap_kernel::StoreError::Locked): who opens it takes what
+    /// is open for ended. The last run that comes back is recorded, where the kernel has not
+    /// stopped, and frees the home; so does the end of the process, and then the next boot finds
+    /// open what had not come back.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
+    pub fn close(&self) -> Result<(), Error> {
+        self.home.close().map(drop)
+    }
+
+    /// Does what only the kernel itself can be asked.
+    pub(crate) fn here<T>(
+        &self,
+        act: impl FnOnce(&Holding) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut act = Some(act);
+        self.home.each(|term| match (&term.side, act.take()) {
+            (Side::Here(held), Some(act)) => Step::Done(act(&held.holding)),
+            _ => Step::Done(Err(Error::NotHolder)),
+        })
+    }
+
+    /// Does it here, or asks the holder for it.
+    fn act<T: Field>(
+        &self,
+        ask: &Ask,
+        here: impl Fn(&Holding) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.act_within(Duration::MAX, ask, here)
+    }
+
+    /// The same. A holder that takes longer is given up.
+    fn act_within<T: Field>(
+        &self,
+        limit: Duration,
+        ask: &Ask,
+        here: impl Fn(&Holding) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.home.each(|term| match &term.side {
+            Side::Here(held) => Step::Done(here(&held.holding)),
+            Side::There(holder) => holder.ask_within(limit, ask),
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! Stopping a home, whatever version its holder is of.
+
+use std::{path::Path, sync::Arc};
+
+use syscap_format::{Freeze, Seq, TokenId};
+use syscap_kernel::Halt;
+
+use crate::runtime::failover::{Failover, Mode};
+use crate::server::Holding;
+use crate::transport::client::Step;
+use crate::transport::{Command, HolderStatus};
+use crate::{Error, Home, Options};
+
+/// An operator at a home: revokes, freezes, looks, shuts down.
+///
+/// It says so by frames that never change, and needs no room at the holder: it reaches one that
+/// speaks no version of the protocol that this program does, and one that lets nobody in any
+/// more. Where nobody holds the home, this process does, and serves it to nobody.
+///
+/// ```
+/// use syscap::{Operator, prelude::*};
+///
+/// # fn main() -> Result<(), Error> {
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # let home = folder.path().join("home");
+/// let rt = Runtime::create(&home)?.serve()?;
+/// let token = rt.issue(Grant::to("a").tools(["echo"]))?;
+/// let agent = rt.session("a", token)?;
+/// let operator = Operator::open(&home)?;
+/// operator.revoke(token)?;
+/// let refused = agent.call("echo", args! { "value": "hello" })?;
+/// assert_eq!(refused.reason(), Some(Reason::Revoked));
+/// // It ends what runs, and closes the home.
+/// operator.shutdown()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Operator {
+    home: Arc<Failover>,
+}
+
+impl Operator {
+    /// Reaches the holder, or holds the home.
+    ///
+    /// # Errors
+    /// As [`Options::share`], but for [`Error::Version`] and [`Error::Full`].
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let home = Failover::new(Home::at(folder), Mode::Operator, Options::new());
+        home.up()?;
+        Ok(Self { home })
+    }
+
+    /// As [`Runtime::revoke`](crate::Runtime::revoke).
+    ///
+    /// # Errors
+    /// As [`Runtime::revoke`](crate::Runtime::revoke); [`Error::HolderGone`], after which it may
+    /// have been done.
+    pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
+        let here = |holding: &Holding| holding.revoke(token);
+        self.home.operate(&Command::Revoke(token), here)
+    }
+
+    /// As [`Runtime::freeze`](crate::Runtime::freeze).
+    ///
+    /// # Errors
+    /// As [`Runtime::freeze`](crate::Runtime::freeze); [`Error::HolderGone`], after which it may
+    /// have been done.
+    pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
+        let here = |holding: &Holding| holding.freeze(freeze);
+        self.home.operate(&Command::Freeze(freeze.clone()), here)
+    }
+
+    /// How things stand.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`], or why there is no holder.
+    pub fn status(&self) -> Result<HolderStatus, Error> {
+        let here = |holding: &Holding| Ok(holding.look(HolderStatus::of));
+        self.home.operate(&Command::Status, here)
+    }
+
+    /// Closes the home, whoever holds it, as its owner would: what runs is waited for and then
+    /// given up, each for some seconds, and the log ends with the record that this names. Those
+    /// that are attached to it and may hold it take over: a freeze keeps them from calling.
+    ///
+    /// # Errors
+    /// As [`Runtime::close`](crate::Runtime::close); [`Error::HolderGone`], after which it may
+    /// have been done.
+    pub fn shutdown(self) -> Result<Seq, Error> {
+        let up = self.home.up()?;
+        match up.attached() {
+            Some(holder) => match holder.operate::<Seq>(&Command::Shutdown) {
+                Step::Done(ended) => ended,
+                Step::Again => Err(Error::HolderGone),
+            },
+            None => self.home.close()?.ok_or(Error::Halted(Halt::Halted)),
+        }
+    }
+
+    /// Lets go of the home.
+    ///
+    /// # Errors
+    /// As [`Runtime::close`](crate::Runtime::close), where this process holds it.
+    pub fn close(self) -> Result<(), Error> {
+        self.home.close().map(drop)
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        // Whoever wants to know what comes of it closes it.
+        drop(self.home.close());
+    }
+}

@@ -1,0 +1,114 @@
+//! A call on its way to the kernel.
+
+use syscap_format::field::{Field, shape};
+use syscap_format::json::Escapes;
+use syscap_format::{DecodeError, DecodeFault, Decoder, Encoder, Seq, Source};
+
+use crate::tools::provide::Cancel;
+
+/// How an envelope is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Canonical CBOR.
+    Cbor,
+    /// JSON.
+    Json,
+    /// Canonical CBOR whose `args` are a byte string: the text of
+    /// [`Session::call_json`](crate::Session::call_json).
+    Arguments(Escapes),
+}
+
+impl Written {
+    const ALL: [Self; 4] =
+        [Self::Cbor, Self::Json, Self::Arguments(Escapes::Data), Self::Arguments(Escapes::Read)];
+
+    const fn code(self) -> u64 {
+        match self {
+            Self::Cbor => 1,
+            Self::Json => 2,
+            Self::Arguments(Escapes::Data) => 3,
+            Self::Arguments(Escapes::Read) => 4,
+        }
+    }
+}
+
+impl Field for Written {
+    const SHAPE: &'static str = "uint Written";
+
+    fn put(&self, encoder: &mut Encoder) {
+        encoder.uint(self.code());
+    }
+
+    fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let fault = decoder.fault(DecodeFault::Value);
+        let code = decoder.uint()?;
+        Self::ALL.into_iter().find(|form| form.code() == code).ok_or(fault)
+    }
+}
+
+/// What goes with a call.
+#[derive(Clone, Debug, Default)]
+pub struct CallWith {
+    /// The idempotency key: a repeat with the same arguments gets the first answer. It stands in
+    /// the log, and is of the form of [`syscap_format::IdempotencyKey`].
+    pub key: Option<String>,
+    /// The caller's trace id.
+    pub trace: Option<String>,
+    /// The caller's own name for the call, which the tool's provider is told; 0 for none.
+    pub tag: u64,
+    /// This call's own. Cancelled from elsewhere it tells the tool that nobody waits for the
+    /// result: see [`ToolCall::is_cancelled`](crate::tools::host::ToolCall::is_cancelled). What was begun
+    /// is ended, metered and recorded all the same.
+    pub cancel: Cancel,
+}
+
+impl CallWith {
+    /// A key, and nothing else.
+    #[must_use]
+    pub fn key(key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..Self::default() }
+    }
+}
+
+/// Most calls that one can be made on behalf of.
+const WITHIN_MAX: usize = 64;
+
+shape! {
+    /// What its holder is told of a call beside the envelope. Nothing of it is on record.
+    #[derive(Default)]
+    pub struct CallContext {
+        /// The caller's own name for the call, which the tool's provider is told; 0 for none.
+        1 => pub tag: u64,
+        /// The intents of calls that this process made and runs, on whose behalf it asks a person
+        /// by this one. While it runs their time stands still, for up to 600 s of each: it is
+        /// neither measured nor counted toward their limit. A number that names no such call is
+        /// ignored. Not on the agents' lane.
+        2 => pub within: Vec<Seq> [..WITHIN_MAX],
+    }
+}
+
+impl CallContext {
+    /// Most intents in [`within`](Self::within).
+    pub const WITHIN_MAX: usize = WITHIN_MAX;
+
+    /// A name, and nothing else.
+    #[must_use]
+    pub const fn tag(tag: u64) -> Self {
+        Self { tag, within: Vec::new() }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.tag == 0 && self.within.is_empty()
+    }
+}
+
+shape! {
+    /// An envelope on its way to the kernel.
+    pub(crate) struct Sent {
+        1 => pub(crate) envelope: Vec<u8>,
+        2 => pub(crate) form: Written,
+        /// Who brings it about, by the host's word.
+        3 => pub(crate) source: Source,
+        4 => pub(crate) context: CallContext,
+    }
+}

@@ -1,0 +1,587 @@
+//! A session, in this process or at the holder.
+
+mod heard;
+mod recent;
+mod submit;
+mod wait;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use syscap_format::json::Escapes;
+use syscap_format::{
+    AgentId, Amounts, Canonical, MapBuilder, Reason, Refused, Seq, SnapshotId, Source, TokenId,
+    ToolResult,
+};
+
+use crate::runtime::failover::{Side, Term};
+use crate::runtime::open::Open;
+use crate::runtime::sent::{CallContext, CallWith, Sent, Written};
+pub use crate::runtime::session::wait::Waited;
+use crate::server::LocalSession;
+use crate::server::lend::SessionTicket;
+use crate::tools::ConnectionId;
+use crate::tools::provide::Cancel;
+use crate::transport::client::Step;
+use crate::transport::{Aborted, AgentAsk, Ask, Call, Charge, Opening, Proposed, Taken};
+use crate::{Args, Changed, Error};
+
+/// A seat at the kernel, bound to one agent and one token, whoever holds the home. Calls through
+/// it may name no others.
+///
+/// It is the capability in process: who has the `Session` can call, and nobody who has only
+/// the token's id. It can be used from several threads at once. One that is dropped stays open
+/// until the home is closed, or this process ends. With each new holder of the home it is opened
+/// again.
+pub struct Session {
+    home: Arc<Open>,
+    agent: AgentId,
+    token: TokenId,
+    /// Who brings about what is called here, by the host's word.
+    source: Source,
+    place: Arc<Mutex<Place>>,
+}
+
+/// Where the session is open.
+struct Place {
+    /// With which holder, by its number; `None` before it was opened.
+    at: Option<(u64, Seated)>,
+    /// The record that opened it.
+    number: Seq,
+    closed: bool,
+}
+
+#[derive(Clone)]
+enum Seated {
+    Here(Arc<LocalSession>),
+    There(Seq),
+}
+
+impl Seated {
+    fn number(&self) -> Seq {
+        match self {
+            Self::Here(session) => session.number(),
+            Self::There(number) => *number,
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn open(home: &Arc<Open>, agent: &str, token: TokenId) -> Result<Self, Error> {
+        let got = agent.to_owned();
+        let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
+        let place = Place { at: None, number: Seq::GENESIS, closed: false };
+        let session = Self::at(home, (agent, token), place);
+        session.home.each(|term| match session.seated(term) {
+            Step::Done(opened) => Step::Done(opened.map(drop)),
+            Step::Again => Step::Again,
+        })?;
+        Ok(session)
+    }
+
+    /// Takes a session that was lent, with the holder that there is.
+    pub(crate) fn take(home: &Arc<Open>, ticket: &SessionTicket) -> Result<Self, Error> {
+        let (at, taken) = home.each(|term| match &term.side {
+            Side::There(holder) => {
+                let number = term.number;
+                holder.ask(&AgentAsk::Take(ticket.clone())).map(|taken: Taken| (number, taken))
+            }
+            // Who holds the home opens sessions, and takes none.
+            Side::Here(_) => Step::Done(Err(Refused::new(Reason::WrongLane).into())),
+        })?;
+        let number = taken.session;
+        let place = Place { at: Some((at, Seated::There(number))), number, closed: false };
+        Ok(Self::at(home, (taken.agent, taken.token), place))
+    }
+
+    fn at(home: &Arc<Open>, (agent, token): (AgentId, TokenId), place: Place) -> Self {
+        let (home, place) = (Arc::clone(home), Arc::new(Mutex::new(place)));
+        Self { home, agent, token, source: Source::Agent, place }
+    }
+
+    /// The same seat, for what somebody else than the agent brings about: a person who pressed a
+    /// button, say. Calls and proposals through it are on record as by that source. It is the
+    /// host's word, so agents must not reach it; what an envelope says of its source is never
+    /// more than a claim. Closing it closes the seat. On the agents' lane such calls are refused
+    /// as [`WrongLane`](Reason::WrongLane).
+    ///
+    /// ```
+    /// use syscap::{format::Source, prelude::*};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
+    /// let pressed = agent.by(Source::User).call("echo", args! { "value": "hello" })?;
+    /// assert_eq!(pressed.provenance().map(|from| from.source), Some(Source::User));
+    /// # rt.close()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn by(&self, source: Source) -> Self {
+        let (home, place) = (Arc::clone(&self.home), Arc::clone(&self.place));
+        Self { home, agent: self.agent.clone(), token: self.token, source, place }
+    }
+
+    /// Calls a tool. The answer is on record, and durable, when this returns.
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
+    /// let answer = agent.call("echo", args! { "value": "hello" })?;
+    /// assert_eq!(answer.value()?.get("value").and_then(|value| value.as_text()), Some("hello"));
+    /// // What a call does not get is an answer too, on the record, with its reason.
+    /// let refused = agent.call("fs.read", args! { "path": "a.txt" })?;
+    /// assert_eq!(refused.reason(), Some(Reason::NotGranted));
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped; [`Error::HolderGone`]
+    /// where the process that held the home went before it had answered: what the call came to
+    /// stands in the log after the recovery, and it is not sent again; else why there is no
+    /// holder. A refusal is an answer, raised by [`ToolResult::text`] or [`ToolResult::value`].
+    pub fn call(&self, tool: &str, args: Args) -> Result<ToolResult, Error> {
+        self.call_with(tool, args, &CallWith::default())
+    }
+
+    /// Calls a tool at most once for a key: a repeat with the same arguments gets the first
+    /// answer. The key (see [`syscap_format::IdempotencyKey`]) stands in the log.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_once(&self, key: &str, tool: &str, args: Args) -> Result<ToolResult, Error> {
+        self.call_with(tool, args, &CallWith::key(key))
+    }
+
+    /// Calls a tool, with what goes with it.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_with(&self, tool: &str, args: Args, with: &CallWith) -> Result<ToolResult, Error> {
+        let map = MapBuilder::new().item("args", args.finish().item());
+        let envelope = self.envelope(map, tool, with);
+        let context = CallContext::tag(with.tag);
+        self.dispatch(envelope.as_bytes(), Written::Cbor, &context, &with.cancel)
+    }
+
+    /// Makes calls together, none of which waits for another's records to be durable: what all of
+    /// them need is committed together. The answers are in the calls' order. Where this process
+    /// holds the home they are decided in it too, and run in it, one after the other: one that has
+    /// not begun when it is revoked or frozen, or the home closes, does not run
+    /// ([`NotRun`](Reason::NotRun)). Another holder takes 64 of them at once, in any order.
+    ///
+    /// All are under way at once where this process holds the home, and 64 elsewhere: more than the
+    /// token's `concurrent` (16 of [`Budget::standard`](syscap_format::Budget::standard))
+    /// are refused as [`ConcurrencyLimit`](Reason::ConcurrencyLimit), and more than the home takes
+    /// ([`HomeLimits::in_flight_max`](syscap_format::HomeLimits)) as
+    /// [`Overloaded`](Reason::Overloaded).
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let grant = Grant::to("a").tools(["fs.write"]).workspace();
+    /// let grant = grant.budget(Budget::standard().with(Dimension::Concurrent, 3));
+    /// let agent = rt.session("a", rt.issue(grant)?)?;
+    /// let write = |path| ("fs.write", args! { "path": path, "text": "hello" });
+    /// let written = agent.call_all(["a.txt", "b.txt", "c.txt"].map(write))?;
+    /// assert!(written.iter().all(|answer| answer.status() == Status::Ok));
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::call`], for all of them: some may have been carried out even so, as the log
+    /// says. One that is too long to be sent to another holder is an error before any is sent.
+    pub fn call_all<'t>(
+        &self,
+        calls: impl IntoIterator<Item = (&'t str, Args)>,
+    ) -> Result<Vec<ToolResult>, Error> {
+        let with = CallWith::default();
+        let envelope = |(tool, args): (&str, Args)| {
+            let map = MapBuilder::new().item("args", args.finish().item());
+            self.envelope(map, tool, &with).into_bytes()
+        };
+        let envelopes: Vec<Vec<u8>> = calls.into_iter().map(envelope).collect();
+        let source = self.source;
+        let sent = |envelope: &Vec<u8>| Sent {
+            envelope: envelope.clone(),
+            form: Written::Cbor,
+            source,
+            context: CallContext::default(),
+        };
+        let mut here = None;
+        let answers = self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), _) => {
+                let answers = session.send_all(envelopes.iter().map(sent).collect(), &with.cancel);
+                here = Some(session);
+                Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
+            }
+            (Seated::There(session), Side::There(holder)) => {
+                let call = |one| Call { session, sent: sent(one) };
+                holder.call_all(envelopes.iter().map(call).collect())
+            }
+            (Seated::There(_), Side::Here(_)) => Step::Again,
+        })?;
+        if let Some(session) = here {
+            session.hold_up(answers.iter().flatten());
+        }
+        // What an ending holder turned away is sent to the next one.
+        let answers = envelopes.iter().zip(answers).map(|(envelope, answer)| match answer {
+            Some(answer) if answer.reason() != Some(Reason::Closing) => Ok(answer),
+            _ => self.send(envelope, Written::Cbor, 0),
+        });
+        answers.collect()
+    }
+
+    /// Calls a tool with arguments as a model wrote them: a JSON object, or nothing at all. The
+    /// text is the arguments and can be nothing else: whatever it looks like, it names no other
+    /// tool, source or key. Text that is no JSON, or has anything after its value, is refused, on
+    /// the record, with the place of the fault.
+    ///
+    /// With [`Escapes::Data`] a `$ref`, `$lit` or `$bytes` in it is data; with [`Escapes::Read`]
+    /// the model may refer to results of this session.
+    ///
+    /// ```
+    /// use syscap::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// # let folder = tempfile::tempdir().expect("a temporary folder");
+    /// let rt = Runtime::create(folder.path().join("home"))?;
+    /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
+    /// let said = agent.call_json("echo", r#"{"value": {"$ref": 7}}"#, Escapes::Data)?;
+    /// assert_eq!(said.reason(), None);
+    /// let pasted = r#"{"value": 1}, "provenance": {"source": "user"}"#;
+    /// let refused = agent.call_json("echo", pasted, Escapes::Data)?;
+    /// assert_eq!(refused.reason(), Some(Reason::Malformed));
+    /// # rt.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_json(&self, tool: &str, text: &str, escapes: Escapes) -> Result<ToolResult, Error> {
+        self.call_json_with(tool, text, escapes, &CallWith::default())
+    }
+
+    /// The same, at most once for a key, as [`Session::call_once`].
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_json_once(
+        &self,
+        key: &str,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+    ) -> Result<ToolResult, Error> {
+        self.call_json_with(tool, text, escapes, &CallWith::key(key))
+    }
+
+    /// The same, with what goes with it.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_json_with(
+        &self,
+        tool: &str,
+        text: &str,
+        escapes: Escapes,
+        with: &CallWith,
+    ) -> Result<ToolResult, Error> {
+        let map = MapBuilder::new().bytes("args", text.as_bytes());
+        let envelope = self.envelope(map, tool, with);
+        let context = CallContext::tag(with.tag);
+        self.dispatch(envelope.as_bytes(), Written::Arguments(escapes), &context, &with.cancel)
+    }
+
+    /// Sends an envelope as canonical CBOR, whole or with only `tool_id` and `args`.
+    ///
+    /// # Errors
+    /// As [`Session::call`]: bytes that are no envelope are refused, on the record.
+    pub fn send_cbor(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
+        self.send(envelope, Written::Cbor, 0)
+    }
+
+    /// Sends an envelope as JSON, whole or with only `tool_id` and `args`. Whoever wrote the text
+    /// has written all of its fields: a model's arguments don't go into it, but to
+    /// [`Session::call_json`].
+    ///
+    /// # Errors
+    /// As [`Session::call`]: text that is no envelope is refused, on the record.
+    pub fn send_json(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
+        self.send(envelope, Written::Json, 0)
+    }
+
+    /// Sends an envelope of any form. `tag` is the caller's own name for the call, which the
+    /// tool's provider is told; 0 for none.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn send(&self, envelope: &[u8], form: Written, tag: u64) -> Result<ToolResult, Error> {
+        self.dispatch(envelope, form, &CallContext::tag(tag), &Cancel::new())
+    }
+
+    fn dispatch(
+        &self,
+        envelope: &[u8],
+        form: Written,
+        context: &CallContext,
+        cancel: &Cancel,
+    ) -> Result<ToolResult, Error> {
+        let (source, mut here) = (self.source, None);
+        let answer = self.with(|term, seated| {
+            let (envelope, context) = (envelope.to_vec(), context.clone());
+            let sent = Sent { envelope, form, source, context };
+            let step = match (seated, &term.side) {
+                (Seated::Here(session), _) => {
+                    let answer = session.send(sent, cancel);
+                    here = Some(session);
+                    return Step::Done(answer);
+                }
+                (Seated::There(session), Side::There(holder)) => {
+                    holder.call(Call { session, sent }, cancel)
+                }
+                (Seated::There(_), Side::Here(_)) => Step::Again,
+            };
+            match step {
+                // The kernel itself was ending: nothing has run.
+                Step::Done(Ok(answer)) if answer.reason() == Some(Reason::Closing) => Step::Again,
+                step => step,
+            }
+        });
+        if let Some(session) = here {
+            session.hold_up(&answer);
+        }
+        answer
+    }
+
+    /// Posts model tokens and credits that were used, after the fact.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where another dimension is posted; else as [`Session::call`].
+    pub fn charge(&self, amounts: Amounts) -> Result<Seq, Error> {
+        self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), _) => Step::Done(session.charge(amounts)),
+            (Seated::There(session), Side::There(holder)) => {
+                holder.ask(&Ask::Charge(Charge { session, amounts }))
+            }
+            (Seated::There(_), Side::Here(_)) => Step::Again,
+        })
+    }
+
+    /// Cancels a call of this session that is out, by its intent: what has not begun does not run,
+    /// and costs nothing; what runs is told, and its outcome says that it was cancelled. It is on
+    /// record. An operator cancels any call, by a signed
+    /// [`CancelBody`](syscap_format::CancelBody). Not on the agents' lane.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with [`NotOpen`](Reason::NotOpen) where it is not a call of this session
+    /// that is out, or was cancelled before; else as [`Session::call`].
+    pub fn cancel(&self, intent: Seq) -> Result<Seq, Error> {
+        self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), _) => Step::Done(session.cancel(intent)),
+            (Seated::There(session), Side::There(holder)) => {
+                holder.ask(&Ask::Abort(Aborted { session, intent }))
+            }
+            (Seated::There(_), Side::Here(_)) => Step::Again,
+        })
+    }
+
+    /// Proposes `goal.*` entries of the agent's state, whole or not at all: a value sets a key,
+    /// null takes it away. It pays one of `calls`; from then on calls are decided on the new
+    /// head.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with the reason on record; else as [`Session::call`].
+    pub fn propose(&self, changes: Args) -> Result<Changed, Error> {
+        self.change(self.source, Vec::new(), changes.finish(), None)
+    }
+
+    /// The same, made from a head that must still be the head.
+    ///
+    /// # Errors
+    /// As [`Session::propose`].
+    pub fn propose_from(&self, base: SnapshotId, changes: Args) -> Result<Changed, Error> {
+        self.change(self.source, Vec::new(), changes.finish(), Some(base))
+    }
+
+    pub(crate) fn change(
+        &self,
+        writer: Source,
+        inputs: Vec<Seq>,
+        changes: Canonical,
+        base: Option<SnapshotId>,
+    ) -> Result<Changed, Error> {
+        self.with(|term, seated| {
+            let (inputs, changes) = (inputs.clone(), changes.clone());
+            match (seated, &term.side) {
+                (Seated::Here(session), _) => {
+                    Step::Done(session.change(writer, inputs, changes, base))
+                }
+                (Seated::There(session), Side::There(holder)) => {
+                    let proposed = Proposed { session, writer, inputs, base, changes };
+                    holder.ask(&Ask::Propose(Box::new(proposed)))
+                }
+                (Seated::There(_), Side::Here(_)) => Step::Again,
+            }
+        })
+    }
+
+    /// Gives the session away: whoever takes the ticket can call through it, on the agents' lane
+    /// too, and nobody else any more. Where nobody does it ends with this process.
+    ///
+    /// # Errors
+    /// [`Error::Unserved`] where this process holds the home and serves it to nobody;
+    /// [`Error::Refused`] where so many are lent that there is no room; [`Error::HolderGone`].
+    pub fn lend(self) -> Result<SessionTicket, Error> {
+        let ticket = self.with(|term, seated| match (seated, &term.side) {
+            (Seated::Here(session), Side::Here(held)) => Step::Done(held.lend(session)),
+            (Seated::There(session), Side::There(holder)) => holder.ask(&Ask::Lend(session)),
+            _ => Step::Again,
+        })?;
+        let mut place = self.place();
+        (place.at, place.closed) = (None, true);
+        drop(place);
+        Ok(ticket)
+    }
+
+    /// The agent.
+    #[must_use]
+    pub const fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    /// The token.
+    #[must_use]
+    pub const fn token(&self) -> TokenId {
+        self.token
+    }
+
+    /// Who brings about what is called here, by the host's word: the agent, but for
+    /// [`Session::by`].
+    #[must_use]
+    pub const fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The record that opened the session, with the holder that it was last used at.
+    #[must_use]
+    pub fn number(&self) -> Seq {
+        self.place().number
+    }
+
+    /// Closes the session, for all who share it. One that is dropped stays open until the home is
+    /// closed, or this process ends.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped; [`Error::HolderGone`],
+    /// with which it has ended too.
+    pub fn close(self) -> Result<(), Error> {
+        self.end()
+    }
+
+    /// The same, where it is shared.
+    pub(crate) fn end(&self) -> Result<(), Error> {
+        let mut place = self.place();
+        if std::mem::replace(&mut place.closed, true) {
+            return Ok(());
+        }
+        let Some((with, seated)) = place.at.clone() else { return Ok(()) };
+        drop(place);
+        // With another holder it has ended already.
+        let Some(term) = self.home.still(with) else { return Ok(()) };
+        match (seated, &term.side) {
+            (Seated::Here(session), Side::Here(held)) => {
+                held.holding.unbind(session.number());
+                session.end().map(drop)
+            }
+            (Seated::There(session), Side::There(holder)) => {
+                match holder.ask::<Seq>(&AgentAsk::Close(session)) {
+                    Step::Done(closed) => closed.map(drop),
+                    // The holder ends, and the session with it.
+                    Step::Again => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does something in the session, with whoever holds the home.
+    fn with<T>(&self, mut act: impl FnMut(&Term, Seated) -> Step<T>) -> Result<T, Error> {
+        self.home.each(|term| match self.seated(term) {
+            Step::Done(Ok(seated)) => act(term, seated),
+            Step::Done(Err(error)) => Step::Done(Err(error)),
+            Step::Again => Step::Again,
+        })
+    }
+
+    /// The session with this holder, opened where it is not open yet.
+    fn seated(&self, term: &Term) -> Step<Seated> {
+        let mut place = self.place();
+        match &place.at {
+            // The kernel of this process says on the record that it is closed.
+            Some((with, seated @ Seated::Here(_))) if *with == term.number => {
+                return Step::Done(Ok(seated.clone()));
+            }
+            _ if place.closed => {
+                let refused = Refused::new(Reason::NoSession).field("session");
+                return Step::Done(Err(Error::Refused(refused)));
+            }
+            Some((with, seated)) if *with == term.number => {
+                return Step::Done(Ok(seated.clone()));
+            }
+            _ => {}
+        }
+        if self.home.is_agents() {
+            // It ended with the holder that it was opened at.
+            return Step::Done(Err(Error::HolderGone));
+        }
+        let agent = self.agent.as_str();
+        let opened = match &term.side {
+            Side::Here(held) => {
+                Step::Done(held.holding.session(agent, self.token).map(|session| {
+                    held.holding.bind(session.number(), ConnectionId::HOLDER);
+                    Seated::Here(Arc::new(session))
+                }))
+            }
+            Side::There(holder) => {
+                let opening = Opening { agent: agent.to_owned(), token: self.token };
+                holder.ask(&Ask::Open(opening)).map(Seated::There)
+            }
+        };
+        if let Step::Done(Ok(seated)) = &opened {
+            place.number = seated.number();
+            place.at = Some((term.number, seated.clone()));
+        }
+        opened
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        // Every change is one step that can't break off half way.
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The envelope of a call with these arguments.
+    fn envelope(&self, args: MapBuilder, tool: &str, with: &CallWith) -> Canonical {
+        let map = args.text("tool_id", tool);
+        let map = match &with.key {
+            Some(key) => map.text("idempotency_key", key),
+            None => map,
+        };
+        match &with.trace {
+            Some(trace) => {
+                let source = MapBuilder::new().text("source", self.source.name());
+                map.item("provenance", source.text("trace", trace).finish().item()).finish()
+            }
+            None => map.finish(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Sending a call without waiting for its answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use syscap_format::{Reason, Seq, ToolResult};
+
+use crate::Error;
+use crate::driver::pool;
+use crate::runtime::failover::Side;
+use crate::runtime::sent::{CallContext, Sent, Written};
+use crate::runtime::session::{Place, Seated, Session};
+use crate::server::LocalSession;
+use crate::tools::provide::Cancel;
+use crate::transport::Call;
+use crate::transport::client::{Holder, Step};
+use crate::transport::limits::SHORT_BYTES_MAX;
+
+impl Session {
+    /// Sends an envelope as [`Session::send`] does, and does not wait: `done` is told what came of
+    /// it, once, on a thread that it must not block. Where this process is attached to the holder,
+    /// no thread waits for the answer; where it is the holder, one has the call and runs it.
+    pub fn submit(
+        &self,
+        envelope: &[u8],
+        form: Written,
+        context: CallContext,
+        done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static,
+    ) {
+        let again = self.by(self.source);
+        let sent = Sent { envelope: envelope.to_vec(), form, source: self.source, context };
+        if let Some(here) = self.here() {
+            return again.run_apart(here, sent, done);
+        }
+        // A long one may have to wait until it is read.
+        let attached = if envelope.len() > SHORT_BYTES_MAX { None } else { self.attached() };
+        let Some((holder, session)) = attached else { return again.wait_apart(sent, done) };
+        let call = Call { session, sent: sent.clone() };
+        holder.call_then(call, move |step| match step {
+            // Nothing has run: the holder is ending, or the kernel itself.
+            Step::Again => again.wait_apart(sent, done),
+            Step::Done(Ok(answer)) if answer.reason() == Some(Reason::Closing) => {
+                again.wait_apart(sent, done);
+            }
+            Step::Done(answer) => done(answer),
+        });
+    }
+
+    /// Sends it to the kernel of this process from a thread that runs it.
+    fn run_apart(
+        self,
+        here: Arc<LocalSession>,
+        sent: Sent,
+        done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static,
+    ) {
+        let done = Arc::new(Mutex::new(Some(done)));
+        let theirs = Arc::clone(&done);
+        let started = pool::spawn(move || {
+            let session = Arc::clone(&here);
+            here.send_then(sent, &Cancel::new(), move |answer| {
+                session.hold_up(&answer);
+                tell(&theirs, answer);
+                // What holds the home stays until it is answered.
+                drop(self);
+            });
+        });
+        if started.is_err() {
+            tell(&done, Err(Error::NotStarted));
+        }
+    }
+
+    /// Sends it from a thread that waits.
+    fn wait_apart(self, sent: Sent, done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static) {
+        let done = Arc::new(Mutex::new(Some(done)));
+        let theirs = Arc::clone(&done);
+        let started = pool::spawn(move || {
+            let Sent { envelope, form, context, .. } = sent;
+            tell(&theirs, self.dispatch(&envelope, form, &context, &Cancel::new()));
+        });
+        if started.is_err() {
+            tell(&done, Err(Error::NotStarted));
+        }
+    }
+
+    /// The session at the kernel of this process, where that has the home and the session is open,
+    /// and that can be told at once.
+    fn here(&self) -> Option<Arc<LocalSession>> {
+        let term = self.home.now()?;
+        let place = self.place.try_lock().ok()?;
+        match (&*place, term.side) {
+            (
+                Place { at: Some((with, Seated::Here(session))), closed: false, .. },
+                Side::Here(_),
+            ) if *with == term.number => Some(Arc::clone(session)),
+            _ => None,
+        }
+    }
+
+    /// The holder, and the session's number there, where this process is attached to one and the
+    /// session is open, and that can be told at once.
+    fn attached(&self) -> Option<(Arc<Holder>, Seq)> {
+        let term = self.home.now()?;
+        let place = self.place.try_lock().ok()?;
+        match (&*place, term.side) {
+            (
+                Place { at: Some((with, Seated::There(number))), closed: false, .. },
+                Side::There(holder),
+            ) if *with == term.number => Some((holder, *number)),
+            _ => None,
+        }
+    }
+}
+
+/// Tells it to who has not been told.
+fn tell<F: FnOnce(Result<ToolResult, Error>)>(
+    done: &Mutex<Option<F>>,
+    answer: Result<ToolResult, Error>,
+) {
+    let done = done.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(done) = done {
+        done(answer);
+    }
+}

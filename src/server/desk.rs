@@ -1,0 +1,545 @@
+//! Tools that an agent's client runs itself, and asks about before and after: what `syscap hook`
+//! rests on.
+//!
+//! Before a use the call goes through the kernel as any other. Where it is let through, its run
+//! is *out*: the intent is durable, and the desk, in the process that holds the home, waits until
+//! the client says what the use came to. Where that never comes the run is given up after its
+//! tool's limit, like any other: what it did is not known, and it is charged in full.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use syscap_format::{
+    AgentId, Amounts, Canonical, EffectClass, IdempotencyKey, ItemKind, Label, Manifest,
+    MapBuilder, Reason, Refused, Seq, Source, TokenId, ToolId, ToolResult, TxOutcome,
+};
+
+use crate::Error;
+use crate::driver::guard::caught;
+use crate::runtime::sent::{CallContext, Sent, Written};
+use crate::server::{Holding, LocalSession, check_said};
+use crate::tools::ConnectionId;
+use crate::tools::commands::{FOLDER, PLACE, is_shell};
+use crate::tools::host::closure::{done, unsure};
+use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
+use crate::tools::provide::{Cancel, HostCall, HostRan, Provider, Standing};
+
+/// The connection that the desk offers tools as, and calls through.
+const DESK: ConnectionId = ConnectionId::DESK;
+/// Most uses that may be out at once: each costs two threads.
+const USES_MAX: usize = 256;
+/// Most conversations that are remembered; the one that was silent longest is forgotten first.
+const SEATS_MAX: usize = 64;
+/// Most tools on record that a holder put there because somebody used them: their names may come
+/// from a stranger.
+const NEW_TOOLS_MAX: usize = 64;
+/// Longest name that a client may give a conversation or a use, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+/// Most bytes of what an agent's users say within an hour: it costs nothing, and a program of the
+/// agent's can say it in their place, also where the agent is stopped.
+const SAID_BYTES_MAX: usize = 16 << 20;
+const SAID_TIME: Duration = Duration::from_secs(60 * 60);
+/// No fewer bytes than a record of it takes beside the words.
+const SAID_RECORD_BYTES: usize = 1 << 10;
+/// How long the kernel may take to decide, or to settle.
+const KERNEL_TIME: Duration = Duration::from_secs(15);
+
+/// Uses that are out.
+#[derive(Default)]
+pub(crate) struct Desk(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// The tools that were put on record here. Never locked within `state`.
+    new_tools: Mutex<BTreeSet<ToolId>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By their tags, which are random: a call that came otherwise must not meet one by chance.
+    uses: BTreeMap<u64, Use>,
+    seats: BTreeMap<SeatKey, (Arc<LocalSession>, u64)>,
+    /// What the agents' users have said of late: since when, and how many bytes.
+    said: BTreeMap<AgentId, (Instant, usize)>,
+    last: u64,
+    closed: bool,
+}
+
+type SeatKey = (AgentId, TokenId, String);
+
+struct Use {
+    /// The place in the order of uses.
+    number: u64,
+    token: TokenId,
+    /// The conversation's session.
+    session: Seq,
+    used: ToolUse,
+    /// What was sent to the kernel: the arguments, and where they are used.
+    args: Canonical,
+    effect: EffectClass,
+    stage: Stage,
+    /// Whether nobody waits for the run any more.
+    cancelled: bool,
+    /// Whether somebody waits for the answer.
+    awaited: bool,
+}
+
+enum Stage {
+    /// The kernel has the call.
+    Sent,
+    /// The client makes the use; its intent stands there.
+    Out(Seq),
+    /// It is back; the run has not taken that yet.
+    Reported(Result<Canonical, Refused>, TxOutcome),
+    /// The run has ended.
+    Ended,
+    /// The kernel has answered.
+    Answered(Result<Box<ToolResult>, Error>),
+}
+
+impl Desk {
+    /// Asks the kernel for leave. The tool is offered as the desk's.
+    pub(crate) fn begin(
+        &self,
+        runtime: &Holding,
+        (token, used): (TokenId, ToolUse),
+        manifest: Manifest,
+    ) -> Result<Begun, Error> {
+        if !is_name(&used.conversation) || !used.id.as_deref().is_none_or(is_name) {
+            return Err(refused(Reason::BadField, "conversation"));
+        }
+        if manifest.tool != used.tool {
+            return Err(refused(Reason::BadField, "tool_id"));
+        }
+        let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
+        self.offer(runtime, manifest)?;
+        let session = self.seat(runtime, token, (&used.agent, &used.conversation))?;
+        let (stage, cancelled, awaited) = (Stage::Sent, false, true);
+        let (number, at) = (0, session.number());
+        let one = Use {
+            number,
+            token,
+            session: at,
+            used: used.clone(),
+            args: args.clone(),
+            effect,
+            stage,
+            cancelled,
+            awaited,
+        };
+        let tag = self.enter(runtime, one)?;
+        let shared = Arc::clone(&self.0);
+        let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
+            let (form, source) = (Written::Cbor, Source::Agent);
+            let (envelope, context) = (envelope(&used, &args), CallContext::tag(tag));
+            let sent = Sent { envelope, form, source, context };
+            let answer = caught(|| session.send(sent, &Cancel::new()));
+            shared.answered(tag, answer.unwrap_or(Err(Error::BrokeOff)));
+        });
+        if started.is_err() {
+            self.0.lock().uses.remove(&tag);
+            return Err(refused(Reason::Overloaded, "tool_id"));
+        }
+        let shared = &*self.0;
+        shared.come(shared.lock(), tag, Until::Out)
+    }
+
+    /// Puts on record what a user said in a conversation, which begins with it where it has not.
+    pub(crate) fn heard(
+        &self,
+        runtime: &Holding,
+        token: TokenId,
+        prompt: &Prompt,
+    ) -> Result<Seq, Error> {
+        let Prompt { agent, conversation, text } = prompt;
+        if !is_name(conversation) {
+            return Err(refused(Reason::BadField, "conversation"));
+        }
+        // Before a session is opened for it.
+        check_said(text)?;
+        if !self.0.lock().may_say(agent, text.len()) {
+            return Err(refused(Reason::Overloaded, "text"));
+        }
+        let session = self.seat(runtime, token, (agent, conversation))?;
+        // An agent that there is: no more are kept than that. Others may have said something since.
+        if !self.0.lock().says(agent, text.len()) {
+            return Err(refused(Reason::Overloaded, "text"));
+        }
+        // The user's own words, which add nothing to what else the conversation has been given.
+        session.heard(text, Label::PUBLIC)
+    }
+
+    /// Says what a use came to that was begun with that token; gives the kernel's answer to that.
+    pub(crate) fn settle(
+        &self,
+        token: TokenId,
+        used: &ToolUse,
+        reported: Reported,
+    ) -> Result<ToolResult, Error> {
+        let shared = &*self.0;
+        let mut state = shared.lock();
+        let is_out =
+            |one: &Use| matches!(one.stage, Stage::Out(_)) && one.token == token && one.is(used);
+        let of_it = state.uses.iter_mut().filter(|(_, one)| is_out(one));
+        let found = of_it.min_by_key(|(_, one)| one.number);
+        let Some((tag, one)) = found.map(|(tag, one)| (*tag, one)) else {
+            return Err(refused(Reason::UnknownReference, "tool_use_id"));
+        };
+        let (result, tx) = one.came_to(used, reported);
+        (one.stage, one.awaited) = (Stage::Reported(result, tx), true);
+        shared.changed.notify_all();
+        match shared.come(state, tag, Until::Answered)? {
+            Begun::Answered(answer) => Ok(*answer),
+            Begun::Out(_) => Err(Error::BrokeOff),
+        }
+    }
+
+    /// Gives up all that is out, and takes nothing more.
+    pub(crate) fn close(&self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        state.uses.values_mut().for_each(|one| one.cancelled = true);
+        self.0.changed.notify_all();
+        let until = Instant::now() + KERNEL_TIME;
+        while !state.uses.is_empty() {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { break };
+            state = self.0.wait(state, left);
+        }
+        state.seats.clear();
+    }
+
+    fn offer(&self, runtime: &Holding, manifest: Manifest) -> Result<(), Error> {
+        let on_record = |tool: &ToolId| {
+            runtime.look(|kernel| kernel.manifests().any(|known| known.tool == *tool))
+        };
+        let known = |tool: &ToolId| on_record(tool) || runtime.providers.awaits(tool);
+        let tool = manifest.tool.clone();
+        // Those that are new come one at a time, and count once they are on record.
+        let mut new_tools = match on_record(&tool) {
+            true => None,
+            false => Some(self.0.new_tools.lock().unwrap_or_else(PoisonError::into_inner)),
+        };
+        if let Some(new_tools) = &mut new_tools {
+            new_tools.retain(known);
+            if new_tools.len() >= NEW_TOOLS_MAX && !new_tools.contains(&tool) {
+                return Err(Error::TooManyTools);
+            }
+        }
+        let provider: Arc<dyn Provider> = Arc::new(Uses(Arc::clone(&self.0)));
+        let offers = runtime.provide(DESK, vec![manifest], &provider)?;
+        if let Some(taken) = offers.iter().find(|offer| offer.standing == Standing::Taken) {
+            let got = taken.tool().as_str().to_owned();
+            return Err(Error::BadName { what: "a delegated tool", got });
+        }
+        if let Some(mut new_tools) = new_tools {
+            new_tools.insert(tool.clone());
+        }
+        match offers.iter().any(|offer| offer.standing == Standing::New) {
+            true => Err(Error::Awaits(tool)),
+            false => Ok(()),
+        }
+    }
+
+    /// The session of a conversation; a new one where it has none.
+    fn seat(
+        &self,
+        runtime: &Holding,
+        token: TokenId,
+        (agent, conversation): (&AgentId, &str),
+    ) -> Result<Arc<LocalSession>, Error> {
+        let key = (agent.clone(), token, conversation.to_owned());
+        let mut state = self.0.lock();
+        state.last = state.last.saturating_add(1);
+        let now = state.last;
+        if let Some((session, last)) = state.seats.get_mut(&key) {
+            *last = now;
+            return Ok(Arc::clone(session));
+        }
+        let oldest = match state.seats.len() >= SEATS_MAX {
+            true => state.idle_seat().and_then(|key| state.seats.remove(&key)),
+            false => None,
+        };
+        if state.seats.len() >= SEATS_MAX {
+            return Err(refused(Reason::TooManySessions, "conversation"));
+        }
+        drop(state);
+        if let Some((session, _)) = oldest {
+            runtime.unbind(session.number());
+            session.end()?;
+        }
+        let session = Arc::new(runtime.session(agent.as_str(), token)?);
+        runtime.bind(session.number(), DESK);
+        let mut state = self.0.lock();
+        let (kept, _) = state.seats.entry(key).or_insert_with(|| (Arc::clone(&session), now));
+        let kept = Arc::clone(kept);
+        drop(state);
+        if !Arc::ptr_eq(&kept, &session) {
+            // Another use of the same conversation was quicker.
+            runtime.unbind(session.number());
+            session.end()?;
+        }
+        Ok(kept)
+    }
+
+    fn enter(&self, runtime: &Holding, mut one: Use) -> Result<u64, Error> {
+        let tag = u64::from_be_bytes(runtime.core.salts.bytes()?);
+        let mut state = self.0.lock();
+        if state.closed {
+            return Err(refused(Reason::Closing, "tool_id"));
+        }
+        // The same tag twice is next to impossible, and would be one use for the other.
+        if state.uses.len() >= USES_MAX || state.uses.contains_key(&tag) {
+            return Err(refused(Reason::Overloaded, "tool_id"));
+        }
+        state.last = state.last.saturating_add(1);
+        one.number = state.last;
+        state.uses.insert(tag, one);
+        Ok(tag)
+    }
+}
+
+impl State {
+    /// Whether that much more may be said to an agent.
+    fn may_say(&mut self, agent: &AgentId, bytes: usize) -> bool {
+        self.said.retain(|_, (since, _)| since.elapsed() < SAID_TIME);
+        let said = self.said.get(agent).map_or(0, |(_, said)| *said);
+        said.saturating_add(bytes) <= SAID_BYTES_MAX
+    }
+
+    /// Counts that much more, where it may be said.
+    fn says(&mut self, agent: &AgentId, bytes: usize) -> bool {
+        let may = self.may_say(agent, bytes);
+        if may {
+            let (_, said) = self.said.entry(agent.clone()).or_insert_with(|| (Instant::now(), 0));
+            *said = said.saturating_add(bytes).saturating_add(SAID_RECORD_BYTES);
+        }
+        may
+    }
+
+    /// The conversation that was silent longest, of those that have nothing out.
+    fn idle_seat(&self) -> Option<SeatKey> {
+        let busy = |key: &SeatKey| {
+            self.uses.values().any(|one| {
+                (&one.used.agent, one.token, &one.used.conversation) == (&key.0, key.1, &key.2)
+            })
+        };
+        let idle = self.seats.iter().filter(|(key, _)| !busy(key));
+        idle.min_by_key(|(_, (_, last))| *last).map(|(key, _)| key.clone())
+    }
+}
+
+impl Use {
+    /// Whether it is the use that the kernel let through as this call.
+    fn is_called(&self, call: &HostCall) -> bool {
+        let Self { session, used, args, .. } = self;
+        *session == call.session
+            && used.agent == call.agent
+            && used.tool == call.tool
+            && is_sent(args, &call.args)
+    }
+
+    /// Whether it is the use that is meant.
+    fn is(&self, used: &ToolUse) -> bool {
+        let mine = &self.used;
+        let same = mine.agent == used.agent
+            && mine.conversation == used.conversation
+            && mine.tool == used.tool;
+        match (&mine.id, &used.id) {
+            (Some(mine), Some(theirs)) => same && mine == theirs,
+            (None, None) => same && mine.args == used.args,
+            _ => false,
+        }
+    }
+
+    fn came_to(
+        &self,
+        used: &ToolUse,
+        reported: Reported,
+    ) -> (Result<Canonical, Refused>, TxOutcome) {
+        let failed = |got: &str| Err(Refused::new(Reason::Failed).got(got));
+        if self.used.args != used.args {
+            let got = "it was made with other arguments than those that were let through";
+            return (failed(got), TxOutcome::Unknown);
+        }
+        match reported {
+            Reported::Result(result) => (Ok(result), done(self.effect)),
+            Reported::Failed(words) => (failed(&words), unsure(self.effect)),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change is one step that can't break off half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits until the kernel has answered, or that what is waited for has come to pass.
+    fn come(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        tag: u64,
+        until: Until,
+    ) -> Result<Begun, Error> {
+        let deadline = Instant::now() + KERNEL_TIME;
+        loop {
+            let one = state.uses.get_mut(&tag).ok_or(Error::BrokeOff)?;
+            match (&one.stage, until) {
+                (Stage::Out(intent), Until::Out) => {
+                    one.awaited = false;
+                    return Ok(Begun::Out(*intent));
+                }
+                (Stage::Answered(_), _) => break,
+                _ => {}
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                // A run that begins after this must not: the client has been told no.
+                (one.awaited, one.cancelled) = (false, true);
+                self.changed.notify_all();
+                return Err(refused(Reason::Overloaded, "tool_id"));
+            };
+            state = self.wait(state, left);
+        }
+        match state.uses.remove(&tag).map(|one| one.stage) {
+            Some(Stage::Answered(answer)) => answer.map(Begun::Answered),
+            _ => Err(Error::BrokeOff),
+        }
+    }
+
+    fn answered(&self, tag: u64, answer: Result<ToolResult, Error>) {
+        let mut state = self.lock();
+        match state.uses.get_mut(&tag) {
+            Some(one) if one.awaited => one.stage = Stage::Answered(answer.map(Box::new)),
+            _ => drop(state.uses.remove(&tag)),
+        }
+        self.changed.notify_all();
+    }
+
+    /// Nobody waits for a run any more.
+    fn give_up(&self, tag: u64) {
+        if let Some(one) = self.lock().uses.get_mut(&tag) {
+            one.cancelled = true;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Whether the call is that of a use, which then is out. Else nobody asked for it here, or
+    /// whoever did was told no.
+    fn take(&self, call: &HostCall) -> bool {
+        let mut state = self.lock();
+        let sent = |one: &&mut Use| matches!(one.stage, Stage::Sent) && !one.cancelled;
+        let one = state.uses.get_mut(&call.tag).filter(sent).filter(|one| one.is_called(call));
+        let Some(one) = one else { return false };
+        one.stage = Stage::Out(call.intent);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Waits until the client has said what a use came to that was taken.
+    fn run(&self, call: &HostCall) -> HostRan {
+        let mut state = self.lock();
+        let hold = call.hold;
+        while let Some(one) = state.uses.get_mut(&call.tag) {
+            if let Stage::Reported(..) = one.stage
+                && let Stage::Reported(result, tx) = std::mem::replace(&mut one.stage, Stage::Ended)
+            {
+                return ended(result, tx);
+            }
+            if one.cancelled {
+                let (effect, cancelled) = (one.effect, Refused::new(Reason::Cancelled));
+                one.stage = Stage::Ended;
+                return HostRan::new(Err(cancelled), unsure(effect), hold);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let gone = Refused::new(Reason::ProviderGone);
+        HostRan::new(Err(gone), TxOutcome::Unknown, hold)
+    }
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    Out,
+    Answered,
+}
+
+/// Runs what is used elsewhere.
+struct Uses(Arc<Shared>);
+
+impl Provider for Uses {
+    fn run(&self, call: HostCall) -> HostRan {
+        if !self.0.take(&call) {
+            return ended(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp);
+        }
+        let (shared, tag) = (Arc::clone(&self.0), call.tag);
+        call.cancel.on_cancel(move || shared.give_up(tag));
+        self.0.run(&call)
+    }
+}
+
+fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
+    HostRan::new(result, tx, Amounts::ZERO)
+}
+
+/// The arguments, with the folder where they are used. That is the client's word, and of shells only:
+/// what a model wrote of that name is refused.
+fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
+    let own = used.args.item();
+    let is_map = |place: &Canonical| place.item().kind() == ItemKind::Map;
+    let fine = match is_shell(manifest) {
+        true => own.get(PLACE).is_none() && used.place.as_ref().is_none_or(is_map),
+        false => used.place.is_none(),
+    };
+    if !fine {
+        return Err(refused(Reason::BadArgument, PLACE));
+    }
+    // A hook of an older version tells more, by which nothing is decided any more.
+    let folder = used.place.as_ref().and_then(|place| place.item().get(FOLDER)?.as_text());
+    let Some(folder) = folder else { return Ok(used.args.clone()) };
+    let map = own.entries().fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
+    let place = MapBuilder::new().text(FOLDER, folder).finish();
+    Ok(map.item(PLACE, place.item()).finish())
+}
+
+/// Whether a call has the arguments that were sent: one that is not there may have been null.
+fn is_sent(sent: &Canonical, called: &Canonical) -> bool {
+    let (sent, called) = (sent.item(), called.item());
+    let there = sent.entries().filter(|(key, value)| !value.is_null() || called.get(key).is_some());
+    there.eq(called.entries())
+}
+
+fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {
+    // As they are: what looks like a reference is the client's own affair, and what is judged
+    // must be what it runs.
+    let args = MapBuilder::new().item("$lit", args.item()).finish();
+    let map = MapBuilder::new().text("tool_id", used.tool.as_str()).item("args", args.item());
+    // A name of the client's own is a key, where it is of that form: a use that is told of twice
+    // is made once.
+    let key = used.id.as_deref().filter(|id| IdempotencyKey::new(id).is_some());
+    let map = match key {
+        Some(key) => map.text("idempotency_key", key),
+        None => map,
+    };
+    map.finish().into_bytes()
+}
+
+/// Whether a client may call a conversation, or a use, so.
+fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len())
+}
+
+fn refused(reason: Reason, field: &str) -> Error {
+    Error::Refused(Refused::new(reason).field(field))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! What is asked of a holder, from its frame to its answer: refused at once where there is no room
+//! for it, else worked on by a thread that has nothing else to do; of a call that is the thread
+//! that reads the connection, where that has nothing else (`turn`).
+
+use std::{sync::Arc, sync::atomic::Ordering};
+
+use syscap_format::{Reason, Source};
+
+use crate::driver::guard::caught;
+use crate::runtime::sent::Sent;
+use crate::server::accept::Hub;
+use crate::server::seat::{Asked, Seat};
+use crate::transport::frame::{Carries, Frame};
+use crate::transport::hello::Lane;
+use crate::transport::limits::{
+    AGENTS_REQUESTS_ALL_MAX, CALLS_MAX, REQUESTS_ALL_MAX, REQUESTS_BYTES_MAX, SETTLED_MAX,
+};
+use crate::transport::message::{AgentAsk, Ask};
+use crate::transport::reply::Reply;
+use crate::transport::turn::Job;
+use crate::transport::wire::Broken;
+
+/// What a request is, for the bounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// A call.
+    Call,
+    /// It has a session from then on, or offers tools, where it had and did not before.
+    Settles,
+    /// Anything else.
+    Other,
+}
+
+impl Work {
+    const fn of(asked: &Asked) -> Self {
+        match asked {
+            Asked::Agent(AgentAsk::Call(_)) => Self::Call,
+            Asked::Agent(AgentAsk::Take(_)) | Asked::Operator(Ask::Open(_) | Ask::Provide(_)) => {
+                Self::Settles
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Hub {
+    /// Takes one frame: hands an answer on, begins to work on a request; a call is left to be made.
+    /// What is refused is let go of before the peer is told, who may not read.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        lane: Lane,
+        frame: Vec<u8>,
+    ) -> Result<Option<(u64, Job)>, Broken> {
+        let bytes = frame.len();
+        let read = Frame::read(&frame)?;
+        let id = read.id;
+        let asked = match read.carries {
+            Carries::AgentAsk => Ok(Asked::Agent(read.take()?)),
+            // It is not even looked at. The connection stays: other calls of it may be out.
+            Carries::Ask if lane == Lane::Agents => Err(Reason::WrongLane),
+            Carries::Ask => Ok(Asked::Operator(read.take()?)),
+            _ => return seat.peer.settle(id, Reply::read(&read)?).map(|()| None),
+        };
+        drop(frame);
+        let begun = match asked {
+            Ok(Asked::Agent(AgentAsk::Cancel(call))) => {
+                // By this thread: it waits for nothing, and a flood of them is one thread's.
+                seat.cancel(call);
+                seat.peer.answer(id, Reply::nothing());
+                return Ok(None);
+            }
+            Ok(asked) => {
+                match &asked {
+                    Asked::Agent(AgentAsk::Call(call)) => seat.hold_up(Some(call.session)),
+                    Asked::Agent(_) => seat.hold_up(None),
+                    Asked::Operator(_) => {}
+                }
+                self.begin(seat, lane, (id, bytes), asked)
+            }
+            Err(reason) => {
+                seat.hold_up(None);
+                Err(Refusal::Told(reason))
+            }
+        };
+        match &begun {
+            Ok(_) => seat.backoff.taken(),
+            Err(Refusal::Told(Reason::Overloaded | Reason::Closing) | Refusal::Broken(_)) => {}
+            Err(Refusal::Told(_)) => seat.backoff.refused(),
+        }
+        let (begun, asked) = match begun {
+            Ok(begun) => begun,
+            Err(Refusal::Told(reason)) => {
+                seat.peer.answer(id, Reply::refused(reason));
+                return Ok(None);
+            }
+            Err(Refusal::Broken(broken)) => return Err(broken),
+        };
+        let is_call = begun.kind == Work::Call;
+        let job: (u64, Job) = (id, Box::new(move || begun.work(asked)));
+        if is_call {
+            return Ok(Some(job));
+        }
+        seat.make_apart(job);
+        Ok(None)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        seat: &Arc<Seat>,
+        lane: Lane,
+        (id, bytes): (u64, usize),
+        asked: Asked,
+    ) -> Result<(Begun, Asked), Refusal> {
+        let mut kind = Work::of(&asked);
+        if let Asked::Agent(AgentAsk::Call(call)) = &asked {
+            // What somebody else has brought about, and for whom a person is asked, is the host's
+            // word, and an agent is no host.
+            let Sent { source, context, .. } = &call.sent;
+            let is_host = *source != Source::Agent || !context.within.is_empty();
+            if lane == Lane::Agents && is_host {
+                return Err(Reason::WrongLane.into());
+            }
+            // It takes nobody's place where it can't be made.
+            if !seat.has(call.session) {
+                return Err(Reason::NoSession.into());
+            }
+        }
+        let most = match lane {
+            Lane::Operator => REQUESTS_ALL_MAX,
+            Lane::Agents => AGENTS_REQUESTS_ALL_MAX,
+        };
+        let mut state = self.state();
+        if kind == Work::Settles && state.settled.contains(&seat.number) {
+            kind = Work::Other;
+        }
+        let settled = state.settled.len().saturating_add(state.settling);
+        let full = (kind == Work::Call && state.calls >= CALLS_MAX)
+            || (kind == Work::Settles && settled >= SETTLED_MAX)
+            || state.requests >= most
+            || state.bytes.saturating_add(bytes) > REQUESTS_BYTES_MAX;
+        // One that has no place any more is about to end, for another: it must attach again.
+        if state.closing || !state.placed.contains_key(&seat.number) {
+            return Err(Reason::Closing.into());
+        }
+        if full {
+            return Err(Reason::Overloaded.into());
+        }
+        if kind == Work::Call {
+            // Before the next frame is read, which may be the one that gives it up.
+            seat.expect(id).map_err(Refusal::Broken)?;
+        }
+        if !seat.begin(bytes) {
+            if kind == Work::Call {
+                seat.settled(id);
+            }
+            return Err(Reason::Overloaded.into());
+        }
+        state.asks = state.asks.saturating_add(1);
+        seat.asked.store(state.asks, Ordering::SeqCst);
+        state.requests = state.requests.saturating_add(1);
+        state.bytes = state.bytes.saturating_add(bytes);
+        state.calls = state.calls.saturating_add(usize::from(kind == Work::Call));
+        state.settling = state.settling.saturating_add(usize::from(kind == Work::Settles));
+        drop(state);
+        let (hub, seat) = (Arc::clone(self), Arc::clone(seat));
+        Ok((Begun { hub, seat, id, bytes, in_work: bytes, kind, owes: false, written: 0 }, asked))
+    }
+}
+
+/// Why a request is not worked on.
+enum Refusal {
+    /// The peer is told.
+    Told(Reason),
+    /// It has broken a rule.
+    Broken(Broken),
+}
+
+impl From<Reason> for Refusal {
+    fn from(reason: Reason) -> Self {
+        Self::Told(reason)
+    }
+}
+
+/// A request that is worked on; counted off also where the work panics.
+struct Begun {
+    hub: Arc<Hub>,
+    seat: Arc<Seat>,
+    id: u64,
+    bytes: usize,
+    /// Those of them that are worked on.
+    in_work: usize,
+    kind: Work,
+    /// Whether it is worked on, and has no answer yet.
+    owes: bool,
+    /// The bytes of its answer, which waits to be written.
+    written: usize,
+}
+
+impl Begun {
+    fn work(mut self, asked: Asked) {
+        self.owes = true;
+        let (hub, seat, id) = (Arc::clone(&self.hub), Arc::clone(&self.seat), self.id);
+        // Where it panics this is dropped, and so says that it broke off.
+        caught(|| seat.work(&hub.runtime, id, asked, move |reply| self.answer(reply)))
+            .unwrap_or_default();
+    }
+
+    fn answer(&mut self, reply: Reply) {
+        self.owes = false;
+        self.is_done(matches!(reply, Reply::Done(_)));
+        self.written = reply.bytes();
+        self.seat.answers(self.written);
+        self.seat.peer.answer(self.id, reply);
+    }
+
+    /// The work is over, and the answer not written yet: its id is free from here on, and its
+    /// place among the calls.
+    fn is_done(&mut self, well: bool) {
+        let kind = std::mem::replace(&mut self.kind, Work::Other);
+        if kind == Work::Call {
+            self.seat.settled(self.id);
+        }
+        let mut state = self.hub.state();
+        state.bytes = state.bytes.saturating_sub(std::mem::take(&mut self.in_work));
+        state.calls = state.calls.saturating_sub(usize::from(kind == Work::Call));
+        if kind == Work::Settles {
+            state.settling = state.settling.saturating_sub(1);
+            if well && state.placed.contains_key(&self.seat.number) {
+                state.settled.insert(self.seat.number);
+            }
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if self.owes {
+            self.answer(Reply::broke_off());
+        }
+        self.is_done(false);
+        self.seat.answered(self.written);
+        self.seat.end(self.bytes);
+        let mut state = self.hub.state();
+        state.requests = state.requests.saturating_sub(1);
+        let waited_for = state.waiting > 0;
+        drop(state);
+        if waited_for {
+            self.hub.ended.notify_all();
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! Delegated tools: the kernel decides and records, and the process that offered the tool runs
+//! it.
+//!
+//! Their manifests on record are pins. A tool that is offered for the first time is put on
+//! record; one whose definition is another than that on record is refused until an operator
+//! accepts it; one that nobody offers stays known, and is refused as that.
+
+pub(crate) mod commands;
+mod finding;
+pub mod host;
+pub(crate) mod place;
+pub mod provide;
+mod room;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use syscap_format::{
+    AgentId, Amounts, Canonical, DefinitionHash, Dimension, EffectClass, Enforcement, Manifest,
+    ObjectId, ObjectKind, Profile, Reason, Refused, Seq, ToolId, ToolsObject, TxOutcome,
+};
+use syscap_kernel::{
+    Demands, Kernel, Live, Permit, Plan, Ran, Registry, Request, Store, Ticket, Tool, ToolsDelta,
+};
+
+use syscap_syscalls::net::Network;
+use syscap_syscalls::stated::{NamedResources, Stated};
+
+use crate::Error;
+use crate::driver::run::clock::{Clock, Pause};
+use crate::driver::run::{self, given_up};
+use crate::runtime::sent::CallContext;
+use crate::tools::place::{Known, Place};
+use crate::tools::provide::{Cancel, HostCall, Offer, Provider};
+pub(crate) use crate::tools::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
+
+/// What makes a tool the one that was accepted: its foreign definition, where it has one, else
+/// its manifest as it would stand on record.
+pub(crate) fn identity(manifest: &Manifest) -> DefinitionHash {
+    let own = || DefinitionHash::from_bytes(*bounded(manifest.clone()).id().as_bytes());
+    manifest.definition.unwrap_or_else(own)
+}
+
+/// Who offers tools and opens sessions: the process that holds the home, or one attached to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ConnectionId(pub(crate) u64);
+
+impl ConnectionId {
+    /// The process that holds the home.
+    pub(crate) const HOLDER: Self = Self(0);
+    /// The holder's desk for tools that an agent's client runs itself.
+    pub(crate) const DESK: Self = Self(u64::MAX);
+}
+
+/// How long a delegated run may take where its manifest does not say: it can always block.
+const WALL_MS_DEFAULT: u64 = 60_000;
+/// The longest that it may ask for.
+const WALL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+/// What a run sets aside beyond its limit: one that ends just at it measures a little more.
+const WALL_US_SLACK: u64 = 1_000_000;
+/// What a run sets aside of the holder's own processor time, at least: it is measured, and more
+/// than was set aside would exhaust the token.
+const CPU_US_MIN: u64 = 1_000_000;
+
+/// Who runs which tool, for which call. Shared by the runtime and the tools in the kernel.
+pub(crate) struct Providers {
+    table: Mutex<Table>,
+    /// What makes tools of their manifests' settings.
+    network: Network,
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    /// The delegated tools as they are on record, and who offers each.
+    pub(crate) tools: BTreeMap<ToolId, Known>,
+    /// Who offers tools that are not on record, since whoever signs for that was not there.
+    pub(crate) awaiting: BTreeMap<ToolId, Vec<Place>>,
+    /// Which connection opened a session.
+    pub(crate) sessions: BTreeMap<Seq, ConnectionId>,
+    /// What callers say of calls that are out.
+    pub(crate) contexts: BTreeMap<Ticket, CallContext>,
+    pub(crate) runs: BTreeMap<Seq, RunOut>,
+    /// How many tools an attached process has had put on record.
+    pub(crate) pins: BTreeMap<ConnectionId, usize>,
+    /// How often tools came on record here, or went.
+    pub(crate) changes: u64,
+}
+
+pub(crate) struct RunOut {
+    session: Seq,
+    cancel: Cancel,
+    clock: Option<Arc<Clock>>,
+}
+
+impl Providers {
+    pub(crate) fn over(network: Network) -> Self {
+        Self { table: Mutex::default(), network }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
+        // Every change to the table is one step that can't break off half way.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the network can make the tool that a manifest is of.
+    pub(crate) fn try_made(&self, manifest: &Manifest) -> Result<(), Error> {
+        let bad = |why: String| Error::BadName { what: "a tool's settings", got: why };
+        if !Network::makes(manifest) {
+            return Err(bad(manifest.tool.as_str().to_owned()));
+        }
+        let made = self.network.add(manifest, &mut Registry::new());
+        made.map_err(|error| bad(error.to_string()))
+    }
+
+    /// Notes what the caller says of a call, until [`Providers::forget`].
+    pub(crate) fn note(&self, ticket: Ticket, context: CallContext) {
+        self.lock().contexts.insert(ticket, context);
+    }
+
+    pub(crate) fn forget(&self, ticket: Ticket) {
+        self.lock().contexts.remove(&ticket);
+    }
+
+    /// Nobody waits for the runs of a session any more.
+    fn give_up_session(&self, session: Seq) {
+        let of_it = |run: &RunOut| (run.session == session).then(|| run.cancel.clone());
+        let cancels: Vec<Cancel> = self.lock().runs.values().filter_map(of_it).collect();
+        cancels.iter().for_each(Cancel::cancel);
+    }
+
+    /// Forgets a session that has ended, and gives up what it still runs.
+    pub(crate) fn unbind(&self, session: Seq) {
+        self.give_up_session(session);
+        self.lock().sessions.remove(&session);
+    }
+
+    /// The newest offer of each tool that waits for an operator to put it on record.
+    pub(crate) fn awaiting(&self) -> Vec<Manifest> {
+        let table = self.lock();
+        let newest = table.awaiting.values().filter_map(|places| places.last());
+        newest.map(|place| place.offered.clone()).collect()
+    }
+
+    /// Whether somebody offers it, and it waits for an operator.
+    pub(crate) fn awaits(&self, tool: &ToolId) -> bool {
+        self.lock().awaiting.contains_key(tool)
+    }
+
+    /// As [`Holding::delegated`].
+    pub(crate) fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
+        let table = self.lock();
+        let known = table.tools.values().map(|known| {
+            let offers = known.places.iter().map(|place| Offer {
+                manifest: place.offered.clone(),
+                standing: place.standing(identity(&known.pinned)),
+            });
+            (known.pinned.clone(), offers.collect())
+        });
+        known.collect()
+    }
+
+    /// Whether somebody runs the call. Nothing of a provider's is held, and so dropped, here: the
+    /// kernel is locked.
+    fn check(&self, tool: &ToolId, pinned: DefinitionHash, live: Live) -> Result<(), Reason> {
+        self.lock().provider(tool, pinned, live).map(|_| ())
+    }
+
+    /// Who runs the call, and what its caller says of it.
+    fn pick(
+        &self,
+        tool: &ToolId,
+        pinned: DefinitionHash,
+        live: Live,
+    ) -> Result<(Arc<dyn Provider>, CallContext), Reason> {
+        let table = self.lock();
+        let context = table.contexts.get(&live.ticket).cloned().unwrap_or_default();
+        Ok((Arc::clone(table.provider(tool, pinned, live)?), context))
+    }
+
+    /// Stops the time of runs on whose behalf a person is asked by a call of `session`. Of others
+    /// than those that the same process made nothing stops.
+    fn pause(&self, session: Seq, within: &[Seq]) -> Vec<Pause> {
+        let table = self.lock();
+        let own = table.sessions.get(&session);
+        let runs = within.iter().filter_map(|intent| table.runs.get(intent));
+        let own_runs = runs.filter(|run| table.sessions.get(&run.session) == own);
+        let clocks: Vec<Arc<Clock>> = own_runs.filter_map(|run| run.clock.clone()).collect();
+        drop(table);
+        clocks.iter().map(Clock::pause).collect()
+    }
+
+    /// Of what an agent's client runs itself there is only its word.
+    fn enforcement(&self, live: Live) -> Enforcement {
+        match self.is_of_the_desk(live) {
+            true => Enforcement::Hearsay,
+            false => Enforcement::Delegated,
+        }
+    }
+
+    fn is_of_the_desk(&self, live: Live) -> bool {
+        self.lock().sessions.get(&live.session) == Some(&ConnectionId::DESK)
+    }
+}
+
+impl Table {
+    fn provider(
+        &self,
+        tool: &ToolId,
+        pinned: DefinitionHash,
+        live: Live,
+    ) -> Result<&Arc<dyn Provider>, Reason> {
+        let own = self.sessions.get(&live.session).copied();
+        self.tools.get(tool).ok_or(Reason::NoProvider)?.provider(own, pinned)
+    }
+}
+
+/// A tool that some process runs.
+pub(crate) struct Delegated {
+    manifest: Manifest,
+    identity: DefinitionHash,
+    /// What the operator states of it; `None` where that is of a version not known here.
+    stated: Option<Stated>,
+    providers: Arc<Providers>,
+}
+
+/// A call of it.
+pub(crate) struct DelegatedPlan {
+    agent: AgentId,
+    args: Canonical,
+    demands: Demands,
+    untouched: Vec<&'static str>,
+    /// What its command does, where it is a shell's.
+    effect: Option<EffectClass>,
+    /// What the kernel let the call through for.
+    pinned: DefinitionHash,
+    providers: Arc<Providers>,
+}
+
+impl Tool for Delegated {
+    type Plan = DelegatedPlan;
+
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn plan(&self, request: &Request<'_>) -> Result<DelegatedPlan, Refused> {
+        let tool = &self.manifest.tool;
+        if let Some(live) = request.live {
+            let refused = |reason| Refused::new(reason).field("tool_id").got(tool.as_str());
+            self.providers.check(tool, self.identity, live).map_err(refused)?;
+        }
+        // Nothing is let through for want of what was said to hold it.
+        let unread = || Refused::new(Reason::ToolChanged).field("tool_id").got(tool.as_str());
+        let stated = self.stated.as_ref().ok_or_else(unread)?;
+        let resources = stated.demands(request, self.manifest.effect)?;
+        let made_by = match request.live {
+            // One that is decided again was let in as it stands.
+            None => commands::MadeBy::Record,
+            Some(live) if self.providers.is_of_the_desk(live) => commands::MadeBy::Client,
+            Some(_) => commands::MadeBy::Other,
+        };
+        let mut judged = match commands::is_shell(&self.manifest) {
+            true => commands::judge(request, made_by)?,
+            false => commands::Judged { demands: Demands::default(), effect: None },
+        };
+        judged.demands.resources.extend(commands::marks(&resources));
+        judged.demands.resources.extend(resources);
+        let named = NamedResources::of(&self.manifest, request.args)?;
+        judged.demands.resources.extend(named.resources);
+        let mut untouched = stated.untouched(request);
+        untouched.extend(named.untouched);
+        Ok(DelegatedPlan {
+            agent: request.agent.clone(),
+            args: Canonical::check(request.args.as_bytes().to_vec(), Profile::DATA)
+                .map_err(|_| Refused::new(Reason::TooDeep).field("args"))?,
+            demands: judged.demands,
+            untouched,
+            effect: judged.effect,
+            pinned: self.identity,
+            providers: Arc::clone(&self.providers),
+        })
+    }
+}
+
+impl Plan for DelegatedPlan {
+    fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    fn untouched(&self) -> &[&'static str] {
+        &self.untouched
+    }
+
+    fn effect(&self) -> Option<EffectClass> {
+        self.effect
+    }
+
+    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
+        permit.enforced_by(self.providers.enforcement(permit.live()));
+        // Asked again: whoever ran the tool may have gone, or offer another by now.
+        let picked = self.providers.pick(permit.tool(), self.pinned, permit.live());
+        let Ok((provider, context)) = picked else {
+            return permit.failed(Refused::new(Reason::ProviderGone), TxOutcome::NoOp);
+        };
+        let (intent, session) = (permit.intent(), permit.live().session);
+        let cancel = given_up();
+        let running = Running { providers: self.providers, intent };
+        let run = RunOut { session, cancel: cancel.clone(), clock: run::time() };
+        running.providers.lock().runs.insert(intent, run);
+        let pauses = running.providers.pause(session, &context.within);
+        let ran = provider.run(HostCall {
+            tool: permit.tool().clone(),
+            definition: self.pinned,
+            agent: self.agent,
+            session,
+            intent,
+            args: self.args,
+            hold: *permit.hold(),
+            result_bytes_max: permit.result_bytes_max(),
+            read_only: permit.is_read_only(),
+            tag: context.tag,
+            cancel,
+        });
+        drop(pauses);
+        drop(running);
+        ran.report(permit)
+    }
+}
+
+/// Takes a run off the table, also where its provider panics.
+struct Running {
+    providers: Arc<Providers>,
+    intent: Seq,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.providers.lock().runs.remove(&self.intent);
+    }
+}
+
+/// Gives a kernel that has not booted the tools on record that it has not, as delegated ones
+/// that nobody offers; gives back those that it did not take, since its other tools are not those
+/// on record.
+pub(crate) fn adopt(
+    kernel: &mut Kernel,
+    store: &mut dyn Store,
+    providers: &Arc<Providers>,
+) -> Result<ToolsDelta, Error> {
+    let absent = absent(kernel, store, providers)?;
+    if kernel.adopt_tools(&absent) {
+        providers.pin(&absent);
+        return Ok(ToolsDelta::default());
+    }
+    Ok(absent)
+}
+
+fn absent(
+    kernel: &Kernel,
+    store: &mut dyn Store,
+    providers: &Arc<Providers>,
+) -> Result<ToolsDelta, Error> {
+    let Some(hash) = kernel.tools_hash().filter(|hash| *hash != kernel.registry_hash()) else {
+        return Ok(ToolsDelta::default());
+    };
+    let object = store.object(&ObjectId::from_bytes(*hash.as_bytes()))?;
+    let object = object.filter(|object| object.kind == ObjectKind::Tools);
+    let tools = object.and_then(|object| ToolsObject::from_bytes(&object.bytes).ok());
+    let here: Vec<ToolId> = names(kernel);
+    let own = |tool: &ToolId| kernel.manifests().any(|manifest| manifest.tool == *tool);
+    let (mut manifests, mut replaced) = (Vec::new(), Vec::new());
+    for entry in tools.map(|tools| tools.tools).unwrap_or_default() {
+        let object = store.object(&entry.manifest)?;
+        let object = object.filter(|object| object.kind == ObjectKind::Manifest);
+        let manifest = object.and_then(|object| Manifest::from_bytes(&object.bytes).ok());
+        let Some(manifest) = manifest else { continue };
+        // What an operator has set stands in the place of the same tool where nothing is set.
+        let is_set = Network::makes(&manifest) && own(&manifest.tool);
+        let free = |name: &ToolId| !here.contains(name) || (is_set && *name == manifest.tool);
+        if names_of(&manifest).all(free) {
+            replaced.extend(is_set.then(|| manifest.tool.clone()));
+            manifests.push(manifest);
+        }
+    }
+    delta(manifests, replaced, providers)
+}
+
+/// The change that takes tools off and puts others in: those that the network makes of their
+/// settings, and delegated ones.
+pub(crate) fn delta(
+    add: Vec<Manifest>,
+    remove: Vec<ToolId>,
+    providers: &Arc<Providers>,
+) -> Result<ToolsDelta, Error> {
+    let mut registry = Registry::new();
+    for manifest in add {
+        // What this program can't make anything of is there, and nobody runs it.
+        if Network::makes(&manifest) && providers.network.add(&manifest, &mut registry).is_ok() {
+            continue;
+        }
+        let (identity, stated) = (identity(&manifest), Stated::of(&manifest).ok());
+        let providers = Arc::clone(providers);
+        registry.add(Delegated { manifest, identity, stated, providers })?;
+    }
+    Ok(ToolsDelta { remove, add: registry })
+}
+
+impl Providers {
+    /// These are on record now.
+    pub(crate) fn pin(&self, delta: &ToolsDelta) {
+        let mut gone = Vec::new();
+        let mut table = self.lock();
+        table.changes = table.changes.saturating_add(1);
+        for tool in &delta.remove {
+            if !delta.add.manifests().any(|manifest| manifest.tool == *tool) {
+                gone.extend(table.tools.remove(tool));
+            }
+        }
+        for manifest in delta.add.manifests().filter(|manifest| !Network::makes(manifest)) {
+            let (pinned, bytes) = (manifest.clone(), manifest.to_bytes().len());
+            match table.tools.get_mut(&manifest.tool) {
+                Some(known) => (known.pinned, known.bytes) = (pinned, bytes),
+                None => {
+                    // Who offered it before it was on record offers it now.
+                    let places = table.awaiting.remove(&manifest.tool).unwrap_or_default();
+                    let known = Known { pinned, bytes, places };
+                    table.tools.insert(manifest.tool.clone(), known);
+                }
+            }
+        }
+        drop(table);
+        drop(gone);
+    }
+}
+
+pub(crate) fn names_of(manifest: &Manifest) -> impl Iterator<Item = &ToolId> {
+    std::iter::once(&manifest.tool).chain(&manifest.aliases)
+}
+
+pub(crate) fn names(kernel: &Kernel) -> Vec<ToolId> {
+    kernel.manifests().flat_map(names_of).cloned().collect()
+}
+
+/// A delegated run can always block, so it has a limit, and sets aside what it may take.
+pub(crate) fn bounded(mut manifest: Manifest) -> Manifest {
+    // Only an operator sets a tool.
+    manifest.settings = None;
+    // A definition that is not the one named is not kept: an operator would read the wrong one.
+    if manifest.whole_definition().is_none() {
+        manifest.definition_bytes = None;
+    }
+    let wall_ms = manifest.wall_ms_max.unwrap_or(WALL_MS_DEFAULT).min(WALL_MS_MAX);
+    manifest.wall_ms_max = Some(wall_ms);
+    let wall_us = wall_ms.saturating_mul(1_000).saturating_add(WALL_US_SLACK);
+    let hold: Amounts = manifest.hold;
+    let wall_us = wall_us.max(hold.get(Dimension::WallUs));
+    let cpu_us = CPU_US_MIN.max(hold.get(Dimension::CpuUs));
+    manifest.hold = hold.with(Dimension::WallUs, wall_us).with(Dimension::CpuUs, cpu_us);
+    manifest
+}
+
+/// Which tools are taken back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Withdrawn<'a> {
+    /// All that the connection offers.
+    All,
+    /// These.
+    These(&'a [ToolId]),
+}

@@ -1,0 +1,228 @@
+//! What is asked, from either side.
+
+use syscap_format::field::{choice, shape};
+use syscap_format::{
+    AgentId, Amounts, Canonical, DefinitionHash, Label, Manifest, ObjectId, PROVENANCE_INPUTS_MAX,
+    PolicyObject, Seq, SnapshotId, Source, TokenId, ToolId,
+};
+
+use crate::inspect::view::Whose;
+use crate::runtime::grant::Grant;
+use crate::runtime::sent::Sent;
+use crate::runtime::submit::{Configured, Submission};
+use crate::server::lend::SessionTicket;
+use crate::tools::DELEGATED_MAX;
+use crate::tools::host::uses::{Prompt, Reported, ToolUse};
+use crate::tools::provide::{Cancel, HostCall};
+use crate::transport::frame::{Carries, Message};
+use crate::transport::limits::TOOLS_MAX;
+
+choice! {
+    /// What may be asked on either lane: to call through a session. It is all that there is on the
+    /// agents' lane.
+    pub(crate) enum AgentAsk {
+        /// To have the session that was lent by this ticket.
+        1 => Take(SessionTicket),
+        /// To call a tool.
+        2 => Call(Box<Call>),
+        /// Nobody waits for the call that was asked for under this id.
+        3 => Cancel(u64),
+        /// To end a session.
+        4 => Close(Seq),
+    }
+}
+
+choice! {
+    /// What may be asked on the operator's lane only.
+    pub(crate) enum Ask {
+        1 => Issue(Box<Grant>),
+        2 => Policy(PolicyObject),
+        3 => Shadow(PolicyObject),
+        4 => NoShadow,
+        5 => Open(Opening),
+        6 => Lend(Seq),
+        7 => Charge(Charge),
+        8 => Propose(Box<Proposed>),
+        9 => Provide(Vec<Manifest> [..TOOLS_MAX]),
+        10 => Withdraw(Vec<ToolId> [..DELEGATED_MAX]),
+        11 => Accept(Vec<ToolId> [..DELEGATED_MAX]),
+        12 => AcceptAs(Vec<(ToolId, ObjectId)> [..DELEGATED_MAX]),
+        13 => Forget(Vec<ToolId> [..DELEGATED_MAX]),
+        14 => ReadPolicy(Vec<u8>),
+        15 => Submit(Box<Submission>),
+        16 => Begin(Box<Begin>),
+        17 => Settle(Box<Settle>),
+        18 => View,
+        19 => Tool(ToolId),
+        20 => Manifests(Whose),
+        21 => Abort(Aborted),
+        22 => Register(Vec<u8>),
+        23 => Configure(Box<Configured>),
+        24 => ViewOf(Box<Looked>),
+        25 => Stamp,
+        26 => Heard(Box<Heard>),
+        27 => Prompted(Box<Prompted>),
+    }
+}
+
+choice! {
+    /// What the holder asks of an attached process.
+    pub(crate) enum Order {
+        /// Run a tool that the process offers.
+        1 => Run(Box<Run>),
+        /// Nobody waits for the run that was asked for under this id.
+        2 => Cancel(u64),
+        /// The holder ends: ask nothing more of it.
+        3 => Closing,
+    }
+}
+
+impl Message for AgentAsk {
+    const CARRIES: Carries = Carries::AgentAsk;
+}
+
+impl Message for Ask {
+    const CARRIES: Carries = Carries::Ask;
+}
+
+impl Message for Order {
+    const CARRIES: Carries = Carries::Order;
+}
+
+shape! {
+    /// A call through a session.
+    pub(crate) struct Call {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) sent: Sent,
+    }
+}
+
+shape! {
+    /// A session for an agent, whose name the holder checks, with a token.
+    pub(crate) struct Opening {
+        1 => pub(crate) agent: String,
+        2 => pub(crate) token: TokenId,
+    }
+}
+
+shape! {
+    /// Whose tokens and sessions are looked at, and a token that is among them, however old.
+    pub(crate) struct Looked {
+        1 => pub(crate) agent: AgentId,
+        2 => pub(crate) token: Option<TokenId>,
+    }
+}
+
+shape! {
+    /// A call of a session that is cancelled, on record.
+    pub(crate) struct Aborted {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) intent: Seq,
+    }
+}
+
+shape! {
+    /// Model tokens and credits that were used in a session.
+    pub(crate) struct Charge {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) amounts: Amounts,
+    }
+}
+
+shape! {
+    /// A change to the state of a session's agent.
+    pub(crate) struct Proposed {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) writer: Source,
+        // One more than the kernel takes, so that it is the kernel that refuses.
+        3 => pub(crate) inputs: Vec<Seq> [..PROVENANCE_INPUTS_MAX + 1],
+        4 => pub(crate) base: Option<SnapshotId>,
+        5 => pub(crate) changes: Canonical,
+    }
+}
+
+shape! {
+    /// What a user said to a session's agent.
+    pub(crate) struct Heard {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) text: String,
+        3 => pub(crate) label: Label,
+    }
+}
+
+shape! {
+    /// What a user said, in a conversation of an agent's client.
+    pub(crate) struct Prompted {
+        1 => pub(crate) token: TokenId,
+        2 => pub(crate) prompt: Prompt,
+    }
+}
+
+shape! {
+    /// Leave to use a tool that an agent's client runs itself.
+    pub(crate) struct Begin {
+        1 => pub(crate) token: TokenId,
+        2 => pub(crate) used: ToolUse,
+        3 => pub(crate) manifest: Manifest,
+    }
+}
+
+shape! {
+    /// What such a use came to.
+    pub(crate) struct Settle {
+        1 => pub(crate) token: TokenId,
+        2 => pub(crate) used: ToolUse,
+        3 => pub(crate) reported: Reported,
+    }
+}
+
+shape! {
+    /// A run of a tool that the process offers: what a [`HostCall`] says.
+    pub(crate) struct Run {
+        1 => tool: ToolId,
+        2 => definition: DefinitionHash,
+        3 => agent: AgentId,
+        4 => session: Seq,
+        5 => intent: Seq,
+        6 => args: Canonical,
+        7 => hold: Amounts,
+        8 => result_bytes_max: u64,
+        9 => read_only: bool,
+        10 => tag: u64,
+    }
+}
+
+impl From<HostCall> for Run {
+    fn from(call: HostCall) -> Self {
+        Self {
+            tool: call.tool,
+            definition: call.definition,
+            agent: call.agent,
+            session: call.session,
+            intent: call.intent,
+            args: call.args,
+            hold: call.hold,
+            result_bytes_max: u64::try_from(call.result_bytes_max).unwrap_or(u64::MAX),
+            read_only: call.read_only,
+            tag: call.tag,
+        }
+    }
+}
+
+impl From<Run> for HostCall {
+    fn from(run: Run) -> Self {
+        Self {
+            tool: run.tool,
+            definition: run.definition,
+            agent: run.agent,
+            session: run.session,
+            intent: run.intent,
+            args: run.args,
+            hold: run.hold,
+            result_bytes_max: usize::try_from(run.result_bytes_max).unwrap_or(usize::MAX),
+            read_only: run.read_only,
+            tag: run.tag,
+            cancel: Cancel::new(),
+        }
+    }
+}
