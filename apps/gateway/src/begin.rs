@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use syscap::format::EffectClass;
 
-use crate::capabilities::Able;
+use crate::client::capabilities::Able;
 use crate::gateway::{Gateway, NoBeginning};
-use crate::kernelside::blocking;
-use crate::next::review;
-use crate::offer::{offer, rename};
+use crate::governed::kernelside::blocking;
+use crate::governed::offer::{offer, rename};
 use crate::say::say;
-use crate::server::McpServer;
-use crate::starting::LATE;
-use crate::{keep, news};
+use crate::token::news;
+use crate::token::next::review;
+use crate::upstream::keep;
+use crate::upstream::server::McpServer;
+use crate::upstream::starting::LATE;
 
 /// How long a client has to be told that there is no beginning.
 const TOLD: Duration = Duration::from_millis(300);

@@ -11,18 +11,18 @@ use tokio::sync::{OnceCell, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::catalog::{Catalog, ServerTool};
 use crate::client::McpClient;
-use crate::flight::{Flights, ServerRuns, random};
-use crate::kernelside::{KernelSession, Kernelside, Unreached, blocking};
-use crate::method::Method;
-use crate::missing::Missing;
+use crate::client::missing::Missing;
+use crate::client::requests::Requests;
+use crate::client::subscriptions::Subscriptions;
+use crate::governed::catalog::{Catalog, ServerTool};
+use crate::governed::flight::{Flights, ServerRuns, random};
+use crate::governed::kernelside::{KernelSession, Kernelside, Unreached, blocking};
+use crate::governed::twins::Twins;
 use crate::options::Options;
-use crate::requests::Requests;
-use crate::routes::Routes;
-use crate::server::McpServer;
-use crate::subscriptions::Subscriptions;
-use crate::twins::Twins;
+use crate::upstream::method::Method;
+use crate::upstream::routes::Routes;
+use crate::upstream::server::McpServer;
 
 /// How long it holds that something is let through, or nothing.
 const STOP_AGE: Duration = Duration::from_millis(500);

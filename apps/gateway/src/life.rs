@@ -8,16 +8,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::direct::Direct;
-use crate::downstream::ClientWire;
+use crate::client::direct::Direct;
+use crate::client::downstream::ClientWire;
+use crate::client::face::Face;
 use crate::error::Error;
-use crate::face::Face;
 use crate::gateway::{Gateway, NoBeginning};
-use crate::home::HomeKernel;
-use crate::kernelside::{Kernelside, blocking};
+use crate::governed::kernelside::{Kernelside, blocking};
+use crate::governed::names;
 use crate::options::Options;
 use crate::say::say;
-use crate::{incoming, names, upstream};
+use crate::token::home::HomeKernel;
+use crate::token::incoming;
+use crate::upstream;
 
 /// Threads for calls that wait for the kernel, beside some for other work.
 const THREADS_MAX: usize = 576;

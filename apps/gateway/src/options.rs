@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use syscap::format::{AgentId, Budget, Dimension, TokenId, ToolId};
 
-use crate::effect::{ClassRule, Hints};
+use crate::governed::effect::{ClassRule, Hints};
 
 /// How a server is started.
 #[derive(Clone, Debug, PartialEq, Eq)]

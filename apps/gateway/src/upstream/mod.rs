@@ -1,9 +1,19 @@
 //! A server: started, listed, asked, watched, and started again when it breaks off.
 
+pub(crate) mod keep;
+pub(crate) mod listing;
+pub(crate) mod lists;
+pub(crate) mod method;
+pub(crate) mod notice;
 mod process;
+pub(crate) mod quota;
+pub(crate) mod routes;
+pub(crate) mod server;
 mod server_requests;
+pub(crate) mod starting;
 mod stderr;
 mod straight;
+pub(crate) mod tools;
 mod wire;
 
 use std::collections::HashMap;
@@ -31,17 +41,17 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::process::Exited;
-pub(crate) use self::server_requests::Asking;
-use self::server_requests::ServerRequests;
-use self::straight::{Params, Request, Straight, WriteLine};
-use self::wire::{NOTICE_BYTES_MAX, Wanting, Wants};
-use crate::capabilities::{Able, WireKind};
-use crate::flight::Flight;
-use crate::listing::ToolListing;
-use crate::method::Method;
-use crate::notice::{ChangedList, Changes, Missed, Notice, WaitingNotice};
+use crate::client::capabilities::{Able, WireKind};
+use crate::governed::flight::Flight;
 use crate::options::{Question, ServerCommand};
+use crate::upstream::listing::ToolListing;
+use crate::upstream::method::Method;
+use crate::upstream::notice::{ChangedList, Changes, Missed, Notice, WaitingNotice};
+use crate::upstream::process::Exited;
+pub(crate) use crate::upstream::server_requests::Asking;
+use crate::upstream::server_requests::ServerRequests;
+use crate::upstream::straight::{Params, Request, Straight, WriteLine};
+use crate::upstream::wire::{NOTICE_BYTES_MAX, Wanting, Wants};
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
 const START_MAX: Duration = Duration::from_secs(90);

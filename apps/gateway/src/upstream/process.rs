@@ -12,8 +12,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::stderr::{Gate, Stderr};
-use crate::{options::ServerCommand, say::say};
+use crate::options::ServerCommand;
+use crate::say::say;
+use crate::upstream::stderr::{Gate, Stderr};
 
 /// How long a server has to end once its input is closed, and again once it was asked to.
 const END_MAX: Duration = Duration::from_secs(1);

@@ -19,10 +19,10 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::straight::{Lines, Straight, WriteLine};
-use crate::flight::Flight;
-use crate::notice::{ChangedList, Changes, Missed, Notice, WaitingNotice};
-use crate::numbers::changes;
+use crate::governed::flight::Flight;
+use crate::governed::numbers::changes;
+use crate::upstream::notice::{ChangedList, Changes, Missed, Notice, WaitingNotice};
+use crate::upstream::straight::{Lines, Straight, WriteLine};
 
 /// Longest line that a server may send.
 pub(crate) const LINE_BYTES_MAX: usize = 8 << 20;
@@ -405,8 +405,8 @@ fn refuse_result(message: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::straight::{Answer, FIRST_ID};
     use super::*;
+    use crate::upstream::straight::{Answer, FIRST_ID};
 
     /// No integer of a result comes as another number.
     #[test]

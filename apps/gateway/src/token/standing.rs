@@ -1,0 +1,84 @@
+//! How the tokens of an agent stand: what ended one, what stopped it, what takes its place.
+
+use syscap::format::{
+    AgentId, Budget, Confidentiality, Dimension, Integrity, Label, ToolId, UnixMillis,
+};
+use syscap::view::{TokenInfo, View};
+
+/// Why nothing more is let through by a token.
+pub(crate) fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
+    match token {
+        token if token.revoked => Some("was revoked".to_owned()),
+        token if token.expires <= now => Some(format!("has expired, at {}", token.expires)),
+        token if token.is_spent() => {
+            let used = token.limits.iter().find(|(dimension, limit)| {
+                *limit > 0 && *dimension != Dimension::Concurrent && token.left.get(*dimension) == 0
+            });
+            Some(match used {
+                Some((dimension, _)) => format!("is spent: {} has run out", dimension.name()),
+                None => "is spent: a run took more than was set aside for it".to_owned(),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether an agent, or everything, is frozen; where not all freezes are seen, it may be.
+pub(crate) fn is_frozen(view: &View, agent: &AgentId) -> bool {
+    let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
+    unseen || view.stopped_by(agent).is_some()
+}
+
+/// What the open sessions of a token have been given. Where not all of them are seen, it may be
+/// anything.
+pub(crate) fn read_by(view: &View, token: &TokenInfo) -> Label {
+    let seen = u64::try_from(view.sessions.len()).unwrap_or(u64::MAX);
+    if seen < view.sessions_in_all {
+        let most = Confidentiality::ALL.iter().copied().max().unwrap_or(Confidentiality::Sensitive);
+        return Label::new(Integrity::Untrusted, most);
+    }
+    let sessions = view.sessions.iter().filter(|session| session.token == token.id);
+    sessions.fold(token.label, |label, session| label.join(session.label))
+}
+
+/// Whether an operator has stopped the agent of a token since that was issued, by whatever means.
+pub(crate) fn is_stopped(view: &View, token: &TokenInfo) -> bool {
+    let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
+    let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
+    revoked || is_frozen(view, &token.agent)
+}
+
+/// What is left of a token, as the budget of another.
+pub(crate) fn left_of(token: &TokenInfo) -> Budget {
+    let left = token.left.with(Dimension::Concurrent, token.limits.get(Dimension::Concurrent));
+    left.iter().fold(Budget::none(), |budget, (of, left)| budget.with(of, left))
+}
+
+/// What another token must have that one lacks.
+pub(crate) enum Lacks<'a> {
+    Tool(&'a ToolId),
+    Scope,
+    Life,
+}
+
+/// A token of the same agent that was issued later, and goes on: what sessions of the other have
+/// been given is not forgotten by it. Where a tool or a scope was lacking it grants all others too;
+/// else some of them.
+pub(crate) fn newer<'v>(
+    view: &'v View,
+    ended: &TokenInfo,
+    lacks: &Lacks<'_>,
+) -> Option<&'v TokenInfo> {
+    let read = read_by(view, ended);
+    view.tokens.iter().find(|token| {
+        let has = |tool: &ToolId| token.tools.contains(tool);
+        let grants = match lacks {
+            Lacks::Tool(tool) => has(tool) && ended.tools.iter().all(has),
+            Lacks::Scope => ended.tools.iter().all(has),
+            Lacks::Life => ended.tools.iter().any(has),
+        };
+        let goes_on =
+            crate::token::standing::ended(token, view.now).is_none() && read.leq(token.label);
+        token.agent == ended.agent && token.issued > ended.issued && goes_on && grants
+    })
+}
