@@ -7,7 +7,7 @@ use crate::field::{Field, code, shape};
 use crate::hash::Domain;
 use crate::id::{HomeId, RecoveryHash};
 use crate::limits::ROLE_KEYS_MAX;
-use crate::record::RecordKind;
+use crate::record::kind::RecordKind;
 use crate::sign::PublicKey;
 
 /// What a proof of possession covers, before the message.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::budget::Amounts;
-use crate::control::Control;
+use crate::control::event::Control;
 use crate::decision::{Decision, Shadow, Verdict};
 use crate::envelope::{Filled, Status, TxOutcome};
 use crate::field::{code, flags, shape};

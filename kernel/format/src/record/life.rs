@@ -3,11 +3,13 @@
 use alloc::boxed::Box;
 
 use crate::budget::Amounts;
-use crate::control::{Control, ControlBody as _, Freeze, FreezeChange, Role, Roles};
+use crate::control::event::Control;
+use crate::control::roles::{Role, Roles};
+use crate::control::{ControlBody as _, Freeze, FreezeChange};
 use crate::field::{code, flags, shape};
 use crate::id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId};
 use crate::limits::{SKEW_MS_MAX, TOKEN_LIFE_MS_MAX};
-use crate::record::RecordKind;
+use crate::record::kind::RecordKind;
 use crate::sign::PublicKey;
 use crate::time::UnixMillis;
 

@@ -4,10 +4,11 @@
 //! [`RECORD_BYTES_MAX`](crate::limits::RECORD_BYTES_MAX) bytes. Keys 0 to 6 are the same for
 //! all, the rest depends on the kind; `docs/spec.md` section 5 has a table for each.
 
-mod call;
+pub(crate) mod call;
 pub(crate) mod head;
-mod life;
-mod reserved;
+pub(crate) mod kind;
+pub(crate) mod life;
+pub(crate) mod reserved;
 mod state;
 
 pub use call::{
@@ -16,6 +17,7 @@ pub use call::{
     RefusalKind, Refusals, Repeat, RunMode,
 };
 pub use head::Head;
+pub use kind::RecordKind;
 pub use life::{
     Boot, Charge, ClockFlags, Durability, Genesis, HomeLimits, Issue, Opened, PreviousRun,
     SessionChange, SessionPhase, Shutdown, SignedEvent,
@@ -30,74 +32,10 @@ pub use state::{Input, StateChange};
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder, Item, Profile};
-use crate::field::{Field, FieldSpec, Shape, code};
+use crate::field::{Field, FieldSpec, Shape};
 use crate::hash::leaf;
 use crate::id::{Leaf, Seq};
 use crate::time::UnixMillis;
-
-code! {
-    /// The kind of a record. A home that holds a reserved one is not opened.
-    pub enum RecordKind {
-        /// The log begins.
-        Genesis = 1 "genesis",
-        /// A role gets another key.
-        Key = 2 "key",
-        /// A kernel opened the home.
-        Boot = 3 "boot",
-        /// A kernel closed the home.
-        Shutdown = 4 "shutdown",
-        /// A token was registered.
-        Issue = 5 "issue",
-        /// A session was opened or closed.
-        Session = 6 "session",
-        /// Tokens were revoked.
-        Revoke = 7 "revoke",
-        /// A freeze began or ended.
-        Freeze = 8 "freeze",
-        /// Another policy is in force.
-        Policy = 9 "policy",
-        /// The tools are others.
-        Tools = 10 "tools",
-        /// The configuration changed.
-        Config = 11 "config",
-        /// What a user said to an agent.
-        Input = 12 "input",
-        /// An agent's state changed.
-        State = 13 "state",
-        /// Reserved: a label was lowered.
-        Declassify = 14 "declassify",
-        /// A call waits for a person.
-        Ask = 15 "ask",
-        /// What a person answered.
-        Approval = 16 "approval",
-        /// The host posted usage after the fact.
-        Charge = 17 "charge",
-        /// A call is about to run.
-        Intent = 18 "intent",
-        /// What came of a call.
-        Outcome = 19 "outcome",
-        /// A call, or a control event, was refused.
-        Refusal = 20 "refusal",
-        /// A run of refusals begins or ends, in one record each.
-        Refusals = 21 "refusals",
-        /// A call repeated an idempotency key and got the first outcome.
-        Repeat = 22 "repeat",
-        /// A call was cancelled.
-        Cancel = 23 "cancel",
-        /// A run that was given up came back.
-        Late = 24 "late",
-        /// An intent was found open at boot, or an operator says what became of it.
-        Recovery = 25 "recovery",
-        /// Reserved: a payload was erased.
-        Redact = 26 "redact",
-        /// Reserved: old records were dropped.
-        Prune = 27 "prune",
-        /// Reserved: the tree was signed.
-        Checkpoint = 28 "checkpoint",
-        /// An operator gave an agent credits.
-        Credit = 29 "credit",
-    }
-}
 
 /// Declares the bodies: for each kind the version of its form, and whether it is written. A kind
 /// whose form changes gets a new version here, and a decoder for each that there was.

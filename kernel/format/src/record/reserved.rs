@@ -3,12 +3,12 @@
 
 use alloc::vec::Vec;
 
-use super::{ArgumentLabel, CallFields, Precondition};
-use crate::control::Control;
+use crate::control::event::Control;
 use crate::field::{code, shape};
 use crate::id::{ConstraintId, Leaf, Seq, StateHash, TextHash};
 use crate::label::Label;
 use crate::manifest::EffectClass;
+use crate::record::call::{ArgumentLabel, CallFields, Precondition};
 use crate::sign::PublicKey;
 use crate::time::UnixMillis;
 use crate::token::Grants;
