@@ -64,7 +64,7 @@ impl World {
     }
 
     fn give(&self, ask: Seq, means: ApprovalChannel) -> Result<Seq, Reason> {
-        let given = answer_in_client(&self.home(), &self.rt, ask, (ApprovalAnswer::Once, means));
+        let given = answer_in_client(&self.home(), &self.rt, ask, ApprovalAnswer::Once, means);
         given.map_err(|error| match error {
             Error::Refused(why) => why.reason(),
             other => panic!("{other}"),
@@ -138,7 +138,7 @@ fn a_client_answers_for_one_call_alone() {
     let terms = SetTerms { uses: 5, scopes: None, expires: Some(now.plus(60_000)) };
     let set = |means| {
         let log = Options::new().inspect(world.home()).unwrap();
-        log.answer_set(ask, &terms, (means, None)).unwrap()
+        log.answer_set(ask, &terms, means, None).unwrap()
     };
     for means in [ApprovalChannel::Elicitation, ApprovalChannel::ClientPrompt] {
         assert_eq!(world.sign(&set(means), Role::Approver), Err(Reason::BadControl));

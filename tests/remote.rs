@@ -32,7 +32,8 @@ impl Far {
     }
 
     fn proof(&self, of: (&HomeId, Seq, &[u8; 32]), counter: u64, envelope: &[u8]) -> Proof {
-        let message = Proof::message(of, counter, envelope);
+        let (home, session, challenge) = of;
+        let message = Proof::message(home, session, challenge, counter, envelope);
         Proof { counter, signature: self.sign(Proof::CONTEXT, &message) }
     }
 }

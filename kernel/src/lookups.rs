@@ -142,8 +142,8 @@ mod tests {
         (state.policy, state.tools) = (Some(engine), Some(tools));
         let token = state.tokens.insert(id, Arc::new(body), None, Seq::GENESIS)?;
         let head = AgentState::genesis(agent.clone());
-        let agents = (agent.clone(), agent.clone(), Label::PUBLIC);
-        let session = Session::new(agents, token, id, head.id());
+        let (caller, root) = (agent.clone(), agent.clone());
+        let session = Session::new(caller, root, Label::PUBLIC, token, id, head.id());
         state.agents.insert(agent, head);
         state.sessions.insert(number, session);
         Some((kernel, number))

@@ -95,7 +95,7 @@ impl Kernel {
         }
         match event {
             Event::Boot { ticket, id, software, durability, probed } => {
-                self.boot(ticket, (id, software, durability), &probed, reading)
+                self.boot(ticket, id, software, durability, &probed, reading)
             }
             Event::Submit(submit) => self.submit(submit),
             Event::Fetched(ticket, fetched) => self.go_on(ticket, Brought::Fetched(fetched)),
@@ -106,19 +106,19 @@ impl Kernel {
             Event::GivenBack(job) => self.given_back(*job),
             Event::Stored(stored) => self.stored(stored),
             Event::Control(ticket, kind, event, past, text) => {
-                self.control(ticket, kind, (event, past), text)
+                self.control(ticket, kind, event, past, text)
             }
             Event::Heard(ticket, input, text) => self.heard(ticket, &input, text),
             Event::Cancel(ticket, session, intent) => self.cancel_own(ticket, session, intent),
             Event::Policy(ticket, event, past, engines) => {
-                self.policy(ticket, (event, past), engines)
+                self.policy(ticket, event, past, engines)
             }
             Event::BadPolicy(ticket, place, why) => self.bad_policy(ticket, &place, &why),
             Event::Propose(proposal) => self.propose(*proposal),
-            Event::Tools(ticket, event, past, delta) => self.tools(ticket, (event, past), &delta),
-            Event::Issue(ticket, wire, past) => self.issue(ticket, (wire, past)),
+            Event::Tools(ticket, event, past, delta) => self.tools(ticket, event, past, &delta),
+            Event::Issue(ticket, wire, past) => self.issue(ticket, wire, past),
             Event::OpenSession(ticket, agent, token, by) => {
-                self.open_session(ticket, agent, (token, by))
+                self.open_session(ticket, agent, token, by)
             }
             Event::CloseSession(ticket, session) => self.close_session(ticket, session),
             Event::Charge(ticket, session, amounts) => self.charge(ticket, session, amounts),

@@ -28,6 +28,11 @@ impl Meter {
         Self { hold, used: Amounts::ZERO }
     }
 
+    /// The call itself is used.
+    pub(crate) fn of_call(hold: Amounts) -> Self {
+        Self { hold, used: Amounts::ZERO.with(Dimension::Calls, 1) }
+    }
+
     /// What was set aside.
     #[must_use]
     pub const fn hold(&self) -> &Amounts {

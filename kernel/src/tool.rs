@@ -204,42 +204,13 @@ pub(crate) struct PermitCore {
     pub(crate) read_only: bool,
     pub(crate) live: Live,
     pub(crate) conditions: Vec<Condition>,
-    meter: Meter,
-    enforcement: Enforcement,
-    flags: OutcomeFlags,
-    label: Label,
+    pub(crate) meter: Meter,
+    pub(crate) enforcement: Enforcement,
+    pub(crate) flags: OutcomeFlags,
+    pub(crate) label: Label,
 }
 
 impl PermitCore {
-    pub(crate) fn new(
-        (intent, leaf): (Seq, Leaf),
-        tool: ToolId,
-        digest: CallDigest,
-        hold: Amounts,
-        salt: Salt,
-        (result_bytes_max, read_only): (usize, bool),
-        (live, conditions): (Live, Vec<Condition>),
-    ) -> Self {
-        let mut meter = Meter::new(hold);
-        meter.used.set(Dimension::Calls, 1);
-        let (enforcement, label) = (Enforcement::None, Label::PUBLIC);
-        Self {
-            intent,
-            tool,
-            leaf,
-            digest,
-            salt,
-            result_bytes_max,
-            read_only,
-            live,
-            conditions,
-            meter,
-            enforcement,
-            flags: OutcomeFlags::default(),
-            label,
-        }
-    }
-
     fn finish<'r>(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran<'r> {
         let ended = ended.and_then(|result| {
             if result.as_bytes().len() > self.result_bytes_max {

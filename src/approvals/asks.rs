@@ -30,8 +30,10 @@ pub struct SetTerms {
 /// What is signed to answer the call whose record has that leaf.
 pub(crate) fn body(
     leaf: Leaf,
-    (answer, set): (ApprovalAnswer, Option<&SetTerms>),
-    (means, why): (ApprovalChannel, Option<&VaultText>),
+    answer: ApprovalAnswer,
+    set: Option<&SetTerms>,
+    means: ApprovalChannel,
+    why: Option<&VaultText>,
 ) -> ApprovalBody {
     ApprovalBody {
         ask: leaf,
@@ -109,7 +111,7 @@ impl Inspection {
         let mut store = self.store();
         let asks: Vec<AskView> = self.kernel().asks().collect();
         let shown = asks.into_iter().map(|ask| {
-            let superseded = is_superseded(self.kernel(), &mut **store, (ask.ask, &ask.tool))?;
+            let superseded = is_superseded(self.kernel(), &mut **store, ask.ask, &ask.tool)?;
             Ok(WaitingCall { superseded, ..shown(&mut **store, ask)? })
         });
         Ok(shown.collect::<Result<_, StoreError>>()?)
@@ -158,9 +160,10 @@ impl Inspection {
         &self,
         ask: Seq,
         answer: ApprovalAnswer,
-        by: (ApprovalChannel, Option<&VaultText>),
+        means: ApprovalChannel,
+        why: Option<&VaultText>,
     ) -> Option<ApprovalBody> {
-        Some(body(answerable(self.kernel(), ask)?, (answer, None), by))
+        Some(body(answerable(self.kernel(), ask)?, answer, None, means, why))
     }
 
     /// What is to be signed to answer more calls than the one that waits, within these terms;
@@ -170,9 +173,10 @@ impl Inspection {
         &self,
         ask: Seq,
         terms: &SetTerms,
-        by: (ApprovalChannel, Option<&VaultText>),
+        means: ApprovalChannel,
+        why: Option<&VaultText>,
     ) -> Option<ApprovalBody> {
-        Some(body(answerable(self.kernel(), ask)?, (ApprovalAnswer::Set, Some(terms)), by))
+        Some(body(answerable(self.kernel(), ask)?, ApprovalAnswer::Set, Some(terms), means, why))
     }
 }
 
@@ -180,7 +184,8 @@ impl Inspection {
 pub(crate) fn is_superseded(
     kernel: &Kernel,
     store: &mut dyn Store,
-    (ask, tool): (Seq, &ToolId),
+    ask: Seq,
+    tool: &ToolId,
 ) -> Result<bool, StoreError> {
     let Some(asked) = asked_for(store, ask)? else { return Ok(false) };
     Ok(manifest_of(kernel, tool) != Some(asked))

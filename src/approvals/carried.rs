@@ -223,8 +223,7 @@ impl CheckedAsk<'_> {
         if answer == ApprovalAnswer::Set {
             return Err(Unsound::Answer);
         }
-        let body =
-            body(self.leaf, (answer, None), (ApprovalChannel::File, why.as_ref())).to_bytes();
+        let body = body(self.leaf, answer, None, ApprovalChannel::File, why.as_ref()).to_bytes();
         let message = Control::message(home, head, key, counter, RecordKind::Approval, &body);
         let signature = sign(&preimage(CONTROL_CONTEXT, &message)).map_err(Unsound::Signer)?;
         let control = Control::by_one(*head, body, Signed { key: *key, counter, signature });

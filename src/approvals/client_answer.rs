@@ -106,7 +106,8 @@ pub fn answer_in_client(
     home: &Path,
     access: &Runtime,
     ask: Seq,
-    (answer, means): (ApprovalAnswer, ApprovalChannel),
+    answer: ApprovalAnswer,
+    means: ApprovalChannel,
 ) -> Result<Seq, Error> {
     if !means.is_a_clients() {
         return Err(Error::Refused(Refused::new(Reason::BadControl).field("means")));
@@ -118,7 +119,7 @@ pub fn answer_in_client(
         keys.renew(log.kernel().roles());
         let key = keys.public_key(Role::Approver)?;
         let unknown = || Refused::new(Reason::UnknownAsk).field("ask").got(&ask);
-        let body = log.answer(ask, answer, (means, None)).ok_or_else(unknown)?;
+        let body = log.answer(ask, answer, means, None).ok_or_else(unknown)?;
         let control = log.sign(&body, &key, |message| keys.sign(Role::Approver, message))?;
         drop(log);
         tries = tries.saturating_add(1);

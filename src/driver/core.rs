@@ -166,7 +166,7 @@ impl Core {
         let mut left = events.len();
         let caller = Caller::here(&mail, left);
         let held = self.bring(&mail, Brought::Requests(Ticket(first), caller, events));
-        self.see_through(held, (Ticket(first), &mail), (cancel, None), |ticket, answer| {
+        self.see_through(held, Ticket(first), &mail, cancel, None, |ticket, answer| {
             answered(usize::try_from(ticket.0.wrapping_sub(first)).unwrap_or(usize::MAX), answer);
             left = left.saturating_sub(1);
             left == 0
@@ -190,8 +190,10 @@ impl Core {
     fn see_through<'a>(
         self: &'a Arc<Self>,
         mut held: Option<Locked<'a>>,
-        (first, mail): (Ticket, &Mailbox),
-        by: (&Cancel, Option<&Arc<StandIn>>),
+        first: Ticket,
+        mail: &Mailbox,
+        cancel: &Cancel,
+        stand_in: Option<&Arc<StandIn>>,
         mut answered: impl FnMut(Ticket, Answer) -> bool,
     ) -> Result<(), Halt> {
         let mut others_ran = false;
@@ -226,7 +228,7 @@ impl Core {
                 Delivery::Job(job) => {
                     drop(held.take());
                     let is_run = matches!(job, Asked::Run(..));
-                    held = match self.serve(mail, (ticket, job), others_ran, by) {
+                    held = match self.serve(mail, ticket, job, others_ran, cancel, stand_in) {
                         Ok(held) => held,
                         Err(Displaced) => return Ok(()),
                     };
@@ -251,9 +253,11 @@ impl Core {
     fn serve(
         self: &Arc<Self>,
         mail: &Mailbox,
-        (ticket, asked): (Ticket, Asked),
+        ticket: Ticket,
+        asked: Asked,
         has_waited: bool,
-        (cancel, stand_in): (&Cancel, Option<&Arc<StandIn>>),
+        cancel: &Cancel,
+        stand_in: Option<&Arc<StandIn>>,
     ) -> Result<Option<Locked<'_>>, Displaced> {
         let brought = match asked {
             Asked::Run(job, out) => {

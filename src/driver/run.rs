@@ -78,7 +78,7 @@ pub(crate) fn run(cancels: &Cancels, job: Job, means: Means, cancel: &Cancel) ->
         HERE.set(None);
         return if limited.ends() { Ended::Here(event, None) } else { Ended::Late(event) };
     }
-    let (event, given_up) = run_apart(job, (late, &own), &clock);
+    let (event, given_up) = run_apart(job, late, &own, &clock);
     Ended::Here(event, given_up)
 }
 
@@ -193,7 +193,8 @@ enum Slot {
 
 fn run_apart(
     job: Job,
-    (late, cancel): (Box<dyn FnOnce(Event) + Send>, &Cancel),
+    late: Box<dyn FnOnce(Event) + Send>,
+    cancel: &Cancel,
     clock: &Arc<Clock>,
 ) -> (Event, Option<GivenUp>) {
     let intent = job.intent();

@@ -317,7 +317,7 @@ impl Options {
         let files = home.open_files()?;
         files.prepare_root("shared")?;
         let (network, office) = (self.network(&home), Arc::<Office>::default());
-        let registry = self.tools(&files, (&network, &office))?;
+        let registry = self.tools(&files, &network, &office)?;
         let mut entropy = [0; 32];
         self.entropy.fill(&mut entropy)?;
         let new = NewHome {
@@ -372,7 +372,7 @@ impl Options {
         };
         let files = home.open_files()?;
         let (network, office) = (self.network(home), Arc::<Office>::default());
-        let registry = self.tools(&files, (&network, &office))?;
+        let registry = self.tools(&files, &network, &office)?;
         let anchor = Anchor { trust: self.trust_of(home)?, keys: known_keys(&*signer)? };
         let kernel = engine::open(store, self.engine(), registry, &anchor)?;
         let mut kernel = self.asks.kernel(kernel);
@@ -397,7 +397,7 @@ impl Options {
             None => read_store(&home)?,
         };
         let network = self.network(&home);
-        let registry = self.tools(&home.look_at_files()?, (&network, &Arc::default()))?;
+        let registry = self.tools(&home.look_at_files()?, &network, &Arc::default())?;
         let anchor = Anchor { trust: self.trust_of(&home)?, keys: Vec::new() };
         let mut kernel = engine::open(&mut *store, self.engine(), registry, &anchor)?;
         let providers = Arc::new(Providers::over(network));
@@ -477,7 +477,8 @@ impl Options {
     fn tools(
         &self,
         files: &Files,
-        (network, office): (&Network, &Arc<Office>),
+        network: &Network,
+        office: &Arc<Office>,
     ) -> Result<Registry, Error> {
         let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
         let mut registry = Registry::new();
@@ -509,7 +510,7 @@ impl Options {
         registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
         let calendar = CalendarFind::over(Arc::clone(files.base()));
         registry.add_read(calendar.ok_or_else(bad)?)?;
-        org::add_tools(&mut registry, (files.base(), &self.clock), office)?;
+        org::add_tools(&mut registry, files.base(), &self.clock, office)?;
         registry.add_read(Echo::new().ok_or_else(bad)?)?;
         registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
         office.has_tools(&registry);
@@ -526,7 +527,7 @@ impl Options {
         let boot = |ticket| Event::Boot { ticket, id, software, durability, probed };
         acknowledged(core.request(boot))?;
         core.settle()?;
-        let holding = Holding::new(core, providers, (signer, files, home), absent);
+        let holding = Holding::new(core, providers, signer, files, home, absent);
         office.holds(&holding);
         let (tools, on_record) = holding.look(|k| (k.registry_hash(), k.tools_hash()));
         if on_record != Some(tools) {

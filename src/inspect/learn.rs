@@ -242,8 +242,8 @@ impl<'a> Walk<'a> {
             }
             Body::Charge(charge) if new => self.pay(seq, Some(charge.session), charge.amounts),
             Body::Intent(intent) if new => {
-                let about = (intent.call_effect, intent.label);
-                self.track.called(seq, &intent.call, about, Ended::Open);
+                let (effect, given) = (intent.call_effect, intent.label);
+                self.track.called(seq, &intent.call, effect, given, Ended::Open);
                 self.intend(seq, intent, reader)?;
             }
             Body::Outcome(outcome) => {
@@ -266,7 +266,7 @@ impl<'a> Walk<'a> {
                 }
                 if new {
                     let ended = Ended::Refused(Reason::Asked);
-                    self.track.called(seq, &ask.call, (ask.call_effect, ask.label), ended);
+                    self.track.called(seq, &ask.call, ask.call_effect, ask.label, ended);
                     self.refuse(seq, &ask.call, ended);
                 }
             }

@@ -103,7 +103,7 @@ impl Runtime {
         answer: ApprovalAnswer,
         why: Option<&str>,
     ) -> Result<Seq, Error> {
-        self.here(|holding| holding.answer(ask, (answer, None), why))
+        self.here(|holding| holding.answer(ask, answer, None, why))
     }
 
     /// As [`Runtime::answer`], for more calls than the one that waits.
@@ -111,7 +111,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::answer`]; [`Error::Refused`] too where these terms are none that may be given.
     pub fn answer_set(&self, ask: Seq, terms: &SetTerms, why: Option<&str>) -> Result<Seq, Error> {
-        self.here(|holding| holding.answer(ask, (ApprovalAnswer::Set, Some(terms)), why))
+        self.here(|holding| holding.answer(ask, ApprovalAnswer::Set, Some(terms), why))
     }
 
     /// Begins or ends a freeze of an agent, a tool or the kernel.

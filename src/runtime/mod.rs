@@ -363,7 +363,7 @@ impl Runtime {
         let begin = || Begin { token, used: used.clone(), manifest: manifest.clone() };
         let here = |holding: &Holding| {
             let Begin { token, used, manifest } = begin();
-            holding.desk().begin(holding, (token, used), manifest).map(Leave::from)
+            holding.desk().begin(holding, token, used, manifest).map(Leave::from)
         };
         let ask = Ask::Begin(Box::new(begin()));
         self.act_within(self.answer_time, &ask, here).map(Begun::from)

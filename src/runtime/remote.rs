@@ -46,7 +46,7 @@ impl ProvedSession {
     /// # Errors
     /// As [`Session::call`](crate::Session::call).
     pub fn call(&self, envelope: Vec<u8>, proof: Option<Proof>) -> Result<ToolResult, Error> {
-        let answer = self.session.prove((envelope, proof), Source::Agent, &Cancel::new());
+        let answer = self.session.prove(envelope, proof, Source::Agent, &Cancel::new());
         self.session.hold_up(&answer);
         answer
     }
@@ -101,8 +101,9 @@ impl Runtime {
     ///
     /// let args = MapBuilder::new().text("value", "hello").finish();
     /// let call = MapBuilder::new().text("tool_id", "echo").item("args", args.item()).finish();
-    /// let of = (&rt.id(), session.number(), &challenge);
-    /// let signature = sign(Proof::CONTEXT, Proof::message(of, 1, call.as_bytes()));
+    /// let (home, number) = (rt.id(), session.number());
+    /// let message = Proof::message(&home, number, &challenge, 1, call.as_bytes());
+    /// let signature = sign(Proof::CONTEXT, message);
     /// let proof = Some(Proof { counter: 1, signature });
     /// let answer = session.call(call.as_bytes().to_vec(), proof)?;
     /// assert_eq!(answer.status(), Status::Ok);

@@ -70,7 +70,7 @@ impl Session {
         let got = agent.to_owned();
         let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
         let place = Place { at: None, number: Seq::GENESIS, closed: false };
-        let session = Self::at(home, (agent, token), place);
+        let session = Self::at(home, agent, token, place);
         session.home.each(|term| match session.seated(term) {
             Step::Done(opened) => Step::Done(opened.map(drop)),
             Step::Again => Step::Again,
@@ -90,10 +90,10 @@ impl Session {
         })?;
         let number = taken.session;
         let place = Place { at: Some((at, Seated::There(number))), number, closed: false };
-        Ok(Self::at(home, (taken.agent, taken.token), place))
+        Ok(Self::at(home, taken.agent, taken.token, place))
     }
 
-    fn at(home: &Arc<Open>, (agent, token): (AgentId, TokenId), place: Place) -> Self {
+    fn at(home: &Arc<Open>, agent: AgentId, token: TokenId, place: Place) -> Self {
         let (home, place) = (Arc::clone(home), Arc::new(Mutex::new(place)));
         Self { home, agent, token, source: Source::Agent, place }
     }

@@ -31,7 +31,7 @@ use crate::transport::limits::{
 use crate::transport::message::Order;
 use crate::transport::peer::Peer;
 use crate::transport::socket::{SOCKET_FILE, Socket, is_ours};
-use crate::transport::turn::{self, Job, Reads};
+use crate::transport::turn::{self, PeerCall, Reads};
 use crate::transport::versions::Versions;
 use crate::transport::wire::{Broken, Partial, Reader};
 
@@ -471,7 +471,7 @@ fn serve(attached: Attached, mut reader: Reader) {
 }
 
 impl Reads for Connection {
-    fn next(&mut self) -> Result<Option<(u64, Job)>, Broken> {
+    fn next(&mut self) -> Result<Option<PeerCall>, Broken> {
         let frame = self.reader.next(None)?;
         let Attached { hub, seat } = &self.attached;
         while seat.is_behind() {
@@ -488,7 +488,7 @@ impl Reads for Connection {
         self.reader.is_empty() && self.attached.seat.is_alone()
     }
 
-    fn make_apart(&self, call: (u64, Job)) {
+    fn make_apart(&self, call: PeerCall) {
         self.attached.seat.make_apart(call);
     }
 

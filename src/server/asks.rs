@@ -50,7 +50,8 @@ impl Holding {
     pub(crate) fn answer(
         &self,
         ask: Seq,
-        said: (ApprovalAnswer, Option<&SetTerms>),
+        answer: ApprovalAnswer,
+        terms: Option<&SetTerms>,
         why: Option<&str>,
     ) -> Result<Seq, Error> {
         let why = match why {
@@ -59,10 +60,10 @@ impl Holding {
         };
         let leaf = self.core.look(|kernel| answerable(kernel, ask));
         let leaf = leaf.ok_or(Refused::new(Reason::UnknownAsk).field("ask").got(&ask))?;
-        if said.0 != ApprovalAnswer::Deny {
+        if answer != ApprovalAnswer::Deny {
             self.stands(|view| view.ask == ask)?;
         }
-        let body = body(leaf, said, (ApprovalChannel::Signer, why.as_ref()));
+        let body = body(leaf, answer, terms, ApprovalChannel::Signer, why.as_ref());
         let signed = self.sign_made(
             RecordKind::Approval,
             || Ok(body.to_bytes()),

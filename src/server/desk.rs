@@ -106,7 +106,8 @@ impl Desk {
     pub(crate) fn begin(
         &self,
         runtime: &Holding,
-        (token, used): (TokenId, ToolUse),
+        token: TokenId,
+        used: ToolUse,
         manifest: Manifest,
     ) -> Result<Begun, Error> {
         if !is_name(&used.conversation) || !used.id.as_deref().is_none_or(is_name) {
@@ -117,7 +118,7 @@ impl Desk {
         }
         let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
         self.offer(runtime, manifest)?;
-        let session = self.seat(runtime, token, (&used.agent, &used.conversation))?;
+        let session = self.seat(runtime, token, &used.agent, &used.conversation)?;
         let (stage, cancelled, awaited) = (Stage::Sent, false, true);
         let (number, at) = (0, session.number());
         let one = Use {
@@ -164,7 +165,7 @@ impl Desk {
         if !self.0.lock().may_say(agent, text.len()) {
             return Err(refused(Reason::Overloaded, "text"));
         }
-        let session = self.seat(runtime, token, (agent, conversation))?;
+        let session = self.seat(runtime, token, agent, conversation)?;
         // An agent that there is: no more are kept than that. Others may have said something since.
         if !self.0.lock().says(agent, text.len()) {
             return Err(refused(Reason::Overloaded, "text"));
@@ -249,7 +250,8 @@ impl Desk {
         &self,
         runtime: &Holding,
         token: TokenId,
-        (agent, conversation): (&AgentId, &str),
+        agent: &AgentId,
+        conversation: &str,
     ) -> Result<Arc<LocalSession>, Error> {
         let key = (agent.clone(), token, conversation.to_owned());
         let mut state = self.0.lock();

@@ -76,7 +76,9 @@ impl Holding {
     pub(crate) fn new(
         core: Arc<Core>,
         providers: Arc<Providers>,
-        (signer, files, home): (Arc<dyn Signer>, Files, Home),
+        signer: Arc<dyn Signer>,
+        files: Files,
+        home: Home,
         absent: ToolsDelta,
     ) -> Self {
         let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));

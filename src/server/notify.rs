@@ -56,7 +56,7 @@ fn see_to(home: &Weak<Core>, notices: &Notices) {
     while let Some((asks, more)) = notices.next() {
         let Some(core) = home.upgrade() else { return notices.nobody_sees_to_it() };
         let Some(notify) = core.look(|kernel| kernel.notify().cloned()) else { continue };
-        let text = described(&core, &asks, (more, &notify));
+        let text = described(&core, &asks, more, &notify);
         // A home can be dropped while a program runs.
         drop(core);
         let goes_on = || home.strong_count() > 0 && !notices.is_over();
@@ -69,7 +69,7 @@ fn see_to(home: &Weak<Core>, notices: &Notices) {
 }
 
 /// What the program gets to read: one JSON object, and a line's end.
-fn described(core: &Core, asks: &[Seq], (more, notify): (u64, &Notify)) -> String {
+fn described(core: &Core, asks: &[Seq], more: u64, notify: &Notify) -> String {
     let views: Vec<AskView> =
         core.look(|kernel| kernel.asks().filter(|view| asks.contains(&view.ask)).collect());
     let calls = core.read(|store| {

@@ -238,7 +238,8 @@ fn standing(kernel: &Kernel, live: &[TokenId]) -> (u64, BTreeSet<ToolId>) {
 /// Adds the tools of an organisation.
 pub(crate) fn add_tools(
     registry: &mut Registry,
-    (base, clock): (&Arc<dyn Opener>, &Arc<dyn Clock>),
+    base: &Arc<dyn Opener>,
+    clock: &Arc<dyn Clock>,
     office: &Arc<Office>,
 ) -> Result<(), Error> {
     let bad = || Error::BadName { what: "a built-in tool", got: "org".to_owned() };

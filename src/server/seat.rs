@@ -28,7 +28,7 @@ use crate::transport::message::{
 use crate::transport::peer::Peer;
 use crate::transport::relay::Relay;
 use crate::transport::reply::{Answered, Leave, Offers, Reply, Taken};
-use crate::transport::turn::Job;
+use crate::transport::turn::PeerCall;
 use crate::transport::wire::Broken;
 
 /// What an attached process asks.
@@ -191,9 +191,9 @@ impl Seat {
     }
 
     /// Has a request worked on by a thread of the pool; the process is told where there is none.
-    pub(crate) fn make_apart(&self, (id, job): (u64, Job)) {
-        if pool::spawn(job).is_err() {
-            self.peer.answer(id, Reply::refused(Reason::Overloaded));
+    pub(crate) fn make_apart(&self, call: PeerCall) {
+        if pool::spawn(call.make).is_err() {
+            self.peer.answer(call.id, Reply::refused(Reason::Overloaded));
         }
     }
 
@@ -263,7 +263,7 @@ impl Seat {
             Ask::Submit(submission) => Reply::of(runtime.submit_with(&submission)),
             Ask::Begin(asked) => {
                 let Begin { token, used, manifest } = *asked;
-                let begun = runtime.desk().begin(runtime, (token, used), manifest);
+                let begun = runtime.desk().begin(runtime, token, used, manifest);
                 Reply::of(begun.map(Leave::from))
             }
             Ask::Settle(asked) => {

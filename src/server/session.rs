@@ -153,7 +153,8 @@ impl LocalSession {
     /// Sends an envelope with its holder's proof, who is elsewhere.
     pub(crate) fn prove(
         &self,
-        (received, proof): (Vec<u8>, Option<Proof>),
+        received: Vec<u8>,
+        proof: Option<Proof>,
         source: Source,
         cancel: &Cancel,
     ) -> Result<ToolResult, Error> {

@@ -57,7 +57,7 @@ impl Holding {
         let (above, now) = self.above(parent)?;
         let grants = grant.grants(workspace_of(&above))?;
         let grants = self.core.look(|kernel| issuing::named(kernel, &grants))?;
-        let child = self.child((parent, &above), self.core.salts.bytes()?, now)?;
+        let child = self.child(parent, &above, self.core.salts.bytes()?, now)?;
         let child = TokenBody {
             holder: self.holder_of(grant)?,
             agent,
@@ -76,7 +76,7 @@ impl Holding {
     /// Hands on a part of a token for an agent that another has made.
     pub(crate) fn hand_on(&self, part: &Part) -> Result<TokenId, Error> {
         let (above, now) = self.above(part.parent)?;
-        let child = self.child((part.parent, &above), part.nonce, now)?;
+        let child = self.child(part.parent, &above, part.nonce, now)?;
         let holder = (part.levels > 0).then_some(child.issuer);
         let child = TokenBody {
             holder,
@@ -106,7 +106,8 @@ impl Holding {
     /// nothing, and can't be handed on.
     fn child(
         &self,
-        (parent, above): (TokenId, &TokenBody),
+        parent: TokenId,
+        above: &TokenBody,
         nonce: [u8; 16],
         now: UnixMillis,
     ) -> Result<TokenBody, Error> {
@@ -242,7 +243,7 @@ impl Holding {
     ) -> Result<Seq, Error> {
         let body = body.to_bytes();
         let role = self.core.look(|kernel| kernel.limits().role_of(B::KIND, &body));
-        self.sign_as((role, B::KIND), || Ok(body), event)
+        self.sign_as(role, B::KIND, || Ok(body), event)
     }
 
     /// Signs a body that is made while nobody else signs: what it is made from stays so.
@@ -252,12 +253,13 @@ impl Holding {
         body: impl FnOnce() -> Result<Vec<u8>, Error>,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {
-        self.sign_as((Role::of(kind), kind), body, event)
+        self.sign_as(Role::of(kind), kind, body, event)
     }
 
     fn sign_as(
         &self,
-        (role, kind): (Option<Role>, RecordKind),
+        role: Option<Role>,
+        kind: RecordKind,
         body: impl FnOnce() -> Result<Vec<u8>, Error>,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {

@@ -17,7 +17,7 @@ use crate::transport::limits::{
 };
 use crate::transport::message::{AgentAsk, Ask};
 use crate::transport::reply::Reply;
-use crate::transport::turn::Job;
+use crate::transport::turn::PeerCall;
 use crate::transport::wire::Broken;
 
 /// What a request is, for the bounds.
@@ -51,7 +51,7 @@ impl Hub {
         seat: &Arc<Seat>,
         lane: Lane,
         frame: Vec<u8>,
-    ) -> Result<Option<(u64, Job)>, Broken> {
+    ) -> Result<Option<PeerCall>, Broken> {
         let bytes = frame.len();
         let read = Frame::read(&frame)?;
         let id = read.id;
@@ -76,7 +76,7 @@ impl Hub {
                     Asked::Agent(_) => seat.hold_up(None),
                     Asked::Operator(_) => {}
                 }
-                self.begin(seat, lane, (id, bytes), asked)
+                self.begin(seat, lane, id, bytes, asked)
             }
             Err(reason) => {
                 seat.hold_up(None);
@@ -97,11 +97,11 @@ impl Hub {
             Err(Refusal::Broken(broken)) => return Err(broken),
         };
         let is_call = begun.kind == Work::Call;
-        let job: (u64, Job) = (id, Box::new(move || begun.work(asked)));
+        let call = PeerCall { id, make: Box::new(move || begun.work(asked)) };
         if is_call {
-            return Ok(Some(job));
+            return Ok(Some(call));
         }
-        seat.make_apart(job);
+        seat.make_apart(call);
         Ok(None)
     }
 
@@ -109,7 +109,8 @@ impl Hub {
         self: &Arc<Self>,
         seat: &Arc<Seat>,
         lane: Lane,
-        (id, bytes): (u64, usize),
+        id: u64,
+        bytes: usize,
         asked: Asked,
     ) -> Result<(Begun, Asked), Refusal> {
         let mut kind = Work::of(&asked);

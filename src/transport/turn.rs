@@ -26,18 +26,24 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 /// A connection, for the thread that reads it. Whoever drops it sees to its end.
 pub(crate) trait Reads: Send {
     /// Reads a frame, and does what it asks for; a call is left to be made.
-    fn next(&mut self) -> Result<Option<(u64, Job)>, Broken>;
+    fn next(&mut self) -> Result<Option<PeerCall>, Broken>;
 
     /// Whether nothing else is asked for, as far as that can be seen without reading on.
     fn is_alone(&self) -> bool;
 
     /// Has a call made by another thread; the peer is told where there is none.
-    fn make_apart(&self, call: (u64, Job));
+    fn make_apart(&self, call: PeerCall);
 
     fn peer(&self) -> &Arc<Peer>;
 }
 
 pub(crate) type Turn = Box<dyn Reads>;
+
+/// A call of a peer's that was taken in: under which id it is answered, and what makes it.
+pub(crate) struct PeerCall {
+    pub(crate) id: u64,
+    pub(crate) make: Job,
+}
 
 /// Where a thread lays down what it has to read.
 struct Laid {
@@ -129,11 +135,11 @@ pub(crate) fn read(mut turn: Turn) {
 }
 
 /// Makes a call. `None` where another thread reads on meanwhile.
-fn make(turn: Turn, call: (u64, Job)) -> Option<Turn> {
+fn make(turn: Turn, call: PeerCall) -> Option<Turn> {
     let laid = Arc::new(Laid { peer: Arc::clone(turn.peer()), held: Mutex::default() });
     if laid.lay(turn) {
         let makes = Makes::begin(&laid);
-        (call.1)();
+        (call.make)();
         drop(makes);
         return laid.take();
     }

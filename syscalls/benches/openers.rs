@@ -65,6 +65,6 @@ fn write(base: &dyn Opener, at: &Location) {
         temp: &temp,
         label: Label::PUBLIC,
     };
-    let turn = base.turn(at, (Parents::Require, &[]), Duration::ZERO, &mut |_| Ok(())).unwrap();
+    let turn = base.turn(at, Parents::Require, &[], Duration::ZERO, &mut |_| Ok(())).unwrap();
     base.write(turn, &job, &mut |_| Ok(())).unwrap();
 }

@@ -285,17 +285,17 @@ impl Give {
         let seq = runtime::with(&home, |access| {
             let sign = |message: &[u8]| keys.sign(role, message);
             let body = |log: &syscap::Inspection| {
-                let (ask, by) = (Seq::new(ask), (means, why.as_ref()));
+                let (ask, why) = (Seq::new(ask), why.as_ref());
                 let body = match terms {
-                    Some(terms) => log.answer_set(ask, terms, by),
-                    None => log.answer(ask, answer, by),
+                    Some(terms) => log.answer_set(ask, terms, means, why),
+                    None => log.answer(ask, answer, means, why),
                 };
                 body.ok_or_else(|| Failure::Usage {
                     what: format!("{ask}"),
                     advice: "is not waiting any more".to_owned(),
                 })
             };
-            submit(&home, access, (&key, sign), body, (&beside, Failure::from))
+            submit(&home, access, &key, sign, body, &beside, Failure::from)
         })?;
         recorded(out, Seq::new(ask), answer, seq)
     }
@@ -323,7 +323,7 @@ impl Approve {
             return give.run(ApprovalAnswer::Once, None, out);
         };
         let (call, now) = unanswered(&give.home, give.ask)?;
-        let terms = sets::terms(&give.home, &call, (uses, life.map(|life| (now, life)), wider))?;
+        let terms = sets::terms(&give.home, &call, uses, life.map(|life| (now, life)), wider)?;
         give.run(ApprovalAnswer::Set, Some(&terms), out)
     }
 }

@@ -61,7 +61,7 @@ impl Call {
         runtime::serving(&self.home, self.people, |access| {
             recording::warn_of_recording(access)?;
             let caller = runtime::session(access, &self.agent, self.token.of(&self.home)?)?;
-            answer_all(&caller, &mut input, (self.printed(), out))?;
+            answer_all(&caller, &mut input, self.printed(), out)?;
             caller.close()?;
             Ok(Exit::Done)
         })
@@ -93,7 +93,8 @@ enum Printed {
 fn answer_all(
     caller: &Session,
     input: &mut impl BufRead,
-    (printed, out): (Printed, &mut Out),
+    printed: Printed,
+    out: &mut Out,
 ) -> Result<(), Failure> {
     let mut line = Vec::new();
     while lines::read(input, &mut line).map_err(Failure::Stream)? == Read::Line {

@@ -297,7 +297,7 @@ impl Hook {
                 }
             }
             Some(Begun::Answered(answer)) => {
-                let (said, note) = self.refused(&access, (event, &used, token), &answer)?;
+                let (said, note) = self.refused(&access, event, &used, token, &answer)?;
                 notes.extend(note);
                 Some(said)
             }
@@ -317,7 +317,9 @@ impl Hook {
     fn refused(
         &self,
         access: &Runtime,
-        (event, used, token): (&Event, &ToolUse, TokenId),
+        event: &Event,
+        used: &ToolUse,
+        token: TokenId,
         answer: &ToolResult,
     ) -> Result<(String, Option<String>), String> {
         let tool = &used.tool;

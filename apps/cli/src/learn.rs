@@ -96,9 +96,9 @@ impl Learn {
         let mut proposal = propose(&recorded.recording, &settings).map_err(unsound)?;
         let empty = proposal.policy.written().constraints.is_empty();
         if !empty {
-            proposal.policy = self.joined(&home, (&recorded, &proposal))?;
+            proposal.policy = self.joined(&home, &recorded, &proposal)?;
         }
-        let found = self.found(&home, (&recorded, &proposal), &scan)?;
+        let found = self.found(&home, &recorded, &proposal, &scan)?;
         if let Some(file) = self.policy_out.as_ref().filter(|_| !empty) {
             let created = OpenOptions::new().write(true).create_new(true).open(file);
             let written =
@@ -107,7 +107,7 @@ impl Learn {
         }
         // The proposal is printed before anything is done with it.
         if out.form() == Form::Text {
-            text::print(out, &proposal, (&recorded, &settings), &found)?;
+            text::print(out, &proposal, &recorded, &settings, &found)?;
             out.flush()?;
         }
         caution(&proposal, &settings, &home);
@@ -135,27 +135,29 @@ impl Learn {
     fn joined(
         &self,
         home: &Inspection,
-        (recorded, proposal): (&Recorded, &Proposal),
+        recorded: &Recorded,
+        proposal: &Proposal,
     ) -> Result<Policy, Failure> {
         let unsound =
             |error| Failure::Unsound { file: None, error: Box::new(error), exit: Exit::Failed };
         let in_force = Policy::from_cbor(&home.kernel().engine().document()).map_err(unsound)?;
         let denied = &recorded.denied;
-        let names = constraint_names((&proposal.policy, &in_force), denied);
+        let names = constraint_names(&proposal.policy, &in_force, denied);
         if let Some(name) = self.loosen.iter().find(|name| !names.contains(*name)) {
             let all: Vec<&str> = names.iter().map(String::as_str).collect();
             let advice = format!("is no constraint in force; there are {}", all.join(", "));
             return Err(Failure::Usage { what: format!("--loosen {name}"), advice });
         }
         let loosened = self.loosen.iter().cloned().collect();
-        join(&proposal.policy, (&in_force, denied), &loosened).map_err(unsound)
+        join(&proposal.policy, &in_force, denied, &loosened).map_err(unsound)
     }
 
     /// What the log shows besides, and what the proposal would have said of it.
     fn found(
         &self,
         home: &Inspection,
-        (recorded, proposal): (&Recorded, &Proposal),
+        recorded: &Recorded,
+        proposal: &Proposal,
         scan: &Scan,
     ) -> Result<Found, Failure> {
         let failed = || Failure::home(&self.home);

@@ -136,7 +136,7 @@ impl Run {
             recording::warn_of_recording(access)?;
             let token = token::of(&self, known, access)?;
             let services = self.services(known, token)?;
-            start::run(&self, prepared, access, (token, services))
+            start::run(&self, prepared, access, token, services)
         })
     }
 

@@ -137,7 +137,7 @@ impl Person {
     ) -> Result<Seq, Failure> {
         let key = self.keys.public_key(self.role).map_err(Error::from)?;
         let sign = |message: &[u8]| self.keys.sign(self.role, message);
-        submit(&self.home, access, (&key, sign), body, (beside, failed))
+        submit(&self.home, access, &key, sign, body, beside, failed)
     }
 }
 
@@ -146,9 +146,11 @@ impl Person {
 pub(crate) fn submit<B: ControlBody>(
     home: &Path,
     access: &Runtime,
-    (key, sign): (&PublicKey, impl Fn(&[u8]) -> Result<Signature, SignerError>),
+    key: &PublicKey,
+    sign: impl Fn(&[u8]) -> Result<Signature, SignerError>,
     body: impl Fn(&Inspection) -> Result<B, Failure>,
-    (beside, failed): (&Beside, impl Fn(Error) -> Failure),
+    beside: &Beside,
+    failed: impl Fn(Error) -> Failure,
 ) -> Result<Seq, Failure> {
     let mut tries = 0_u32;
     loop {

@@ -131,7 +131,7 @@ impl Chain {
         };
         let kind = record.body.kind();
         match &mut self.ledger {
-            Some(ledger) => ledger.enter((record, head.leaf), source, &mut self.findings)?,
+            Some(ledger) => ledger.enter(record, head.leaf, source, &mut self.findings)?,
             None => {
                 if let Step::Broken = self.begin(&record, head.leaf, trust) {
                     return Ok(Step::Broken);

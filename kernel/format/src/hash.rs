@@ -444,9 +444,11 @@ pub fn text_hash(salt: &Salt, field: u64, text: &str) -> TextHash {
 #[must_use]
 pub fn call_digest(
     home: &HomeId,
-    (tool, manifest): (&ToolId, &ObjectId),
+    tool: &ToolId,
+    manifest: &ObjectId,
     args: Item<'_>,
-    (agent, token): (&AgentId, &TokenId),
+    agent: &AgentId,
+    token: &TokenId,
     key: Option<&IdempotencyKey>,
 ) -> CallDigest {
     let head = |head: &mut Joined| {

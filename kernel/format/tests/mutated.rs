@@ -148,7 +148,7 @@ fn what_a_holder_signs_gives_no_more_than_the_parent() {
     for _ in 0..times() {
         let touched = touch(&bytes, &mut dice);
         let read = Token::read(&signed(&touched, &key(2)));
-        let derives = |child: &Token| attenuates(child.body(), (parent.id(), parent.body()));
+        let derives = |child: &Token| attenuates(child.body(), parent.id(), parent.body());
         let Some(child) = read.ok().filter(|child| derives(child).is_ok()) else {
             refused += 1;
             continue;

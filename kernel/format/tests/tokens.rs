@@ -92,7 +92,7 @@ fn child() -> TokenBody {
 }
 
 fn derives(child: &Token, parent: &Token) -> Result<(), Refused> {
-    attenuates(child.body(), (parent.id(), parent.body()))
+    attenuates(child.body(), parent.id(), parent.body())
 }
 
 #[test]

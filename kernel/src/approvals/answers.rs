@@ -10,7 +10,7 @@ use syscap_format::field::count;
 use syscap_format::{
     AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgsHash, Ask as AskRecord, AskImage,
     CallFields, Control, ControlBody, Decision, Leaf, ObjectId, PolicyHash, Precondition,
-    PublicKey, Role, Salt, Seq, TextHash, ToolId, UnixMillis,
+    PublicKey, Role, SET_LIFE_MS, Salt, Seq, TextHash, ToolId, UnixMillis,
 };
 
 /// Most calls that wait for a person in a home, and of one agent: whoever is asked too often does
@@ -157,10 +157,35 @@ impl Ask {
         state.tokens.renews(token, self.bounds.token)
     }
 
+    /// The set that an approval with these terms makes of it, no later to end than its token.
+    fn becomes_set(
+        self,
+        number: Seq,
+        terms: Terms,
+        now: UnixMillis,
+        end: UnixMillis,
+    ) -> Option<Set> {
+        let most = now.plus(SET_LIFE_MS).min(end);
+        Some(Set {
+            ask: number,
+            agent: self.agent,
+            tool: self.tool,
+            manifest: self.manifest,
+            leaf: self.leaf,
+            session: self.bounds.session.filter(|_| terms.with_session),
+            bounds: self.bounds,
+            eligible: self.eligible,
+            means: self.means,
+            scopes: terms.scopes,
+            left: terms.uses?,
+            until: terms.expires.unwrap_or(most).min(most),
+        })
+    }
+
     /// Whether a person was shown just these resources, by the salt of the call.
     pub(crate) fn shows(&self, demands: &[Demand], salt: &Salt) -> bool {
-        let all = demands.iter().map(|demand| (demand.dimension, &demand.resource));
-        all.map(|resource| committed(resource, salt)).eq(self.bounds.resources.iter().copied())
+        let all = demands.iter().map(|demand| committed(demand.dimension, &demand.resource, salt));
+        all.eq(self.bounds.resources.iter().copied())
     }
 
     /// Whether none of those who may answer holds the token, or one above it: what was asked under
@@ -233,7 +258,9 @@ impl State {
     /// Folds an ask in. `None` where the record contradicts the state.
     pub(crate) fn ask(
         &mut self,
-        (seq, leaf, time): (Seq, Leaf, UnixMillis),
+        seq: Seq,
+        leaf: Leaf,
+        time: UnixMillis,
         ask: &AskRecord,
     ) -> Option<()> {
         self.pay(ask.call.session, &ask.call.used)?;
@@ -285,13 +312,10 @@ impl State {
         } else if terms.is_set() {
             let ask = self.asks.0.remove(&number)?;
             let end = self.tokens.body(ask.bounds.token)?.expires;
-            let of = (ask.agent, ask.tool, ask.manifest);
-            let by = (ask.eligible, ask.means);
-            let set = Set::begin((number, ask.leaf, time), of, by, (ask.bounds, end), terms)?;
-            self.sets.begin(seq, time, set);
+            self.sets.begin(seq, time, ask.becomes_set(number, terms, time, end)?);
         } else {
             // It never outlives what it answers.
-            let until = terms.expires().unwrap_or(ask.expires).min(ask.expires);
+            let until = terms.expires.unwrap_or(ask.expires).min(ask.expires);
             ask.standing = Standing::Granted(seq, until);
         }
         Some(())

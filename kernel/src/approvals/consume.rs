@@ -11,8 +11,10 @@ impl State {
     pub(crate) fn use_up(
         &mut self,
         approval: Seq,
-        (now, token): (UnixMillis, TokenIndex),
-        (call, preconditions): (&CallFields, &[Precondition]),
+        now: UnixMillis,
+        token: TokenIndex,
+        call: &CallFields,
+        preconditions: &[Precondition],
     ) -> Option<()> {
         let Some((seq, ask)) = self.asks.granted(approval) else {
             let session = call.session.and_then(|session| self.sessions.get(&session))?;

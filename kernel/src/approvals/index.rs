@@ -22,11 +22,7 @@ pub(crate) struct SameCall {
 
 impl SameCall {
     /// The call of an agent, to a tool with that manifest, with those resolved arguments.
-    pub(crate) fn of(
-        agent: &AgentId,
-        (tool, manifest): (&ToolId, &ObjectId),
-        args: Item<'_>,
-    ) -> Self {
+    pub(crate) fn of(agent: &AgentId, tool: &ToolId, manifest: &ObjectId, args: Item<'_>) -> Self {
         let call = args_hash(&Salt::from_bytes([0; 32]), tool, manifest, args);
         Self { agent: agent.clone(), call }
     }
@@ -78,7 +74,7 @@ impl Requests {
             let committed = Commitment::Arguments(ask.args_hash, &ask.tool, &ask.manifest);
             let args = entry.committed(committed);
             let call =
-                args.map(|args| SameCall::of(&ask.agent, (&ask.tool, &ask.manifest), args.item()));
+                args.map(|args| SameCall::of(&ask.agent, &ask.tool, &ask.manifest, args.item()));
             if let Some(salts) = entry.salts {
                 requests.insert(seq, call, salts.args);
             }

@@ -94,7 +94,8 @@ impl Kernel {
         submit: &Submit,
         fields: CallFields,
         stopped: Stopped,
-        (asking, seen): (&Asking, &[Condition]),
+        asking: &Asking,
+        seen: &[Condition],
     ) -> Result<(), Halt> {
         let texts = texts(submit.salts.args, asking, seen);
         let Some((ask, texts)) = self.askable(submit, &fields, asking).zip(texts) else {
@@ -118,7 +119,7 @@ impl Kernel {
             (&ask.call.tool_id, &ask.call.manifest, &stopped.args)
             && let Some(agent) = &ask.call.agent_id
         {
-            let call = SameCall::of(agent, (tool, manifest), args.item());
+            let call = SameCall::of(agent, tool, manifest, args.item());
             self.requests.add(seq, call, submit.salts.args, &self.state);
         }
         let entry = VaultEntry {

@@ -7,8 +7,8 @@ use syscap_format::field::count;
 use syscap_format::{
     AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, ConstraintId, Decision,
     EffectClass, Grants, Label, Leaf, ObjectId, ObligationKind, PolicyHash, PublicKey, Resource,
-    SET_LIFE_MS, SET_USES_MAX, SETS_MAX, Salt, Scope, Seq, SetImage, TermsImage, TextHash,
-    ToolGrant, ToolId, UnixMillis, VaultText,
+    SET_USES_MAX, SETS_MAX, Salt, Scope, Seq, SetImage, TermsImage, TextHash, ToolGrant, ToolId,
+    UnixMillis, VaultText,
 };
 
 /// The key under which a resource's text is committed to.
@@ -18,11 +18,11 @@ pub(crate) const RESOURCES: u64 = 34;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// For how many calls; `None` for the one that waits.
-    uses: Option<u64>,
-    scopes: Option<Grants>,
-    expires: Option<UnixMillis>,
+    pub(crate) uses: Option<u64>,
+    pub(crate) scopes: Option<Grants>,
+    pub(crate) expires: Option<UnixMillis>,
     /// A set whose end nobody named ends with the session that asked.
-    with_session: bool,
+    pub(crate) with_session: bool,
 }
 
 impl Terms {
@@ -53,10 +53,6 @@ impl Terms {
         self.uses.is_some()
     }
 
-    pub(crate) const fn expires(&self) -> Option<UnixMillis> {
-        self.expires
-    }
-
     pub(crate) fn image(&self) -> TermsImage {
         let Self { uses, scopes, expires, with_session } = self.clone();
         TermsImage { uses, scopes, expires, with_session }
@@ -67,7 +63,7 @@ impl Terms {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) token: TokenIndex,
-    session: Option<Seq>,
+    pub(crate) session: Option<Seq>,
     pub(crate) policy: PolicyHash,
     /// The constraint that asked, and all that matched.
     deciding: Option<ConstraintId>,
@@ -147,9 +143,9 @@ pub(crate) struct Set {
     pub(crate) ask: Seq,
     pub(crate) agent: AgentId,
     pub(crate) tool: ToolId,
-    manifest: ObjectId,
+    pub(crate) manifest: ObjectId,
     pub(crate) leaf: Leaf,
-    bounds: Bounds,
+    pub(crate) bounds: Bounds,
     pub(crate) eligible: Vec<PublicKey>,
     pub(crate) means: Vec<ApprovalChannel>,
     /// With which session it ends.
@@ -173,31 +169,6 @@ pub(crate) struct Place<'a> {
 }
 
 impl Set {
-    /// A set begins, no later to end than the token.
-    pub(crate) fn begin(
-        (ask, leaf, now): (Seq, Leaf, UnixMillis),
-        (agent, tool, manifest): (AgentId, ToolId, ObjectId),
-        (eligible, means): (Vec<PublicKey>, Vec<ApprovalChannel>),
-        (bounds, end): (Bounds, UnixMillis),
-        terms: Terms,
-    ) -> Option<Self> {
-        let most = now.plus(SET_LIFE_MS).min(end);
-        Some(Self {
-            ask,
-            agent,
-            tool,
-            manifest,
-            leaf,
-            session: bounds.session.filter(|_| terms.with_session),
-            bounds,
-            eligible,
-            means,
-            scopes: terms.scopes,
-            left: terms.uses?,
-            until: terms.expires.unwrap_or(most).min(most),
-        })
-    }
-
     /// Whether a call in that place is one of those that it is for, whatever it would touch.
     fn is_for(&self, place: &Place<'_>) -> bool {
         self.agent == *place.agent
@@ -210,13 +181,9 @@ impl Set {
     }
 
     /// Whether it covers a resource: one that was shown, by the salt of that call, or one in scope.
-    pub(crate) fn covers(
-        &self,
-        (dimension, resource): (&str, &Resource),
-        salt: Option<&Salt>,
-    ) -> bool {
+    pub(crate) fn covers(&self, dimension: &str, resource: &Resource, salt: Option<&Salt>) -> bool {
         let shown =
-            |salt: &Salt| self.bounds.resources.contains(&committed((dimension, resource), salt));
+            |salt: &Salt| self.bounds.resources.contains(&committed(dimension, resource, salt));
         let wide = self.scopes.as_ref().and_then(|scopes| scopes.get(&self.tool));
         wide.is_some_and(|grant| grant.permits(dimension, resource)) || salt.is_some_and(shown)
     }
@@ -233,7 +200,7 @@ pub(crate) fn shown(dimension: &str, resource: &Resource) -> alloc::string::Stri
 }
 
 /// The commitment to what is shown of a resource.
-pub(crate) fn committed((dimension, resource): (&str, &Resource), salt: &Salt) -> TextHash {
+pub(crate) fn committed(dimension: &str, resource: &Resource, salt: &Salt) -> TextHash {
     let text = shown(dimension, resource).into_boxed_str();
     VaultText { salt: *salt, field: RESOURCES, text }.hash()
 }

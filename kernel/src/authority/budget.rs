@@ -16,12 +16,7 @@ impl State {
     }
 
     /// Sets aside what an intent holds.
-    pub(crate) fn hold(
-        &mut self,
-        intent: Seq,
-        (token, agent): (TokenIndex, &AgentId),
-        held: &Amounts,
-    ) {
+    pub(crate) fn hold(&mut self, intent: Seq, token: TokenIndex, agent: &AgentId, held: &Amounts) {
         self.tokens.hold(token, held);
         self.credits.hold(agent, intent, held);
     }
@@ -39,7 +34,7 @@ impl State {
     pub(crate) fn settle(&mut self, seq: Seq, token: TokenIndex, held: &Amounts, used: &Amounts) {
         self.tokens.settle(token, held, used);
         if let Some(body) = self.tokens.body(token) {
-            self.credits.settle(&body.agent, seq, (held, used));
+            self.credits.settle(&body.agent, seq, held, used);
         }
     }
 }

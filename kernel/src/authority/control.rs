@@ -43,7 +43,8 @@ impl Kernel {
         &mut self,
         ticket: Ticket,
         kind: RecordKind,
-        (control, ancestor): (Control, Option<Ancestor>),
+        control: Control,
+        ancestor: Option<Ancestor>,
         text: Option<VaultText>,
     ) -> Result<(), Halt> {
         let checked = self.authorised(kind, &control, ancestor);
@@ -241,7 +242,8 @@ impl Kernel {
     pub(crate) fn policy(
         &mut self,
         ticket: Ticket,
-        (control, ancestor): (Control, Option<Ancestor>),
+        control: Control,
+        ancestor: Option<Ancestor>,
         engines: Vec<Box<dyn PolicyEngine>>,
     ) -> Result<(), Halt> {
         let named = PolicyChange::from_bytes(&control.body);
@@ -358,7 +360,8 @@ impl Kernel {
     pub(crate) fn issue(
         &mut self,
         ticket: Ticket,
-        (wire, ancestor): (Vec<u8>, Option<Ancestor>),
+        wire: Vec<u8>,
+        ancestor: Option<Ancestor>,
     ) -> Result<(), Halt> {
         let token = match self.issuable(&wire, ancestor) {
             Ok(token) => token,
@@ -417,7 +420,7 @@ impl Kernel {
         if above.is_revoked(self.now()) {
             return Err(Refused::new(Reason::Revoked).field("parent"));
         }
-        attenuates(child, (parent, above.body))
+        attenuates(child, parent, above.body)
     }
 
     /// Opens a slot for an agent with a token. A token that has ended may be bound: its calls
@@ -426,7 +429,8 @@ impl Kernel {
         &mut self,
         ticket: Ticket,
         agent: AgentId,
-        (token, opening): (TokenId, Option<Opening>),
+        token: TokenId,
+        opening: Option<Opening>,
     ) -> Result<(), Halt> {
         let body = self.state.tokens.find(&token).and_then(|token| self.state.tokens.body(token));
         let refused = match body {

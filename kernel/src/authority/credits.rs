@@ -102,7 +102,7 @@ impl Credits {
     }
 
     /// Frees what was set aside by a record and charges what was used.
-    pub(crate) fn settle(&mut self, agent: &AgentId, seq: Seq, (held, used): (&Amounts, &Amounts)) {
+    pub(crate) fn settle(&mut self, agent: &AgentId, seq: Seq, held: &Amounts, used: &Amounts) {
         let (freed, credits) = (held.get(CREDITS), used.get(CREDITS));
         self.change(agent, seq, |account| {
             account.held = account.held.saturating_sub(freed);

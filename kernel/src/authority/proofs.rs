@@ -28,7 +28,7 @@ impl Kernel {
         let Some((challenge, last)) = self.remote.get_mut(session) else { return true };
         let token = sessions.get(session).map(|session| session.token);
         let holder = token.and_then(|token| tokens.body(token)?.holder);
-        let is_its = |key: &PublicKey| proof.is_by(key, (home, *session, challenge), received);
+        let is_its = |key: &PublicKey| proof.is_by(key, home, *session, challenge, received);
         let fine = proof.counter > *last && holder.as_ref().is_some_and(is_its);
         *last = if fine { proof.counter } else { *last };
         fine

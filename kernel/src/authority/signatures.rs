@@ -142,7 +142,7 @@ impl State {
                 _ => return Err(forged(Forgery::Form)),
             },
             Body::Issue(issue) => {
-                return self.believe_token((record.seq, record.time), issue, past);
+                return self.believe_token(record.seq, record.time, issue, past);
             }
             _ => return Ok(()),
         };
@@ -183,7 +183,8 @@ impl State {
 
     fn believe_token(
         &self,
-        (seq, now): (Seq, UnixMillis),
+        seq: Seq,
+        now: UnixMillis,
         issue: &Issue,
         past: &mut dyn Past,
     ) -> Result<(), Halt> {
@@ -216,7 +217,7 @@ impl State {
         };
         let above = self.tokens.find(&parent).and_then(|above| self.tokens.view(above));
         let above = above.ok_or(Halt::Contradiction { seq })?;
-        match attenuates(body, (parent, above.body)) {
+        match attenuates(body, parent, above.body) {
             Ok(()) if !above.is_revoked(now) => Ok(()),
             _ => Err(forged(Forgery::Attenuation)),
         }

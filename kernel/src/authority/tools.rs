@@ -19,7 +19,8 @@ impl Kernel {
     pub(crate) fn tools(
         &mut self,
         ticket: Ticket,
-        (control, ancestor): (Control, Option<Ancestor>),
+        control: Control,
+        ancestor: Option<Ancestor>,
         delta: &ToolsDelta,
     ) -> Result<(), Halt> {
         let named = ToolsChange::from_bytes(&control.body).map(|change| change.tools);

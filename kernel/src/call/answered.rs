@@ -26,7 +26,7 @@ impl<'k> Call<'_, Planned<'k>> {
             return Ok(Answered { same: None, sets: Vec::new() });
         }
         let same = match self.same(requests, context) {
-            Some((seq, ask)) => self.said((seq, ask), texts, context)?,
+            Some((seq, ask)) => self.said(seq, ask, texts, context)?,
             None => None,
         };
         let (session, tool) = (context.session, self.at.resolved.found.tool);
@@ -43,7 +43,7 @@ impl<'k> Call<'_, Planned<'k>> {
         let demands = &self.at.demands;
         let covers = |set: &Set| {
             let salt = requests.salt(set.ask);
-            let covered = |demand: &Demand| set.covers((demand.dimension, &demand.resource), salt);
+            let covered = |demand: &Demand| set.covers(demand.dimension, &demand.resource, salt);
             // What touches nothing that has a name is in no set.
             !demands.is_empty() && demands.iter().all(covered)
         };
@@ -59,7 +59,7 @@ impl<'k> Call<'_, Planned<'k>> {
         let (agent, resolved) = (&context.session.agent, &self.at.resolved);
         let tool = resolved.found.tool;
         let (state, token) = (context.state, context.session.token);
-        let call = SameCall::of(agent, (&tool.manifest.tool, &tool.manifest_id), resolved.args());
+        let call = SameCall::of(agent, &tool.manifest.tool, &tool.manifest_id, resolved.args());
         // Whom another policy named does not count for this one: those of now are asked.
         let of_level = |ask: &Ask| !ask.elevated || ask.is_of_level(state.policy);
         let counts = |ask: &Ask| match ask.standing {
@@ -82,7 +82,8 @@ impl<'k> Call<'_, Planned<'k>> {
     /// What was said to it.
     fn said(
         &self,
-        (seq, ask): (Seq, &'k Ask),
+        seq: Seq,
+        ask: &'k Ask,
         texts: Option<&(Seq, VaultEntry)>,
         context: &Context<'_>,
     ) -> Result<Option<Said>, WantsTexts> {

@@ -35,7 +35,8 @@ impl<'a> Context<'a> {
         number: Seq,
         facts: &'a BTreeMap<AgentId, Facts>,
         source: Source,
-        (durable, now): (Seq, UnixMillis),
+        durable: Seq,
+        now: UnixMillis,
     ) -> Option<Self> {
         let session = state.sessions.get(&number)?;
         let mut token = state.tokens.view(session.token)?;

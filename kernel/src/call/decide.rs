@@ -137,8 +137,11 @@ fn shown(argument: &str, args: Item<'_>) -> String {
 pub(crate) fn question<'a>(
     context: &'a Context<'_>,
     found: Found<'a>,
-    (args, plan): (Item<'a>, &dyn AnyPlan),
-    (demands, hold, left): (&'a [Demand], &'a Amounts, &'a Amounts),
+    args: Item<'a>,
+    plan: &dyn AnyPlan,
+    demands: &'a [Demand],
+    hold: &'a Amounts,
+    left: &'a Amounts,
 ) -> Question<'a> {
     Question {
         agent: &context.session.agent,
@@ -175,10 +178,10 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         named(resolved.call, context).map_err(|refused| resolved.stopped(refused))?;
         let (found, args) = (resolved.found, resolved.args());
         let planned = hold;
-        let costs = (&demands[..], &planned, &context.token.left);
         let decided = arguments::decided(&found.tool.manifest, args);
         let asked_of = decided.as_ref().map_or(args, Canonical::item);
-        let question = question(context, found, (asked_of, &*plan), costs);
+        let question =
+            question(context, found, asked_of, &*plan, &demands, &planned, &context.token.left);
         let (decision, shadow) = engines.ask(&question);
         fields.head = Some(context.head()).filter(|head| *head != resolved.call.snapshot());
         fields.shadow = shadow;
@@ -189,7 +192,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         };
         let ask_for = |verdict| match verdict {
             Verdict::Ask => {
-                Some(what_is_asked(context, &question, (found, args), (&decision, &needed)))
+                Some(what_is_asked(context, &question, found, args, &decision, &needed))
             }
             _ => None,
         };
@@ -232,8 +235,10 @@ fn by_tool(decision: &Decision) -> impl Iterator<Item = &Obligation> {
 fn what_is_asked(
     context: &Context<'_>,
     question: &Question<'_>,
-    (found, args): (Found<'_>, Item<'_>),
-    (decision, needed): (&Decision, &Amounts),
+    found: Found<'_>,
+    args: Item<'_>,
+    decision: &Decision,
+    needed: &Amounts,
 ) -> Result<Asking, Refused> {
     let mut hold = *question.hold;
     keep(by_tool(decision), question.manifest, needed, &mut hold)?;

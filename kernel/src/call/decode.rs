@@ -12,7 +12,8 @@ impl<'c, 'k> Call<'c, Decoded<'k>> {
     /// Reads the envelope; what it leaves out comes from the session and the state. It stays in its
     /// place, and the steps are lent it.
     pub(crate) fn decode(
-        (received, form): (&'k [u8], Form),
+        received: &'k [u8],
+        form: Form,
         salts: &CallSalts,
         context: &Context<'k>,
         registry: &'k Registry,

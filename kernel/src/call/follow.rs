@@ -20,7 +20,8 @@ impl<'k> Call<'_, Dereferenced<'k>> {
     pub(crate) fn follow(
         self,
         context: &Context<'k>,
-        (salts, live): (&CallSalts, Live),
+        salts: &CallSalts,
+        live: Live,
         seen: Option<Seen>,
     ) -> Result<(Self, Unseen), Stopped> {
         let tries = match seen {

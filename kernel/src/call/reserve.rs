@@ -17,7 +17,8 @@ impl<'c> Call<'c, Approved<'_>> {
         self,
         context: &Context<'_>,
         salts: &CallSalts,
-        (referred, parts): (&[Part], &[Canonical]),
+        referred: &[Part],
+        parts: &[Canonical],
     ) -> Stepped<'c, Reserved> {
         let Self { fields, at: Approved { resolved, plan, hold, kept, approval } } = self;
         has_room(context, &hold).map_err(|refused| resolved.stopped(refused))?;
@@ -27,9 +28,11 @@ impl<'c> Call<'c, Approved<'_>> {
         let key = call.key().cloned();
         let digest = call_digest(
             &context.state.home,
-            (&manifest.tool, &tool.manifest_id),
+            &manifest.tool,
+            &tool.manifest_id,
             args,
-            (&session.agent, &session.token_id),
+            &session.agent,
+            &session.token_id,
             key.as_ref(),
         );
         let sent = key.is_some().then(|| sent_hash(&salts.args, &manifest.tool, call.args()));

@@ -126,7 +126,9 @@ impl Kernel {
     pub(crate) fn boot(
         &mut self,
         ticket: Ticket,
-        (id, software, durability): ([u8; 16], Box<str>, Durability),
+        id: [u8; 16],
+        software: Box<str>,
+        durability: Durability,
         probed: &[Probed],
         reading: Reading,
     ) -> Result<(), Halt> {

@@ -164,7 +164,7 @@ impl Walk<'_> {
         let unplanned = NotAsked::ToolChanged;
         let number = call.session.ok_or(unplanned)?;
         let source = call.provenance.as_ref().ok_or(unplanned)?.source;
-        let context = Context::of(state, number, &self.facts, source, (state.head.seq, now));
+        let context = Context::of(state, number, &self.facts, source, state.head.seq, now);
         let context = context.ok_or(unplanned)?;
         let grant = context.token.body.grants.get(&tool.manifest.tool).ok_or(unplanned)?;
         let (agent, token) = (&context.session.agent, context.token.body);
@@ -174,9 +174,10 @@ impl Walk<'_> {
         let hold = tool.manifest.hold_for(hold);
         let decided = arguments::decided(&tool.manifest, args);
         let asked = |left: &Amounts| {
-            let (planned, found) = ((&resources[..], &hold, left), Found { tool, grant });
+            let found = Found { tool, grant };
             let args = decided.as_ref().map_or(args, Canonical::item);
-            sound(self.engine.decide(&question(&context, found, (args, &*plan), planned)))
+            let question = question(&context, found, args, &*plan, resources, &hold, left);
+            sound(self.engine.decide(&question))
         };
         let decision = asked(&context.token.left);
         match self.before_close {

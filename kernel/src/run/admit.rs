@@ -64,7 +64,7 @@ impl Kernel {
         match self.admit(&submit, &mut fields, &mut gathered) {
             Ok(call) => self.intend(submit, fields, call),
             Err(Pause::Stop(mut stopped)) => match stopped.asking.take() {
-                Some(asking) => self.look_and_ask(submit, fields, stopped, (asking, gathered)),
+                Some(asking) => self.look_and_ask(submit, fields, stopped, asking, gathered),
                 None => self.refuse(&submit, fields, stopped),
             },
             Err(Pause::Repeat(repeated)) => self.repeat(&submit, fields, *repeated),
@@ -87,13 +87,14 @@ impl Kernel {
         submit: Submit,
         fields: CallFields,
         stopped: Stopped,
-        (mut asking, mut gathered): (Box<Asking>, Gathered),
+        mut asking: Box<Asking>,
+        mut gathered: Gathered,
     ) -> Result<(), Halt> {
         let of = fields.args_hash;
         match (asking.inspector.take(), gathered.looked.take()) {
-            (None, _) => self.ask(&submit, fields, stopped, (&asking, &[])),
+            (None, _) => self.ask(&submit, fields, stopped, &asking, &[]),
             (Some(_), Some((same, Some(seen)))) if same == of => {
-                self.ask(&submit, fields, stopped, (&asking, &seen.0))
+                self.ask(&submit, fields, stopped, &asking, &seen.0)
             }
             (Some(_), Some((_, None))) => {
                 self.refuse(&submit, fields, Refused::new(Reason::Panicked).into())
@@ -159,14 +160,15 @@ impl Kernel {
     ) -> Result<Reserved, Pause> {
         let context = self.context(submit.session, submit.source);
         let context = &context.ok_or_else(|| self.no_session())?;
-        let (received, salts) = ((&submit.received[..], submit.form), &submit.salts);
+        let (received, form, salts) = (&submit.received[..], submit.form, &submit.salts);
         // Before all that would tell what the token holds.
         if !self.is_proved(submit) {
-            fields.call_hash = Some(call_hash(&salts.call, received.0));
+            fields.call_hash = Some(call_hash(&salts.call, received));
             return Err(Refused::new(Reason::BadProof).field("proof").into());
         }
         let mut place = None;
-        let decoded = Call::decode(received, salts, context, &self.registry, fields, &mut place)?;
+        let registry = &self.registry;
+        let decoded = Call::decode(received, form, salts, context, registry, fields, &mut place)?;
         let checked = decoded.check(context)?;
         self.is_open()?;
         let (checked, needs) = checked.needs(context)?;
@@ -194,7 +196,7 @@ impl Kernel {
         let resolved = checked.dereference(parts, salts)?;
         let (ticket, label) = (submit.ticket, context.session.label);
         let live = Live { ticket, session: submit.session, label };
-        let (followed, unseen) = resolved.follow(context, (salts, live), gathered.links.clone())?;
+        let (followed, unseen) = resolved.follow(context, salts, live, gathered.links.clone())?;
         if let Some((lookup, resolving)) = unseen {
             return Err(Pause::Resolve(lookup, resolving));
         }
@@ -204,13 +206,13 @@ impl Kernel {
         let shadow = self.shadow.as_ref().map(|(hash, engine)| (*hash, &**engine));
         let approved =
             planned.decide(context, Engines { policy: &*self.engine, shadow }, &answered)?;
-        Ok(approved.reserve(context, salts, (referred, parts))?.into_reserved())
+        Ok(approved.reserve(context, salts, referred, parts)?.into_reserved())
     }
 
     /// A session and what is known around it, as of now.
     pub(crate) fn context(&self, session: Seq, source: Source) -> Option<Context<'_>> {
-        let moment = (self.durable_seq(), self.now());
-        Context::of(&self.state, session, &self.facts, source, moment)
+        let (durable, now) = (self.durable_seq(), self.now());
+        Context::of(&self.state, session, &self.facts, source, durable, now)
     }
 
     /// Why nothing is done in a session that is not open.

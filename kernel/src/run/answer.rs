@@ -44,7 +44,7 @@ impl Kernel {
             left: reply.left,
             enforcement: fields.enforcement.unwrap_or(Enforcement::None),
         };
-        let effect = (reply.tx, reply.degraded);
-        ToolResult::new(fields, reply.reason, reply.delivered, effect, receipt)
+        let Reply { reason, delivered, tx, degraded, .. } = reply;
+        ToolResult::new(fields, reason, delivered, tx, degraded, receipt)
     }
 }

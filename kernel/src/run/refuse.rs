@@ -40,7 +40,7 @@ impl Kernel {
         // A caller without a good proof is in no session: it learns nothing of the token, and the
         // token's holder pays nothing.
         let session = self.is_proved(submit).then_some(submit.session);
-        let refused = self.write_down((session, &submit.salts), fields, stopped)?;
+        let refused = self.write_down(session, &submit.salts, fields, stopped)?;
         let Written { seq, leaf, own, fields, delivered } = refused;
         let reply = Reply {
             ticket: submit.ticket,
@@ -57,7 +57,7 @@ impl Kernel {
             // An answer that names a request waits for it: the request may be newer than the
             // aggregate.
             let after = if reason == Reason::Asked { self.state.head.seq } else { seq };
-            self.answer_after(after, (seq, leaf), &fields, reply);
+            self.answer_after(after, seq, leaf, &fields, reply);
         }
         Ok(())
     }
@@ -66,12 +66,13 @@ impl Kernel {
     pub(crate) fn refuse_proposal(
         &mut self,
         ticket: Ticket,
-        (session, salts): (Seq, &CallSalts),
+        session: Seq,
+        salts: &CallSalts,
         fields: CallFields,
         refused: Refused,
     ) -> Result<(), Halt> {
         let stopped = Stopped::from(refused.clone());
-        let Written { seq, own, .. } = self.write_down((Some(session), salts), fields, stopped)?;
+        let Written { seq, own, .. } = self.write_down(Some(session), salts, fields, stopped)?;
         let ack = Waiting::Ack(ticket, Err(refused));
         if own {
             self.waiting.push_back((seq, ack));
@@ -84,7 +85,8 @@ impl Kernel {
     /// Puts a refusal in the log, in a record of its own or in an aggregate.
     fn write_down(
         &mut self,
-        (session, salts): (Option<Seq>, &CallSalts),
+        session: Option<Seq>,
+        salts: &CallSalts,
         mut fields: CallFields,
         stopped: Stopped,
     ) -> Result<Written, Halt> {
@@ -259,7 +261,8 @@ impl Kernel {
     fn answer_after(
         &mut self,
         after: Seq,
-        (opened, leaf): (Seq, Leaf),
+        opened: Seq,
+        leaf: Leaf,
         fields: &CallFields,
         reply: Reply,
     ) {

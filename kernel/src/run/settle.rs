@@ -5,6 +5,7 @@ use alloc::{boxed::Box, collections::btree_map::Entry};
 use crate::events::{Effect, Lost, Measured};
 use crate::halt::Halt;
 use crate::machine::Kernel;
+use crate::meter::Meter;
 use crate::run::answer::Reply;
 use crate::run::flight::{InFlight, Waiting};
 use crate::state::fold::State;
@@ -30,7 +31,8 @@ impl End {
     /// Of what no run has given back.
     fn without(
         reason: Reason,
-        (kind, tx): (ErrorKind, TxOutcome),
+        kind: ErrorKind,
+        tx: TxOutcome,
         used: Amounts,
         flags: OutcomeFlags,
     ) -> Self {
@@ -56,15 +58,21 @@ impl Kernel {
 
     /// Makes the permit. From here on the call is running.
     pub(crate) fn start(&mut self, seq: Seq, mut flight: Box<InFlight>, plan: Box<dyn AnyPlan>) {
-        let permit = PermitCore::new(
-            (seq, flight.leaf),
-            flight.tool.clone(),
-            flight.digest,
-            flight.fields.held,
-            flight.salts.result,
-            (flight.result_bytes_max, flight.read_only),
-            (flight.live, core::mem::take(&mut flight.conditions)),
-        );
+        let permit = PermitCore {
+            intent: seq,
+            tool: flight.tool.clone(),
+            leaf: flight.leaf,
+            digest: flight.digest,
+            salt: flight.salts.result,
+            result_bytes_max: flight.result_bytes_max,
+            read_only: flight.read_only,
+            live: flight.live,
+            conditions: core::mem::take(&mut flight.conditions),
+            meter: Meter::of_call(flight.fields.held),
+            enforcement: Enforcement::None,
+            flags: OutcomeFlags::default(),
+            label: Label::PUBLIC,
+        };
         let job = Job { plan, permit, wall_ms_max: flight.wall_ms_max };
         self.emit(Effect::Run(flight.live.ticket, Box::new(job)));
         self.in_flight.insert(seq, flight);
@@ -87,8 +95,9 @@ impl Kernel {
         flight: Box<InFlight>,
         flags: OutcomeFlags,
     ) -> Result<(), Halt> {
-        let kind = (ErrorKind::Refused, TxOutcome::NoOp);
-        self.settle(seq, flight, End::without(Reason::NotRun, kind, Amounts::ZERO, flags))
+        let kind = ErrorKind::Refused;
+        let end = End::without(Reason::NotRun, kind, TxOutcome::NoOp, Amounts::ZERO, flags);
+        self.settle(seq, flight, end)
     }
 
     /// Whether a job that has waited since its permit was made may begin: nothing has stopped it
@@ -164,8 +173,8 @@ impl Kernel {
         let (used, overrun) = with_measured(held, &held, at_least(&held, measured));
         let flags = overrun.and(running).and(self.stopped(seq, &flight).unwrap_or_default());
         let tx = if flight.effect.is_read_only() { TxOutcome::NoOp } else { TxOutcome::Unknown };
-        let kind = (ErrorKind::Failed(tx), tx);
-        self.settle(seq, flight, End::without(reason, kind, used, flags))
+        let end = End::without(reason, ErrorKind::Failed(tx), tx, used, flags);
+        self.settle(seq, flight, end)
     }
 
     /// A run that had been given up came back, with a report or by breaking off: its slot is

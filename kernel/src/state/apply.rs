@@ -139,7 +139,7 @@ impl State {
                 self.streak_of_mut(refusal.call.session)?.count();
                 self.turned_away(record.time, &refusal.call);
             }
-            BodyView::Refusals(refusals) => self.refusals((record.seq, record.time), refusals)?,
+            BodyView::Refusals(refusals) => self.refusals(record.seq, record.time, refusals)?,
             BodyView::Repeat(repeat) => {
                 // It pays a call, but breaks no row: it is no work of its own.
                 self.pay(repeat.call.session, &repeat.call.used)?;
@@ -153,7 +153,7 @@ impl State {
             }
             BodyView::Recovery(recovery) => self.recovery(record.seq, recovery)?,
             BodyView::Ask(ask) => {
-                self.ask((record.seq, leaf, record.time), ask)?;
+                self.ask(record.seq, leaf, record.time, ask)?;
                 self.turned_away(record.time, &ask.call);
             }
             BodyView::Approval(event) => {
@@ -217,7 +217,7 @@ impl State {
                 }
                 let (root, label) = self.tokens.begins(token)?;
                 let session =
-                    Session::new((agent, root, label), token, change.token, change.snapshot);
+                    Session::new(agent, root, label, token, change.token, change.snapshot);
                 self.sessions.insert(seq, session);
             }
             (SessionPhase::Close, Some(session)) => {
@@ -343,8 +343,8 @@ impl State {
         let (root, tool, time) = (session.root.clone(), intent.call.tool_id.clone()?, record.time);
         let doer = Doer { agent: root, tool, time };
         if let Some(approval) = intent.approval {
-            let of = (&intent.call, &intent.preconditions[..]);
-            self.use_up(approval, (record.time, token), of)?;
+            let (call, conditions) = (&intent.call, &intent.preconditions[..]);
+            self.use_up(approval, record.time, token, call, conditions)?;
         } else if !intent.preconditions.is_empty() {
             return None;
         }
@@ -354,12 +354,12 @@ impl State {
                 let tool = intent.call.tool_id.clone()?;
                 let slot = KeySlot { agent, tool, key: key.clone() };
                 let until = record.time.plus(self.limits.key_life_ms);
-                self.keys.begin(slot.clone(), seq, (intent.sent_hash?, token), until);
+                self.keys.begin(slot.clone(), seq, intent.sent_hash?, token, until);
                 Some(slot)
             }
             None => None,
         };
-        self.hold(seq, (token, &agent), &intent.call.held);
+        self.hold(seq, token, &agent, &intent.call.held);
         let (held, effect) = (intent.call.held, intent.effect);
         self.rates.admitted(&doer, &held);
         let cancelled = false;
@@ -387,9 +387,8 @@ impl State {
                     self.keys.end(slot, KeyState::Unknown(seq));
                 }
                 _ => {
-                    let result = (outcome.call.result_hash?, outcome.status);
-                    let taken = (outcome.call.degraded(), outcome.label);
-                    self.keys.done(slot, seq, result, taken);
+                    let (hash, degraded) = (outcome.call.result_hash?, outcome.call.degraded());
+                    self.keys.done(slot, seq, hash, outcome.status, degraded, outcome.label);
                 }
             }
         }
@@ -427,7 +426,7 @@ impl State {
         }
     }
 
-    fn refusals(&mut self, (seq, now): (Seq, UnixMillis), refusals: &Refusals) -> Option<()> {
+    fn refusals(&mut self, seq: Seq, now: UnixMillis, refusals: &Refusals) -> Option<()> {
         let calls = |amount| Amounts::ZERO.with(Dimension::Calls, amount);
         match refusals.phase {
             AggregatePhase::Open => {

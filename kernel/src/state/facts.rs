@@ -34,7 +34,7 @@ impl Kernel {
         let Change { set, removed, next } = match self.proposed(&proposal, &mut fields) {
             Ok(change) => change,
             Err(refused) => {
-                return self.refuse_proposal(ticket, (session, &salts), fields, refused);
+                return self.refuse_proposal(ticket, session, &salts, fields, refused);
             }
         };
         self.close_aggregate(Some(session))?;

@@ -80,7 +80,8 @@ impl Keys {
         &mut self,
         slot: KeySlot,
         intent: Seq,
-        (sent, token): (SentHash, TokenIndex),
+        sent: SentHash,
+        token: TokenIndex,
         until: UnixMillis,
     ) {
         let (state, result, degraded) = (KeyState::InFlight, None, Vec::new());
@@ -104,12 +105,14 @@ impl Keys {
         &mut self,
         slot: &KeySlot,
         outcome: Seq,
-        result: (ResultHash, Status),
-        (degraded, label): (Vec<Obligation>, Label),
+        hash: ResultHash,
+        status: Status,
+        degraded: Vec<Obligation>,
+        label: Label,
     ) {
         if let Some(used) = self.used.get_mut(slot) {
             used.state = KeyState::Done(outcome);
-            used.result = Some(result);
+            used.result = Some((hash, status));
             used.degraded = degraded;
             used.label = label;
         }

@@ -33,7 +33,9 @@ pub(crate) struct Released {
 
 impl Session {
     pub(crate) fn new(
-        (agent, root, label): (AgentId, AgentId, Label),
+        agent: AgentId,
+        root: AgentId,
+        label: Label,
         token: TokenIndex,
         token_id: TokenId,
         snapshot: SnapshotId,

@@ -82,14 +82,15 @@ fn mildest(problem: &Problem<'_>, scope: Scope<'_>, limit: u64) -> Option<(Proof
 /// tool. The limit is for each class of agents.
 #[must_use]
 pub fn only(document: &Document, tool: &ToolId, agent: &AgentId, limit: u64) -> Finding<Witness> {
-    only_of(document, (tool, None), agent, limit)
+    only_of(document, tool, None, agent, limit)
 }
 
 /// The same of a tool of one effect class, or of any.
 #[must_use]
 pub fn only_of(
     document: &Document,
-    (tool, class): (&ToolId, Option<EffectClass>),
+    tool: &ToolId,
+    class: Option<EffectClass>,
     agent: &AgentId,
     limit: u64,
 ) -> Finding<Witness> {

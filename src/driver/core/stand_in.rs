@@ -88,11 +88,12 @@ impl StandIn {
     fn go_on(self: &Arc<Self>, held: Option<Locked<'_>>) {
         let seen = caught(|| {
             let mut answer = None;
-            let by = (&self.cancel, Some(self));
-            let ended = self.core.see_through(held, (self.first, &self.mail), by, |_, came| {
+            let (mail, cancel) = (&self.mail, &self.cancel);
+            let seen = |_, came| {
                 answer = Some(came);
                 true
-            });
+            };
+            let ended = self.core.see_through(held, self.first, mail, cancel, Some(self), seen);
             ended.map(|()| answer)
         });
         let answer = match seen {

@@ -115,8 +115,8 @@ impl Watch {
         loop {
             let now = Instant::now();
             let next = match state.over(now) {
-                Ok(over) => {
-                    Self::hand_over(&mut state, now, over);
+                Ok((number, give_up)) => {
+                    Self::hand_over(&mut state, now, number, give_up);
                     continue;
                 }
                 Err(next) => next,
@@ -134,7 +134,7 @@ impl Watch {
     }
 
     /// Gives one up on a thread of its own. Where none is to be had it is out as before.
-    fn hand_over(state: &mut State, now: Instant, (number, give_up): (u64, GiveUp)) {
+    fn hand_over(state: &mut State, now: Instant, number: u64, give_up: GiveUp) {
         let held = Arc::new(Mutex::new(Some(give_up)));
         let take = |held: &Mutex<Option<GiveUp>>| {
             held.lock().unwrap_or_else(PoisonError::into_inner).take()

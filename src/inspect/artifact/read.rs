@@ -8,7 +8,7 @@ use syscap_format::{
 };
 use syscap_kernel::{Next, Store, StoreError, record_at, vault_entry};
 
-use crate::inspect::artifact::short::{Cut, Short};
+use crate::inspect::artifact::short::{Answered, Cut, Short};
 
 /// Most results that are looked up at once: as many as a session can refer to.
 pub const LAST_MAX: usize = 1_024;
@@ -111,7 +111,7 @@ pub fn whole(store: &mut dyn Store, record: Seq) -> Result<Option<Whole>, StoreE
     let Body::Outcome(outcome) = decoded.body else { return Ok(None) };
     let cut = Cut::default();
     // Whether it can be referred to is a question of what came later, which nobody asks here.
-    let (artifact, delivered) = shown(store, (record, decoded.time), &outcome, (false, cut))?;
+    let (artifact, delivered) = shown(store, record, decoded.time, &outcome, false, cut)?;
     Ok(Some(Whole { artifact, delivered }))
 }
 
@@ -183,8 +183,7 @@ impl Walk {
         }
         let open = |session: Seq| !self.booted && !self.closed.contains(&session);
         let referable = outcome.status == Status::Ok && call.session.is_some_and(open);
-        let (artifact, _) =
-            shown(store, (seq, record.time), &outcome, (referable, self.which.cut))?;
+        let (artifact, _) = shown(store, seq, record.time, &outcome, referable, self.which.cut)?;
         self.found.artifacts.push(artifact);
         Ok(())
     }
@@ -193,17 +192,20 @@ impl Walk {
 /// A result, as its records and the vault have it.
 fn shown(
     store: &mut dyn Store,
-    (record, time): (Seq, UnixMillis),
+    record: Seq,
+    time: UnixMillis,
     outcome: &Outcome,
-    (referable, cut): (bool, Cut),
+    referable: bool,
+    cut: Cut,
 ) -> Result<(Artifact, Option<Canonical>), StoreError> {
     let Outcome { call, intent, status, tx, reason, .. } = outcome;
     let entry = vault_entry(store, *intent, record)?;
     let delivered = committed(&entry, call.result_hash, *status);
     let kept = match (&delivered, call.result_hash) {
         (Kept::There(delivered), Some(digest)) => {
-            let answered = (record, Some(*intent), call.tool_id.clone());
-            Kept::There(Short::new(answered, (*reason, *tx), (digest, delivered), cut))
+            let tool = call.tool_id.clone();
+            let answered = Answered { record, intent: Some(*intent), tool };
+            Kept::There(Short::new(answered, *reason, *tx, digest, delivered, cut))
         }
         (Kept::Altered, _) => Kept::Altered,
         _ => Kept::Erased,

@@ -70,6 +70,13 @@ pub struct Short {
     pub excerpts: Vec<Excerpt>,
 }
 
+/// Which call a result is of.
+pub(crate) struct Answered {
+    pub(crate) record: Seq,
+    pub(crate) intent: Option<Seq>,
+    pub(crate) tool: Option<ToolId>,
+}
+
 impl Short {
     /// Of an answer.
     #[must_use]
@@ -77,20 +84,26 @@ impl Short {
         let delivered = answer.delivered();
         let receipt = answer.receipt();
         let intent = receipt.intent.as_ref().map(|(intent, _)| *intent);
-        let answered = (receipt.outcome_seq, intent, answer.tool().cloned());
-        let became = (answer.reason(), answer.tx_outcome());
-        Self::new(answered, became, (answer.result_hash(), delivered), cut)
+        let tool = answer.tool().cloned();
+        let answered = Answered { record: receipt.outcome_seq, intent, tool };
+        let (reason, tx, digest) = (answer.reason(), answer.tx_outcome(), answer.result_hash());
+        Self::new(answered, reason, tx, digest, delivered, cut)
     }
 
     pub(crate) fn new(
-        (record, intent, tool): (Seq, Option<Seq>, Option<ToolId>),
-        (reason, tx): (Option<Reason>, TxOutcome),
-        (digest, delivered): (ResultHash, &Canonical),
+        Answered { record, intent, tool }: Answered,
+        reason: Option<Reason>,
+        tx: TxOutcome,
+        digest: ResultHash,
+        delivered: &Canonical,
         cut: Cut,
     ) -> Self {
         let excerpts = match reason {
-            None => parts(delivered.item()).into_iter().map(|part| excerpt(part, cut)).collect(),
-            Some(reason) => vec![excerpt((Vec::new(), why(reason, delivered.item()).into()), cut)],
+            None => {
+                let parts = parts(delivered.item()).into_iter();
+                parts.map(|(path, text)| excerpt(path, text, cut)).collect()
+            }
+            Some(reason) => vec![excerpt(Vec::new(), why(reason, delivered.item()).into(), cut)],
         };
         Self {
             record,
@@ -140,7 +153,7 @@ fn why(reason: Reason, object: Item<'_>) -> String {
     line
 }
 
-fn excerpt((path, text): (Vec<Box<str>>, Cow<'_, str>), cut: Cut) -> Excerpt {
+fn excerpt(path: Vec<Box<str>>, text: Cow<'_, str>, cut: Cut) -> Excerpt {
     let end = text.floor_char_boundary(cut.bytes);
     let shown = text.get(..end).unwrap_or_default();
     let lines = shown.match_indices('\n').nth(cut.lines.saturating_sub(1));

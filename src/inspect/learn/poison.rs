@@ -75,7 +75,8 @@ impl Track {
         &mut self,
         seq: Seq,
         call: &CallFields,
-        (effect, given): (EffectClass, Label),
+        effect: EffectClass,
+        given: Label,
         ended: Ended,
     ) {
         if given.is_untrusted() {

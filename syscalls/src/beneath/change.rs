@@ -158,7 +158,7 @@ impl Base {
     ) -> Result<Renamed, FsError> {
         let ((source, old_name), (target, new_name)) =
             ((&from.dir, &*from.name), (&to.dir, &*to.name));
-        let named = self.expect_moved(source, (old_name, new_name))?;
+        let named = self.expect_moved(source, old_name, new_name)?;
         let node = named.node;
         let held = self.hold(source, old_name, named)?;
         let old = self.old_file(target, new_name, job.existing)?;
@@ -169,7 +169,7 @@ impl Base {
             let kept = self.walk(source, old_name.as_bytes(), READ).and_then(label::kept);
             self.running.reaches(&to.at, kept.unwrap_or(label::WORST));
         }
-        give((source, old_name), (target, new_name), job.existing)
+        give(source, old_name, target, new_name, job.existing)
             .map_err(|errno| lost(errno, &mut state.effect))?;
         state.effect = Effect::Unknown;
         if Node::at(target, new_name)?.is_none_or(|now| now.ident != node.ident) {
@@ -187,7 +187,8 @@ impl Base {
     pub(super) fn expect_moved(
         &self,
         dir: &OwnedFd,
-        (name, new_name): (&str, &str),
+        name: &str,
+        new_name: &str,
     ) -> Result<Named, FsError> {
         let named = self.name(dir, name.as_bytes())?;
         named.node.expect_file(self.device())?;

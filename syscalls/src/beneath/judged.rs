@@ -67,12 +67,7 @@ impl Judged {
 
     /// Remembers a file that was judged in the folder at a path, which was known as
     /// [`Base::known`] has it after the file was named, and was that node then.
-    pub(super) fn remember(
-        &self,
-        base: &Base,
-        (path, name): (&str, &str),
-        (folder, file): (&Node, &Node),
-    ) {
+    pub(super) fn remember(&self, base: &Base, path: &str, name: &str, folder: &Node, file: &Node) {
         // A number that is free again is given to another file: that is younger.
         if !is_settled(file.changed, now_s()) {
             return;

@@ -59,7 +59,8 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     fn turn(
         &self,
         at: &Location,
-        to_make: (Parents, &[u8]),
+        parents: Parents,
+        content: &[u8],
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Turn, WriteFailure>;
@@ -71,7 +72,8 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     fn turns(
         &self,
         from: &Location,
-        to: (&Location, Parents),
+        to: &Location,
+        parents: Parents,
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<[Turn; 2], WriteFailure>;
@@ -267,21 +269,23 @@ impl Opener for Base {
     fn turn(
         &self,
         at: &Location,
-        to_make: (Parents, &[u8]),
+        parents: Parents,
+        content: &[u8],
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Turn, WriteFailure> {
-        self.turn(at, to_make, wait, meter)
+        self.turn(at, parents, content, wait, meter)
     }
 
     fn turns(
         &self,
         from: &Location,
-        to: (&Location, Parents),
+        to: &Location,
+        parents: Parents,
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<[Turn; 2], WriteFailure> {
-        self.turns(from, to, wait, meter)
+        self.turns(from, to, parents, wait, meter)
     }
 
     fn write(

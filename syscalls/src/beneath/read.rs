@@ -63,7 +63,7 @@ impl Base {
             return Err(FsError::Home);
         }
         let path = at.as_path();
-        if let Some(file) = self.open_judged(path, (parent, name), max_size_bytes)? {
+        if let Some(file) = self.open_judged(path, parent, name, max_size_bytes)? {
             return Ok(file);
         }
         if let Ok(named) = self.name(self.handle(), path.as_bytes())
@@ -74,7 +74,7 @@ impl Base {
             let opened = self.judge_open(name, &fd, max_size_bytes)?;
             // What was known is the way of the first walk: to the same file, or it says nothing.
             if opened.ident == named.ident {
-                self.judged.remember(self, (parent, name), (&folder, &opened));
+                self.judged.remember(self, parent, name, &folder, &opened);
                 return Ok(OpenFile { fd, size_bytes: opened.size_bytes });
             }
         }
@@ -90,7 +90,8 @@ impl Base {
     fn open_judged(
         &self,
         path: &str,
-        (parent, name): (&str, &str),
+        parent: &str,
+        name: &str,
         max_size_bytes: u64,
     ) -> Result<Option<OpenFile>, FsError> {
         let Some(file) = self.judged.file(parent, name) else { return Ok(None) };

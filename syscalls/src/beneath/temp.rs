@@ -135,7 +135,7 @@ pub(super) fn put(
     name: &str,
     state: &mut State,
 ) -> Result<(), FsError> {
-    give((dir, job.temp.as_str()), (dir, name), job.existing).map_err(|errno| {
+    give(dir, job.temp.as_str(), dir, name, job.existing).map_err(|errno| {
         let error = match errno {
             // A file system without NOREPLACE.
             Errno::INVAL => FsError::Unsupported,
@@ -152,8 +152,10 @@ pub(super) fn put(
 /// Gives what has a name another, in one step.
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
 pub(super) fn give(
-    (from, name): (&OwnedFd, &str),
-    (to, new): (&OwnedFd, &str),
+    from: &OwnedFd,
+    name: &str,
+    to: &OwnedFd,
+    new: &str,
     existing: Existing,
 ) -> Result<(), Errno> {
     let flags = match existing {
@@ -167,8 +169,10 @@ pub(super) fn give(
 /// so here.
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 pub(super) fn give(
-    (from, name): (&OwnedFd, &str),
-    (to, new): (&OwnedFd, &str),
+    from: &OwnedFd,
+    name: &str,
+    to: &OwnedFd,
+    new: &str,
     existing: Existing,
 ) -> Result<(), Errno> {
     match existing {

@@ -66,7 +66,8 @@ impl Base {
     pub fn turn(
         &self,
         at: &Location,
-        (parents, content): (Parents, &[u8]),
+        parents: Parents,
+        content: &[u8],
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Turn, WriteFailure> {
@@ -90,14 +91,15 @@ impl Base {
     pub fn turns(
         &self,
         from: &Location,
-        (to, parents): (&Location, Parents),
+        to: &Location,
+        parents: Parents,
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<[Turn; 2], WriteFailure> {
         let from = self.place(from, Parents::Require, &|_| Ok(()), meter)?;
         // Where there is nothing to move, or it may not be moved, no folders are made for it.
         let may_move =
-            |new_name: &str| self.expect_moved(&from.dir, (&from.name.1, new_name)).map(drop);
+            |new_name: &str| self.expect_moved(&from.dir, &from.name.1, new_name).map(drop);
         let to = self.place(to, parents, &may_move, meter)?;
         let taken = self.turns.take(&[from.name.clone(), to.name.clone()], wait);
         match taken.and_then(|taken| <[Taken<Name>; 2]>::try_from(taken).ok()) {

@@ -55,7 +55,8 @@ impl<'a> Said<'a> {
     pub(super) fn read(
         text: &'a str,
         here: &TimeZone,
-        (zones, steps): (&mut Zones, &mut Steps),
+        zones: &mut Zones,
+        steps: &mut Steps,
     ) -> Result<Self, Skip> {
         // A zone may be described behind what is in it.
         zones.read(text);
@@ -89,7 +90,7 @@ impl<'a> Said<'a> {
                             return Err(Skip::TooMany);
                         }
                         steps.next_event();
-                        said.add(&own, here, (zones, steps));
+                        said.add(&own, here, zones, steps);
                     }
                     let ended = open.pop().ok_or(Skip::Malformed)?;
                     if !ended.eq_ignore_ascii_case(line.value) {
@@ -113,7 +114,8 @@ impl<'a> Said<'a> {
         &mut self,
         own: &[Result<Line<'a>, Skip>],
         here: &TimeZone,
-        (zones, steps): (&mut Zones, &mut Steps),
+        zones: &mut Zones,
+        steps: &mut Steps,
     ) {
         let named = |line: &&Line<'a>| line.is("UID");
         let mut uids = own.iter().filter_map(|line| line.as_ref().ok()).filter(named);
@@ -124,7 +126,7 @@ impl<'a> Said<'a> {
         let series = self.series.entry(unescaped(uid)).or_default();
         match Read::of(own, zones, steps).and_then(|read| read.event(here)) {
             Ok((event, Some(replaced))) => match replaced.instant(here) {
-                Ok(at) => series.replace(at, (replaced, event)),
+                Ok(at) => series.replace(at, replaced, event),
                 Err(skip) => series.bad = series.bad.or(Some(skip)),
             },
             Ok((event, None)) => match &series.event {
@@ -138,11 +140,11 @@ impl<'a> Said<'a> {
 
 impl<'a> Series<'a> {
     /// Of two for the same occurrence the later version stays.
-    fn replace(&mut self, at: Timestamp, one: (Moment, Event<'a>)) {
+    fn replace(&mut self, at: Timestamp, moment: Moment, event: Event<'a>) {
         match self.instead.get(&at) {
-            Some((_, other)) if other.sequence > one.1.sequence => {}
+            Some((_, other)) if other.sequence > event.sequence => {}
             _ => {
-                self.instead.insert(at, one);
+                self.instead.insert(at, (moment, event));
             }
         }
     }

@@ -90,7 +90,7 @@ impl ReadTool for CalendarFind {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        resolver(request, (Ending::Folder, Rights::READ), &self.base)
+        resolver(request, Ending::Folder, Rights::READ, &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<CalendarFindPlan, Refused> {
@@ -271,9 +271,9 @@ impl Search<'_> {
     fn file(&mut self, path: &str, text: Result<String, Skip>) {
         self.found.files = self.found.files.saturating_add(1);
         let window = &self.plan.window;
-        let with = (&mut self.zones, &mut self.steps);
+        let (zones, steps) = (&mut self.zones, &mut self.steps);
         let read = text.as_ref().map_err(|skip| *skip);
-        let said = match read.and_then(|text| Said::read(text, &window.here, with)) {
+        let said = match read.and_then(|text| Said::read(text, &window.here, zones, steps)) {
             Ok(said) => said,
             Err(why) => return self.found.skip(path, None, why),
         };
@@ -282,22 +282,22 @@ impl Search<'_> {
         }
         for (uid, series) in &said.series {
             self.steps.next_event();
-            if let Err(why) = self.series((path, uid), series) {
+            if let Err(why) = self.series(path, uid, series) {
                 self.found.is_cut |= self.steps.are_over();
                 self.found.skip(path, Some(uid), why);
             }
         }
     }
 
-    fn series(&mut self, of: (&str, &str), series: &Series<'_>) -> Result<(), Skip> {
+    fn series(&mut self, path: &str, uid: &str, series: &Series<'_>) -> Result<(), Skip> {
         let mut all: Vec<(&Event<'_>, Vec<Times>)> = Vec::new();
-        let with = (&mut self.zones, &mut self.steps);
-        series.each(&self.plan.window, with, &mut |event, times| match all.last_mut() {
+        let (zones, steps) = (&mut self.zones, &mut self.steps);
+        series.each(&self.plan.window, zones, steps, &mut |event, times| match all.last_mut() {
             Some((last, found)) if std::ptr::eq(*last, event) => found.push(times),
             _ => all.push((event, vec![times])),
         })?;
         for (event, times) in all {
-            self.found.add(of, event, &times);
+            self.found.add(path, uid, event, &times);
         }
         Ok(())
     }

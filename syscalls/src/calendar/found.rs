@@ -80,7 +80,7 @@ impl Found {
     }
 
     /// Adds the occurrences of one event, where it has the text that is asked for.
-    pub(super) fn add(&mut self, (file, uid): (&str, &str), event: &Event<'_>, times: &[Times]) {
+    pub(super) fn add(&mut self, file: &str, uid: &str, event: &Event<'_>, times: &[Times]) {
         let shown = Shown::of(file, uid, event);
         let has = |text: &String| {
             let all = [event.summary, event.location, event.description];

@@ -107,7 +107,8 @@ impl Series<'_> {
     pub(super) fn each<'s>(
         &'s self,
         window: &Window,
-        (zones, steps): (&mut Zones, &mut Steps),
+        zones: &mut Zones,
+        steps: &mut Steps,
         on: &mut dyn FnMut(&'s Event<'s>, Times),
     ) -> Result<(), Skip> {
         if let Some(skip) = self.bad {
@@ -115,12 +116,12 @@ impl Series<'_> {
         }
         let (mut all, mut removed) = (Vec::new(), Removed::default());
         if let Some(event) = &self.event {
-            removed = event.removed(window, (zones, steps))?;
+            removed = event.removed(window, zones, steps)?;
             let is_day = event.start.clock.is_day();
             if self.instead.values().any(|(moment, _)| moment.clock.is_day() != is_day) {
                 return Err(Skip::Date);
             }
-            for (at, local) in event.occurrences(window, (zones, steps))? {
+            for (at, local) in event.occurrences(window, zones, steps)? {
                 steps.take()?;
                 let times = window.times(event, local)?;
                 if window.shows(&times)
@@ -149,7 +150,8 @@ impl Event<'_> {
     fn occurrences(
         &self,
         window: &Window,
-        (zones, steps): (&mut Zones, &mut Steps),
+        zones: &mut Zones,
+        steps: &mut Steps,
     ) -> Result<BTreeMap<Timestamp, DateTime>, Skip> {
         let (clock, here, start) = (&self.start.clock, &window.here, self.start.local);
         let mut found = BTreeMap::new();
@@ -224,7 +226,8 @@ impl Event<'_> {
     fn removed(
         &self,
         window: &Window,
-        (zones, steps): (&mut Zones, &mut Steps),
+        zones: &mut Zones,
+        steps: &mut Steps,
     ) -> Result<Removed, Skip> {
         let mut removed = Removed::default();
         for line in &self.removed {

@@ -270,7 +270,7 @@ impl EmailDraftPlan {
         };
         let (wait, parents) = (wait_of(permit.hold()), Parents::Create(FolderMode::Private));
         let meter = &mut meter_of(permit);
-        let turn = self.base.turn(&at, (parents, job.content), wait, meter);
+        let turn = self.base.turn(&at, parents, job.content, wait, meter);
         let written = turn.and_then(|turn| self.base.write(turn, &job, meter));
         written.map_err(|failure| (refusal(failure.error).field("body"), failure.effect))?;
         let recipients = to.len().saturating_add(cc.len()).saturating_add(bcc.len());

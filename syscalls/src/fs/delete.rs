@@ -100,7 +100,7 @@ impl FsDeletePlan {
             return Err(not_done(Refused::new(Reason::Changed).field("path")));
         }
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, (Parents::Require, &[]), wait, &mut |_| Ok(()));
+        let turn = self.base.turn(&location, Parents::Require, &[], wait, &mut |_| Ok(()));
         let removed = turn.and_then(|turn| self.base.remove(turn, self.what, digest));
         removed.map_err(|failure| (refusal(failure.error), failure.effect))
     }

@@ -71,7 +71,7 @@ impl Tool for FsEdit {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, (Ending::File, BOTH), &self.base)
+        path::resolver(request, Ending::File, BOTH, &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<FsEditPlan, Refused> {
@@ -149,7 +149,7 @@ impl FsEditPlan {
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
         // Nobody else changes what is read until it is written.
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, (Parents::Require, &[]), wait, &mut meter_of(permit));
+        let turn = self.base.turn(&location, Parents::Require, &[], wait, &mut meter_of(permit));
         let turn = turn.map_err(|failure| (refusal(failure.error), failure.effect))?;
         let opened = self.base.open_file(&location, self.max_bytes);
         let file = opened.map_err(|error| not_done(refusal(error)))?;

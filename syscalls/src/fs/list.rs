@@ -53,7 +53,7 @@ impl ReadTool for FsList {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, (Ending::Folder, Rights::READ), &self.base)
+        path::resolver(request, Ending::Folder, Rights::READ, &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<FsListPlan, Refused> {

@@ -119,7 +119,8 @@ impl Place {
 /// Who follows the links of the argument `path`: nobody, where the token lets none be followed.
 pub(crate) fn resolver(
     request: &Request<'_>,
-    (ending, needs): (Ending, Rights),
+    ending: Ending,
+    needs: Rights,
     base: &Arc<dyn Opener>,
 ) -> Result<Option<Box<dyn Resolve>>, Refused> {
     let follows = |rule: &Rule| FOLLOWED.leq(rule.rights);

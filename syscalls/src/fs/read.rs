@@ -56,7 +56,7 @@ impl ReadTool for FsRead {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, (Ending::File, Rights::READ), &self.base)
+        path::resolver(request, Ending::File, Rights::READ, &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<FsReadPlan, Refused> {

@@ -120,7 +120,7 @@ impl FsMovePlan {
             Charge::Folder => permit.meter(Dimension::DiskFiles, 1).map_err(|_| NoMore),
             Charge::File | Charge::Bytes(_) => Ok(()),
         };
-        let turns = self.base.turns(&from, (&to, self.parents), wait, &mut meter);
+        let turns = self.base.turns(&from, &to, self.parents, wait, &mut meter);
         turns.and_then(|turns| self.base.rename(turns, &job)).map_err(|failure| {
             let refused = match failure.error {
                 // None was there when it was approved.

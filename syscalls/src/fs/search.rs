@@ -89,7 +89,7 @@ impl ReadTool for FsSearch {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, (Ending::Folder, Rights::READ), &self.base)
+        path::resolver(request, Ending::Folder, Rights::READ, &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<FsSearchPlan, Refused> {

@@ -63,7 +63,7 @@ impl Tool for FsWrite {
     }
 
     fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, (Ending::File, needs(request)), &self.base)
+        path::resolver(request, Ending::File, needs(request), &self.base)
     }
 
     fn plan(&self, request: &Request<'_>) -> Result<FsWritePlan, Refused> {
@@ -222,7 +222,7 @@ impl FsWritePlan {
         };
         let wait = wait_of(permit.hold());
         let turn =
-            self.base.turn(&location, (self.parents, &self.content), wait, &mut meter_of(permit));
+            self.base.turn(&location, self.parents, &self.content, wait, &mut meter_of(permit));
         let turn = turn.map_err(|failure| failed(failure, false))?;
         let made = if turn.folders() == 0 { Effect::NotDone } else { Effect::Partly };
         let (before, (existing, expected)) = match self.shown {

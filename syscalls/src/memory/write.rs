@@ -154,7 +154,7 @@ impl MemoryWritePlan {
         };
         let wait = wait_of(permit.hold());
         let meter = &mut meter_of(permit);
-        let turn = self.base.turn(&location, (parents, job.content), wait, meter);
+        let turn = self.base.turn(&location, parents, job.content, wait, meter);
         let written = turn.and_then(|turn| self.base.write(turn, &job, meter));
         let written = written.map_err(|failure| {
             let refused = match failure.error {
@@ -246,7 +246,7 @@ impl Plan for MemoryDeletePlan {
         // As for a write: whoever counts what there is counts all or nothing of this.
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, (Parents::Require, &[]), wait, &mut |_| Ok(()));
+        let turn = self.base.turn(&location, Parents::Require, &[], wait, &mut |_| Ok(()));
         match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => {
                 permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)

@@ -183,8 +183,8 @@ impl Parcel {
         let left = || until.saturating_duration_since(Instant::now());
         let lookup = &*self.network.lookup;
         let Some(proxy) = &self.through.proxy else {
-            let granted = (self.granted.as_deref(), self.granted_by);
-            return Ok((reach::addresses(&self.target, lookup, granted, left())?, None));
+            let (granted, by) = (self.granted.as_deref(), self.granted_by);
+            return Ok((reach::addresses(&self.target, lookup, granted, by, left())?, None));
         };
         let to = |address| SocketAddr::new(address, proxy.port());
         let addresses = match proxy.place() {

@@ -49,7 +49,8 @@ fn is_one(block: syscap_format::Cidr) -> bool {
 pub(super) fn addresses(
     target: &Target,
     lookup: &dyn Lookup,
-    (granted, by): (Option<&Cidrs>, &str),
+    granted: Option<&Cidrs>,
+    by: &str,
     limit: Duration,
 ) -> Result<Vec<SocketAddr>, Refused> {
     let found = match target.place() {

@@ -20,7 +20,8 @@ pub(super) fn of(args: Item<'_>) -> Canonical {
 /// The file: who sent it, to whom and when stand beside the message, where nothing in it can say
 /// otherwise. `None` where it would be deeper than what can be read back.
 pub(super) fn file(
-    (from, to): (&AgentId, &[AgentId]),
+    from: &AgentId,
+    to: &[AgentId],
     sent: UnixMillis,
     message: &Canonical,
 ) -> Option<Vec<u8>> {

@@ -42,7 +42,7 @@ pub(super) fn wanted(request: &Request<'_>, registrar: &dyn Registrar) -> Result
         levels,
         label: Label::PUBLIC,
     };
-    attenuates(&child(&part, above), (parent, above)).map_err(|why| match why.reason() {
+    attenuates(&child(&part, above), parent, above).map_err(|why| match why.reason() {
         Reason::OutOfScope if why.is_about("depth_max") => {
             let left = above.depth_max.saturating_sub(above.depth).saturating_sub(1);
             beyond("levels", &levels.to_string()).allowed(&format!("at most {left}"))

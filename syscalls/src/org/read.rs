@@ -265,7 +265,7 @@ impl Plan for DeleteMessagePlan {
             Err(error) => return permit.failed(wrong(error), TxOutcome::NoOp),
         };
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, (Parents::Require, &[]), wait, &mut |_| Ok(()));
+        let turn = self.base.turn(&location, Parents::Require, &[], wait, &mut |_| Ok(()));
         match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => {
                 permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)

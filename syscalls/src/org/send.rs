@@ -77,7 +77,7 @@ impl Tool for SendMessage {
         }
         // As large and as deep as it will be, but for the time.
         let from = request.agent.clone();
-        let file = message::file((&from, &to), UnixMillis::new(u64::MAX), &message)
+        let file = message::file(&from, &to, UnixMillis::new(u64::MAX), &message)
             .ok_or_else(|| bad("body", "what is nested so deeply", "less deeply nested"))?;
         let demand = |agent: &AgentId| {
             let name = Name::new(agent.as_str());
@@ -200,7 +200,7 @@ impl SendMessagePlan {
         let not_done = |refused| (refused, Effect::NotDone);
         let wrong = |error| not_done(refusal(error).field(RECIPIENTS));
         let now = self.clock.read().wall;
-        let file = message::file((&self.from, &self.to), now, &self.message);
+        let file = message::file(&self.from, &self.to, now, &self.message);
         let file = file.ok_or_else(|| not_done(Refused::new(Reason::TooDeep).field("body")))?;
         let temp = temp_name(permit.intent(), permit.leaf()).map_err(wrong)?;
         let label = permit.live().label;
@@ -220,7 +220,7 @@ impl SendMessagePlan {
             };
             let wait = wait_of(permit.hold());
             let meter = &mut meter_of(permit);
-            let turn = self.base.turn(&at, (MAKE_FOLDERS, job.content), wait, meter);
+            let turn = self.base.turn(&at, MAKE_FOLDERS, job.content, wait, meter);
             if let Err(failure) = turn.and_then(|turn| self.base.write(turn, &job, meter)) {
                 let refused = refusal(failure.error).field(RECIPIENTS).got(to.as_str());
                 // What is beside an inbox nobody reads: it is never in doubt.
@@ -253,7 +253,7 @@ impl SendMessagePlan {
 
     fn is_away(&self, id: &MessageId, to: &AgentId) -> bool {
         let Ok(at) = id.incoming(to) else { return true };
-        let turn = self.base.turn(&at, (Parents::Require, &[]), WAIT_MAX, &mut |_| Ok(()));
+        let turn = self.base.turn(&at, Parents::Require, &[], WAIT_MAX, &mut |_| Ok(()));
         match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
             Ok(()) => true,
             Err(failure) => failure.error == FsError::NotFound,
@@ -309,8 +309,8 @@ impl SendMessagePlan {
         let wrong = |error| refusal(error).field(RECIPIENTS).got(to.as_str());
         let not_done = |error| (wrong(error), Effect::NotDone);
         let (from, at) = (id.incoming(to).map_err(not_done)?, id.in_inbox(to).map_err(not_done)?);
-        let (wait, to_inbox) = (wait_of(permit.hold()), (&at, MAKE_FOLDERS));
-        let turns = self.base.turns(&from, to_inbox, wait, &mut meter_of(permit));
+        let wait = wait_of(permit.hold());
+        let turns = self.base.turns(&from, &at, MAKE_FOLDERS, wait, &mut meter_of(permit));
         let put = turns.and_then(|turns| self.base.rename(turns, &DELIVERY));
         put.map(drop).map_err(|failure| (wrong(failure.error), failure.effect))
     }
@@ -343,7 +343,7 @@ impl SendMessagePlan {
         // It was on its way into the inboxes, and nobody can take it back: the rest of them get it.
         for (to, _) in self.to.iter().zip(&beside).filter(|(_, is_beside)| **is_beside) {
             let (from, at) = (id.incoming(to)?, id.in_inbox(to)?);
-            let turns = self.base.turns(&from, (&at, MAKE_FOLDERS), WAIT_MAX, &mut |_| Ok(()));
+            let turns = self.base.turns(&from, &at, MAKE_FOLDERS, WAIT_MAX, &mut |_| Ok(()));
             let put = turns.and_then(|turns| self.base.rename(turns, &DELIVERY));
             put.map_err(|failure| failure.error)?;
         }

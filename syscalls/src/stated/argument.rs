@@ -118,7 +118,8 @@ impl Declared {
     /// Adds what the argument's texts name.
     pub(super) fn demand(
         &self,
-        (name, given): (&str, Item<'_>),
+        name: &str,
+        given: Item<'_>,
         request: &Request<'_>,
         class: EffectClass,
         demands: &mut Vec<Demand>,
@@ -129,14 +130,15 @@ impl Declared {
             refused.allowed(&format!("a {}, or a list of such", self.kind))
         })?;
         for text in texts {
-            self.one((argument, text), request, class, demands)?;
+            self.one(argument, text, request, class, demands)?;
         }
         Ok(())
     }
 
     fn one(
         &self,
-        (argument, text): (&'static str, &str),
+        argument: &'static str,
+        text: &str,
         request: &Request<'_>,
         class: EffectClass,
         demands: &mut Vec<Demand>,

@@ -130,7 +130,7 @@ impl Stated {
         for (name, declared) in &self.arguments {
             let given = request.args.get(name).filter(|item| !item.is_null());
             if let Some(given) = given {
-                declared.demand((name, given), request, class, &mut demands)?;
+                declared.demand(name, given, request, class, &mut demands)?;
             }
         }
         Ok(demands)

@@ -160,7 +160,8 @@ impl Store {
         let job = Append { from_bytes: held.end_bytes, content: &content };
         let turn = self.base.turn(
             &at,
-            (Parents::Create(FolderMode::Private), job.content),
+            Parents::Create(FolderMode::Private),
+            job.content,
             WAIT_MAX,
             meter,
         )?;
@@ -197,7 +198,7 @@ impl Store {
             temp: &temp,
             label: Label::PUBLIC,
         };
-        let turn = self.base.turn(&at, (Parents::Require, &[]), WAIT_MAX, &mut |_| Ok(()));
+        let turn = self.base.turn(&at, Parents::Require, &[], WAIT_MAX, &mut |_| Ok(()));
         match turn.and_then(|turn| self.base.write(turn, &job, &mut |_| Ok(()))) {
             Ok(written) => {
                 held.end_bytes = written.size_bytes;

@@ -14,7 +14,7 @@ fn append(world: &World, path: &str, from_bytes: u64, text: &[u8]) -> Result<(),
     let at = Location::new(&names(path)).unwrap();
     let job = Append { from_bytes, content: text };
     let parents = Parents::Create(FolderMode::Private);
-    let turn = world.base.turn(&at, (parents, &[]), Duration::ZERO, &mut |_| Ok(()))?;
+    let turn = world.base.turn(&at, parents, &[], Duration::ZERO, &mut |_| Ok(()))?;
     world.base.append(&turn, &job, &mut |_| Ok(()))
 }
 

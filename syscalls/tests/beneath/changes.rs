@@ -37,7 +37,7 @@ fn rename_with(
     meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
 ) -> Result<Renamed, WriteFailure> {
     let (from, to) = (at(from), at(to));
-    let turns = world.base.turns(&from, (&to, parents), Duration::ZERO, meter)?;
+    let turns = world.base.turns(&from, &to, parents, Duration::ZERO, meter)?;
     world.base.rename(turns, &Rename { existing, expected: [None; 2] })
 }
 
@@ -209,9 +209,10 @@ fn what_is_expected_must_be_there() {
     let before = snapshot(world.root());
     let removed = remove_as(&world, "f", Removal::File, digest("other"));
     assert_eq!(removed, Err(not_done(FsError::Changed)));
-    let (from, to) = (at("f"), (&at("d/g"), Parents::Require));
+    let (from, to) = (at("f"), at("d/g"));
     let rename = |expected| {
-        let turns = world.base.turns(&from, to, Duration::ZERO, &mut |_| Ok(()))?;
+        let turns =
+            world.base.turns(&from, &to, Parents::Require, Duration::ZERO, &mut |_| Ok(()))?;
         world.base.rename(turns, &Rename { existing: Existing::Replace, expected })
     };
     for expected in [[digest("other"), None], [None, digest("other")], [digest("file"), digest("")]]

@@ -177,8 +177,8 @@ fn a_file_exchanged_before_its_rename_is_told() {
         fs::write(&file, b"inside").unwrap();
         symlink("../outside/secret", &link).unwrap();
         let (done, _) = while_swapping(&file, &link, || {
-            let to = (&to, Parents::Require);
-            let turns = world.base.turns(&from, to, Duration::ZERO, &mut |_| Ok(()))?;
+            let turns =
+                world.base.turns(&from, &to, Parents::Require, Duration::ZERO, &mut |_| Ok(()))?;
             world.base.rename(turns, &job)
         });
         match done {

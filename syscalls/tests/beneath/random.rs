@@ -170,8 +170,7 @@ fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
         Step::Rename([from, to], existing, parents) => {
             let [from, to] = [from, to].map(|path| Location::new(&names(path)).unwrap());
             let job = Rename { existing: *existing, expected: [None, None] };
-            let to_there = (&to, *parents);
-            let turns = world.base.turns(&from, to_there, Duration::ZERO, &mut |_| Ok(()));
+            let turns = world.base.turns(&from, &to, *parents, Duration::ZERO, &mut |_| Ok(()));
             if turns.is_ok_and(|turns| world.base.rename(turns, &job).is_ok()) {
                 let read = world.base.open_file(&to, SIZE_MAX).unwrap().read(0, 1 << 10).unwrap();
                 prop_assert!(read.bytes != CANARY);

@@ -154,7 +154,7 @@ impl World {
     ) -> Result<Written, WriteFailure> {
         let temp = fresh_temp();
         let job = Write { existing, ..replacing(content, &temp) };
-        let turn = self.base.turn(at, (parents, content), Duration::ZERO, meter)?;
+        let turn = self.base.turn(at, parents, content, Duration::ZERO, meter)?;
         self.base.write(turn, &job, meter)
     }
 
@@ -178,7 +178,7 @@ pub(crate) fn names(path: &str) -> Vec<&str> {
 
 /// The turn to change a name that nobody else has, in a folder that is there.
 pub(crate) fn turn(base: &dyn Opener, at: &Location) -> Result<Turn, WriteFailure> {
-    base.turn(at, (Parents::Require, &[]), Duration::ZERO, &mut |_| Ok(()))
+    base.turn(at, Parents::Require, &[], Duration::ZERO, &mut |_| Ok(()))
 }
 
 /// Whatever is there is replaced by that.

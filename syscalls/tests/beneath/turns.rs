@@ -14,7 +14,7 @@ fn at(path: &str) -> Location {
 }
 
 fn wait(base: &dyn Opener, path: &str, ms: u64) -> Result<Turn, WriteFailure> {
-    base.turn(&at(path), (Parents::Require, &[]), Duration::from_millis(ms), &mut |_| Ok(()))
+    base.turn(&at(path), Parents::Require, &[], Duration::from_millis(ms), &mut |_| Ok(()))
 }
 
 /// Adds one to the number that a file holds.
@@ -54,8 +54,8 @@ fn a_name_that_somebody_has_is_busy() {
     let held = turn(&*world.base, &at("f")).unwrap();
     assert_eq!(wait(&*world.base, "f", 10).map(drop), Err(busy));
     let turns = |from, to| {
-        let to = (&at(to), Parents::Require);
-        world.base.turns(&at(from), to, Duration::from_millis(10), &mut |_| Ok(()))
+        let wait = Duration::from_millis(10);
+        world.base.turns(&at(from), &at(to), Parents::Require, wait, &mut |_| Ok(()))
     };
     assert_eq!(turns("f", "h").map(drop), Err(busy));
     assert_eq!(turns("g", "f").map(drop), Err(busy));
@@ -69,7 +69,7 @@ fn a_name_that_somebody_has_is_busy() {
     // Folders that were made for a change that is not made stay, and that is said.
     let parents = Parents::Create(FolderMode::Private);
     let made =
-        world.base.turn(&at("new/f"), (parents, &[]), Duration::ZERO, &mut |_| Ok(())).unwrap();
+        world.base.turn(&at("new/f"), parents, &[], Duration::ZERO, &mut |_| Ok(())).unwrap();
     assert_eq!(made.folders(), 1);
     // The folder has another name now: it is the same file.
     fs::rename(world.inside("new"), world.inside("old")).unwrap();
@@ -102,7 +102,7 @@ fn a_change_ends_the_turn() {
     let (base, temp) = (&*world.base, fresh_temp());
     let job = replacing(b"one", &temp);
     base.write(turn(base, &at("f")).unwrap(), &job, &mut |_| Ok(())).unwrap();
-    let turns = base.turns(&at("f"), (&at("g"), Parents::Require), Duration::ZERO, &mut |_| Ok(()));
+    let turns = base.turns(&at("f"), &at("g"), Parents::Require, Duration::ZERO, &mut |_| Ok(()));
     let job = Rename { existing: Existing::Refuse, expected: [None; 2] };
     base.rename(turns.unwrap(), &job).unwrap();
     base.remove(turn(base, &at("g")).unwrap(), Removal::File, None).unwrap();

@@ -84,7 +84,7 @@ fn laws(child: &Token, parent: &Token) {
     }
     let met = meets(&c.grants, &p.grants);
     assert!(met.leq(&c.grants) && met.leq(&p.grants));
-    match attenuates(child.body(), (parent.id(), parent.body())) {
+    match attenuates(child.body(), parent.id(), parent.body()) {
         Ok(()) => {
             assert!(within && c.budget.leq(&p.budget) && c.flags.has(p.flags));
             assert!(c.expires <= p.expires && c.not_before >= p.not_before);

@@ -14,7 +14,9 @@ use crate::runtime;
 pub(super) fn terms(
     home: &Path,
     call: &WaitingCall,
-    (uses, life, wider): (u64, Option<(UnixMillis, Duration)>, bool),
+    uses: u64,
+    life: Option<(UnixMillis, Duration)>,
+    wider: bool,
 ) -> Result<SetTerms, Failure> {
     let failed = |what: &str, advice: String| Failure::Usage { what: what.to_owned(), advice };
     if call.uses_max == 0 {

@@ -167,10 +167,10 @@ impl<'h> Approver<'h> {
                     what: format!("{ask}"),
                     advice: "is not waiting any more".to_owned(),
                 };
-                log.answer(*ask, *answer, (self.means, why.as_ref())).ok_or_else(over)
+                log.answer(*ask, *answer, self.means, why.as_ref()).ok_or_else(over)
             };
             let done = runtime::with(self.home, |access| {
-                submit(self.home, access, (&key, sign), body, (&beside, Failure::from))
+                submit(self.home, access, &key, sign, body, &beside, Failure::from)
             });
             match done {
                 Ok(seq) => records.push(seq.to_string()),

@@ -34,7 +34,8 @@ impl Baseline {
     /// Notes a workspace, and keeps that in the home.
     pub(crate) fn begin(
         home: &Path,
-        (number, agent): (Seq, &AgentId),
+        number: Seq,
+        agent: &AgentId,
         workspace: &Path,
     ) -> Result<Self, Failure> {
         let before = look(workspace).map_err(Failure::file(workspace))?;

@@ -120,7 +120,7 @@ impl Walk {
                 path.push(b'/');
             }
             path.extend(name);
-            self.one(folder, (name, *kind), path, within, depth);
+            self.one(folder, name, *kind, path, within, depth);
             path.truncate(before);
         }
     }
@@ -128,7 +128,8 @@ impl Walk {
     fn one(
         &mut self,
         folder: &OwnedFd,
-        (name, kind): (&[u8], FileType),
+        name: &[u8],
+        kind: FileType,
         path: &mut Vec<u8>,
         within: Within,
         depth: usize,
@@ -136,7 +137,7 @@ impl Walk {
         let is_folder = kind == FileType::Directory;
         let Some(inner) = inner(within, &String::from_utf8_lossy(name), is_folder) else { return };
         if !is_folder {
-            return self.note(folder, (name, kind), path);
+            return self.note(folder, name, kind, path);
         }
         match open(folder, name, OFlags::RDONLY | OFlags::DIRECTORY) {
             Ok(opened) => self.folder(&opened, path, inner, depth.saturating_add(1)),
@@ -188,7 +189,7 @@ impl Walk {
         Ok(names)
     }
 
-    fn note(&mut self, folder: &OwnedFd, (name, kind): (&[u8], FileType), path: &[u8]) {
+    fn note(&mut self, folder: &OwnedFd, name: &[u8], kind: FileType, path: &[u8]) {
         if self.survey.files.len() >= FILES_MAX {
             self.survey.complete = false;
             return;

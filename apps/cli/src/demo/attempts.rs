@@ -28,7 +28,9 @@ pub(super) fn all(stage: &mut Stage<'_>, runtime: &Runtime, secret: &Path) -> Pl
 fn call(
     stage: &mut Stage<'_>,
     session: &Session,
-    (tried, tool, args): (&str, &str, Args),
+    tried: &str,
+    tool: &str,
+    args: Args,
     expected: Expected,
 ) -> Played {
     let result = session.call(tool, args)?;
@@ -38,15 +40,15 @@ fn call(
 fn allowed(stage: &mut Stage<'_>, cast: &Cast) -> Played {
     let me = &cast.researcher;
     let plan = "notes/plan.txt";
-    call(stage, me, ("echo a value", "echo", args! { "value": "hello" }), Expected::Ok)?;
-    call(stage, me, ("tell the time", "current_time", args! {}), Expected::Ok)?;
+    call(stage, me, "echo a value", "echo", args! { "value": "hello" }, Expected::Ok)?;
+    call(stage, me, "tell the time", "current_time", args! {}, Expected::Ok)?;
     let write = args! { "path": plan, "text": PLAN, "parents": true };
-    call(stage, me, ("write notes/plan.txt", "fs.write", write), Expected::Ok)?;
+    call(stage, me, "write notes/plan.txt", "fs.write", write, Expected::Ok)?;
     let result = me.call("fs.read", args! { "path": plan })?;
     stage.attempt("read it back", Expected::Ok, &result)?;
     let read = result.text().unwrap_or_default();
     stage.fact("it holds", &format!("{read:?}"), read == PLAN)?;
-    call(stage, me, ("list notes", "fs.list", args! { "path": "notes" }), Expected::Ok)?;
+    call(stage, me, "list notes", "fs.list", args! { "path": "notes" }, Expected::Ok)?;
     let once = || args! { "path": "once.txt", "text": "once" };
     let first = me.call_once("turn-1", "fs.write", once())?;
     stage.attempt("write once.txt with an idempotency key", Expected::Ok, &first)?;
@@ -72,14 +74,14 @@ fn escapes(stage: &mut Stage<'_>, runtime: &Runtime, cast: &Cast, secret: &Path)
     let read = |path: &str| args! { "path": path };
     let write = |path: &str| args! { "path": path, "text": "overwritten" };
     let (path, shortcut) = (&*climb, "shortcut/secret.txt");
-    call(stage, me, ("read the secret by ../../..", "fs.read", read(path)), bad_path)?;
-    call(stage, me, ("overwrite it by ../../..", "fs.write", write(path)), bad_path)?;
-    call(stage, me, ("read it by its absolute path", "fs.read", read(&absolute)), bad_path)?;
-    call(stage, me, ("read it through a symbolic link", "fs.read", read(shortcut)), linked)?;
-    call(stage, me, ("overwrite it through the link", "fs.write", write(shortcut)), linked)?;
+    call(stage, me, "read the secret by ../../..", "fs.read", read(path), bad_path)?;
+    call(stage, me, "overwrite it by ../../..", "fs.write", write(path), bad_path)?;
+    call(stage, me, "read it by its absolute path", "fs.read", read(&absolute), bad_path)?;
+    call(stage, me, "read it through a symbolic link", "fs.read", read(shortcut), linked)?;
+    call(stage, me, "overwrite it through the link", "fs.write", write(shortcut), linked)?;
     let shared = write("shared/report.txt");
     let out_of_scope = Expected::Refused(Reason::OutOfScope);
-    call(stage, me, ("write to shared, granted for reading", "fs.write", shared), out_of_scope)
+    call(stage, me, "write to shared, granted for reading", "fs.write", shared, out_of_scope)
 }
 
 /// What belongs to others, or to nobody.
@@ -89,12 +91,12 @@ fn not_theirs(stage: &mut Stage<'_>, runtime: &Runtime, cast: &Cast) -> Played {
     fs::write(&diary, "dear diary").map_err(Failure::file(&diary))?;
     let theirs = args! { "path": "../../intern/workspace/diary.txt" };
     let out_of_scope = Expected::Refused(Reason::OutOfScope);
-    call(stage, me, ("read another agent's diary", "fs.read", theirs), out_of_scope)?;
+    call(stage, me, "read another agent's diary", "fs.read", theirs, out_of_scope)?;
     let write = args! { "path": "a.txt", "text": "a" };
     let not_granted = Expected::Refused(Reason::NotGranted);
-    call(stage, intern, ("write, with a token for reading", "fs.write", write), not_granted)?;
+    call(stage, intern, "write, with a token for reading", "fs.write", write, not_granted)?;
     let unknown = Expected::Refused(Reason::UnknownTool);
-    call(stage, me, ("call a tool that there isn't", "shell.run", args! {}), unknown)?;
+    call(stage, me, "call a tool that there isn't", "shell.run", args! {}, unknown)?;
     let envelope = format!(
         r#"{{"tool_id": "echo", "args": {{"value": 1}}, "capability_token_id": "{}"}}"#,
         intern.token()
@@ -121,7 +123,7 @@ fn control(
         Some(error) => return Err(error.into()),
     };
     let happened = if reason.is_some() { "refused" } else { "ok" };
-    stage.row(tried, expected, (happened, reason), record)
+    stage.row(tried, expected, happened, reason, record)
 }
 
 fn malformed(stage: &mut Stage<'_>, cast: &Cast) -> Played {
@@ -134,7 +136,7 @@ fn malformed(stage: &mut Stage<'_>, cast: &Cast) -> Played {
     stage.attempt("name two tools in one call", expected, &twice)?;
     let smuggled = args! { "path": "a.txt", "text": "a", "mode": "0777" };
     let expected = Expected::Refused(Reason::UnknownArgument);
-    call(stage, me, ("add an argument that the tool lacks", "fs.write", smuggled), expected)
+    call(stage, me, "add an argument that the tool lacks", "fs.write", smuggled, expected)
 }
 
 fn budgets(stage: &mut Stage<'_>, cast: &Cast) -> Played {
@@ -143,22 +145,22 @@ fn budgets(stage: &mut Stage<'_>, cast: &Cast) -> Played {
     let over = Expected::Refused(Reason::OverBudget);
     let long = "x".repeat(100);
     let tried = "write 100 bytes with a budget of 16";
-    call(stage, frugal, (tried, "fs.write", write(&long)), over)?;
+    call(stage, frugal, tried, "fs.write", write(&long), over)?;
     let tried = "write 3 bytes";
-    call(stage, frugal, (tried, "fs.write", write("abc")), Expected::Ok)?;
-    call(stage, frugal, ("write 3 more", "fs.write", write("def")), Expected::Ok)?;
+    call(stage, frugal, tried, "fs.write", write("abc"), Expected::Ok)?;
+    call(stage, frugal, "write 3 more", "fs.write", write("def"), Expected::Ok)?;
     let tried = "make a fourth call with a budget of three";
-    call(stage, frugal, (tried, "fs.write", write("ghi")), over)
+    call(stage, frugal, tried, "fs.write", write("ghi"), over)
 }
 
 fn ended(stage: &mut Stage<'_>, runtime: &Runtime, cast: &Cast) -> Played {
     std::thread::sleep(SHORT_LIFE);
     let echo = || args! { "value": "still there?" };
     let expired = Expected::Refused(Reason::Expired);
-    call(stage, &cast.hasty, ("use a token that has expired", "echo", echo()), expired)?;
+    call(stage, &cast.hasty, "use a token that has expired", "echo", echo(), expired)?;
     runtime.revoke(cast.researcher.token())?;
     let revoked = Expected::Refused(Reason::Revoked);
-    call(stage, &cast.researcher, ("use a token that was revoked", "echo", echo()), revoked)
+    call(stage, &cast.researcher, "use a token that was revoked", "echo", echo(), revoked)
 }
 
 /// Where an agent's workspace is.

@@ -43,14 +43,15 @@ impl<'a> Stage<'a> {
             None => "ok",
             Some(_) => kind.unwrap_or("failed"),
         };
-        self.row(tried, expected, (happened, result.reason()), result.receipt().outcome_seq)
+        self.row(tried, expected, happened, result.reason(), result.receipt().outcome_seq)
     }
 
     pub(super) fn row(
         &mut self,
         tried: &str,
         expected: Expected,
-        (happened, reason): (&str, Option<Reason>),
+        happened: &str,
+        reason: Option<Reason>,
         record: Seq,
     ) -> Result<(), Failure> {
         self.rows = self.rows.saturating_add(1);

@@ -32,7 +32,7 @@ pub(super) fn look(
     if home.keys().exists() {
         let mut open = Vec::new();
         for role in Role::IN_USE {
-            role_of(findings, (home, kernel), role, &mut open)?;
+            role_of(findings, home, kernel, role, &mut open)?;
         }
         let text = "in the home: that protects what is not sealed against nobody who owns the \
                     folder";
@@ -46,7 +46,8 @@ pub(super) fn look(
 
 fn role_of(
     findings: &mut Findings<'_>,
-    (home, kernel): (&Home, &Kernel),
+    home: &Home,
+    kernel: &Kernel,
     role: Role,
     open: &mut Vec<KeyUse>,
 ) -> Result<(), Failure> {

@@ -61,8 +61,8 @@ impl Hook {
         notes: &mut Vec<String>,
     ) -> Taken {
         if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {
-            let said = (ApprovalAnswer::Once, ApprovalChannel::ClientPrompt);
-            match answer_in_client(&self.home, access, ask, said) {
+            let (answer, means) = (ApprovalAnswer::Once, ApprovalChannel::ClientPrompt);
+            match answer_in_client(&self.home, access, ask, answer, means) {
                 Ok(_) => return Taken::ToTheClient,
                 Err(error) => notes.push(format!("the client's prompt does not count: {error}")),
             }

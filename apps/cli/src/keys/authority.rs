@@ -84,7 +84,7 @@ impl Authority {
             change(log.kernel().roles().set(role).ok_or(none)?)
         };
         runtime::with(home, |access| {
-            signing::submit(home, access, (&key, sign), body, (&Beside::Nothing, Failure::from))
+            signing::submit(home, access, &key, sign, body, &Beside::Nothing, Failure::from)
         })
     }
 }

@@ -56,7 +56,7 @@ impl Add {
         let checked = log.kernel().roles().set(role).map(add).transpose()?;
         proved(&log, checked.as_ref(), &key, role)?;
         let seq = self.by.authority(&self.home, &log)?.change(&self.home, role, add)?;
-        said(out, ("added", &key), role, seq.get())
+        said(out, "added", &key, role, seq.get())
     }
 
     fn possession(&self, log: &Inspection) -> Result<Possession, Failure> {
@@ -125,7 +125,7 @@ impl Remove {
         log.kernel().roles().set(role).map(remove).transpose()?;
         let authority = self.by.authority(&self.home, &log)?;
         let seq = authority.change(&self.home, role, remove)?;
-        said(out, ("removed", &key), role, seq.get())
+        said(out, "removed", &key, role, seq.get())
     }
 }
 
@@ -133,7 +133,7 @@ fn refuse<T>(key: &PublicKey, advice: String) -> Result<T, Failure> {
     Err(Failure::Usage { what: key.to_string(), advice })
 }
 
-fn said(out: &mut Out, (done, key): (&str, &PublicKey), role: Role, seq: u64) -> Ended {
+fn said(out: &mut Out, done: &str, key: &PublicKey, role: Role, seq: u64) -> Ended {
     let json = Object::new()
         .text("change", done)
         .text("role", role.name())

@@ -14,7 +14,8 @@ use crate::{exit::Failure, output::Out};
 pub(super) fn print(
     out: &mut Out,
     proposal: &Proposal,
-    (recorded, settings): (&Recorded, &Settings),
+    recorded: &Recorded,
+    settings: &Settings,
     found: &Found,
 ) -> Result<(), Failure> {
     for one in &proposal.agents {

@@ -64,13 +64,13 @@ impl Sides {
     ) -> Result<Option<Self>, StoreError> {
         let at = record.seq;
         Ok(Some(match &record.body {
-            Body::Intent(intent) => Self::read(reader, (at, at), &intent.call, None)?,
-            Body::Ask(ask) => Self::read(reader, (at, at), &ask.call, None)?,
+            Body::Intent(intent) => Self::read(reader, at, at, &intent.call, None)?,
+            Body::Ask(ask) => Self::read(reader, at, at, &ask.call, None)?,
             Body::Outcome(outcome) => {
-                Self::read(reader, (outcome.intent, at), &outcome.call, Some(outcome.status))?
+                Self::read(reader, outcome.intent, at, &outcome.call, Some(outcome.status))?
             }
             Body::Refusal(refusal) => {
-                let sides = Self::read(reader, (at, at), &refusal.call, Some(Status::Error))?;
+                let sides = Self::read(reader, at, at, &refusal.call, Some(Status::Error))?;
                 match (&sides.arguments, &sides.delivered) {
                     (Kept::Erased, Kept::There(_)) => Self { arguments: Kept::Unkept, ..sides },
                     _ => sides,
@@ -93,7 +93,8 @@ impl Sides {
 
     fn read(
         reader: &mut SqliteReader,
-        (first, last): (Seq, Seq),
+        first: Seq,
+        last: Seq,
         call: &CallFields,
         ended: Option<Status>,
     ) -> Result<Self, StoreError> {

@@ -153,7 +153,7 @@ impl Shown<'_> {
         };
         let asked = self.answers.of(&record, &mut self.reader).map_err(&failed)?;
         let sides = self.sides(&record).map_err(&failed)?;
-        whole::show(&self.show.home, &mut self.reader, (&record, &bytes), (asked, sides), out)
+        whole::show(&self.show.home, &mut self.reader, &record, &bytes, asked, sides, out)
     }
 
     fn all(mut self, out: &mut Out) -> Ended {

@@ -22,8 +22,10 @@ use crate::output::{Form, Object, Out, plain};
 pub(super) fn show(
     home: &Path,
     reader: &mut SqliteReader,
-    (record, bytes): (&Record, &[u8]),
-    (asked, sides): (Option<Asked>, Option<Sides>),
+    record: &Record,
+    bytes: &[u8],
+    asked: Option<Asked>,
+    sides: Option<Sides>,
     out: &mut Out,
 ) -> Ended {
     let altered = sides.as_ref().is_some_and(Sides::altered);
@@ -40,7 +42,7 @@ pub(super) fn show(
             };
             out.line(&object.finish())?;
         }
-        Form::Text => text(home, reader, record, (asked, sides.as_ref()), out)?,
+        Form::Text => text(home, reader, record, asked, sides.as_ref(), out)?,
     }
     if altered {
         return Err(super::altered(home, record.seq));
@@ -75,7 +77,8 @@ fn text(
     home: &Path,
     reader: &mut SqliteReader,
     record: &Record,
-    (asked, sides): (Option<Asked>, Option<&Sides>),
+    asked: Option<Asked>,
+    sides: Option<&Sides>,
     out: &mut Out,
 ) -> Result<(), Failure> {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));

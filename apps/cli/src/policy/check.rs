@@ -63,14 +63,15 @@ impl Check {
         }
         let (hash, count) = (policy.hash(), policy.written().constraints.len());
         let failed = self.strict && !warnings.is_empty();
-        let printed = print(out, (hash, count), &warnings, &notes);
+        let printed = print(out, hash, count, &warnings, &notes);
         out.conclude(printed, if failed { Exit::Failed } else { Exit::Done })
     }
 }
 
 fn print(
     out: &mut Out,
-    (hash, count): (PolicyHash, usize),
+    hash: PolicyHash,
+    count: usize,
     warnings: &[Warning],
     notes: &[Warning],
 ) -> Result<(), Failure> {

@@ -104,7 +104,7 @@ impl WhoCan {
     ) -> Finding<Witness> {
         let (mut looked_at, mut all_known) = (0_u64, true);
         for class in classes {
-            match only_of(document, (&self.tool, Some(*class)), agent, self.limit) {
+            match only_of(document, &self.tool, Some(*class), agent, self.limit) {
                 Finding::Fails(witness) => return Finding::Fails(witness),
                 Finding::Holds { nodes } => looked_at = looked_at.saturating_add(nodes),
                 Finding::Unknown { nodes } => {

@@ -32,9 +32,11 @@ pub(super) const fn network_name(network: Network) -> &'static str {
 
 /// Writes what was had, before anybody is let in by the lane; the level.
 pub(super) fn begun(
-    (access, caller): (&Runtime, &Session),
+    access: &Runtime,
+    caller: &Session,
     achieved: &Achieved,
-    (network, workspace): (Network, &Path),
+    network: Network,
+    workspace: &Path,
 ) -> Result<Level, Failure> {
     let level = achieved.level(network);
     let facts = Args::new()

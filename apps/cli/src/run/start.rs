@@ -191,7 +191,8 @@ pub(super) fn run(
     run: &Run,
     prepared: Prepared,
     access: &Runtime,
-    (token, services): (TokenId, Vec<door::Command>),
+    token: TokenId,
+    services: Vec<door::Command>,
 ) -> Ended {
     let has_screen = Run::has_screen();
     let door = door::Door::new(services, has_screen)?;
@@ -205,14 +206,14 @@ pub(super) fn run(
     }
     let caller = runtime::session(access, &run.agent, token)?;
     let workspace = prepared.workspace.real()?;
-    let noted = Baseline::begin(&run.home, (caller.number(), &run.agent), &workspace)?;
+    let noted = Baseline::begin(&run.home, caller.number(), &run.agent, &workspace)?;
     let noted = Noted::new(&run.home, noted);
     let launched = |error| not_started(run, error);
     let mut running = Launcher::this().and_then(|it| it.start(&plan)).map_err(launched)?;
     // Handles that the program holds alone end with it.
     drop(plan);
     let achieved = running.begun().map_err(launched)?;
-    let level = record::begun((access, &caller), &achieved, (run.net, &workspace))?;
+    let level = record::begun(access, &caller, &achieved, run.net, &workspace)?;
     signals::forward(
         running.orders().map_err(launched)?,
         screen.as_ref().map(Screen::sized).transpose().map_err(Failure::Stream)?,
@@ -223,7 +224,7 @@ pub(super) fn run(
     }
     let orders = running.orders().map_err(launched)?;
     let (ended, stopped) =
-        watched((access, &run.agent, token), orders, || stay(&mut running, &door))?;
+        watched(access, &run.agent, token, orders, || stay(&mut running, &door))?;
     drop(running);
     if let Some(screen) = screen.take() {
         screen.end();
@@ -266,7 +267,9 @@ fn tell_start(run: &Run, level: Level, token: TokenId) {
 
 /// Stays with the program, and has it ended where the home says so; why, then.
 fn watched<T>(
-    (access, agent, token): (&Runtime, &AgentId, TokenId),
+    access: &Runtime,
+    agent: &AgentId,
+    token: TokenId,
     orders: Orders,
     stay: impl FnOnce() -> T,
 ) -> Result<(T, Option<String>), Failure> {

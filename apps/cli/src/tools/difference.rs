@@ -69,18 +69,13 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<String> {
     }
     say("manifest", &manifest.id().to_string());
     if let Some(whole) = whole {
-        put_json(whole.item(), (String::new(), ""), 0, &mut lines);
+        put_json(whole.item(), String::new(), "", 0, &mut lines);
     }
     lines.iter().map(|line| plain(line).into_owned()).collect()
 }
 
 /// A value as lines of JSON. A text of several lines is broken behind each of its `\n`.
-fn put_json(
-    item: Item<'_>,
-    (before, after): (String, &str),
-    depth: usize,
-    lines: &mut Vec<String>,
-) {
+fn put_json(item: Item<'_>, before: String, after: &str, depth: usize, lines: &mut Vec<String>) {
     let indent = "  ".repeat(depth);
     let inner = depth.saturating_add(1);
     match item.kind() {
@@ -89,7 +84,7 @@ fn put_json(
             let mut entries = item.entries().peekable();
             while let Some((key, value)) = entries.next() {
                 let comma = if entries.peek().is_some() { "," } else { "" };
-                put_json(value, (format!("{}: ", quote(key)), comma), inner, lines);
+                put_json(value, format!("{}: ", quote(key)), comma, inner, lines);
             }
             lines.push(format!("{indent}}}{after}"));
         }
@@ -98,7 +93,7 @@ fn put_json(
             let mut elements = item.elements().peekable();
             while let Some(value) = elements.next() {
                 let comma = if elements.peek().is_some() { "," } else { "" };
-                put_json(value, (String::new(), comma), inner, lines);
+                put_json(value, String::new(), comma, inner, lines);
             }
             lines.push(format!("{indent}]{after}"));
         }

@@ -45,7 +45,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, place: usize, mut questions: Qu
         gateway.clone().tasks.spawn(async move {
             let able = gateway.client.able();
             let answered = match able.wire {
-                WireKind::Session => within(&gateway, place, &request, (able, withdrawn)).await,
+                WireKind::Session => within(&gateway, place, &request, able, withdrawn).await,
                 WireKind::Stateless => Err(no_question()),
             };
             // The server may not wait any more.
@@ -60,7 +60,8 @@ async fn within(
     gateway: &Arc<Gateway>,
     place: usize,
     request: &InputRequest,
-    (able, withdrawn): (Able, CancellationToken),
+    able: Able,
+    withdrawn: CancellationToken,
 ) -> Result<Value, ErrorData> {
     let (intents, waits): (Vec<Seq>, Vec<CancellationToken>) =
         gateway.runs.of(place).into_iter().take(CallContext::WITHIN_MAX).unzip();
@@ -72,7 +73,7 @@ async fn within(
             std::future::pending::<()>().await;
         }
     };
-    let mut asking = pin!(ask(gateway, place, request, (able, intents, withdrawn.clone())));
+    let mut asking = pin!(ask(gateway, place, request, able, intents, withdrawn.clone()));
     tokio::select! {
         answered = &mut asking => return answered,
         () = over => withdrawn.cancel(),
@@ -86,7 +87,9 @@ pub(crate) async fn ask(
     gateway: &Arc<Gateway>,
     place: usize,
     request: &InputRequest,
-    (able, within, cancel): (Able, Vec<Seq>, CancellationToken),
+    able: Able,
+    within: Vec<Seq>,
+    cancel: CancellationToken,
 ) -> Result<Value, ErrorData> {
     let (server, kind) = gateway.server(place).zip(question(request)).ok_or_else(no_question)?;
     if !server.command.asks.contains(&kind) {
@@ -108,11 +111,11 @@ pub(crate) async fn ask(
     let id = names::single(&server.name, Method::Ask(kind)).ok_or_else(no_question)?;
     let flight = Flight::question(able, within, cancel);
     let key = format!("{}:a{}", gateway.run, random());
-    let outcome = calls::make(gateway, (id.as_str(), &params(request)), Arc::new(flight), &key)
+    let outcome = calls::make(gateway, id.as_str(), &params(request), Arc::new(flight), &key)
         .await
         .map_err(|none| ErrorData::internal_error(none.tell(), None))?;
     if let Some(reason) = outcome.reason {
-        let aside = next::aside(gateway, id.as_str(), (&outcome, &key)).await;
+        let aside = next::aside(gateway, id.as_str(), &outcome, &key).await;
         let next = aside.next.unwrap_or_default();
         let why = format!("its question was refused: {}; {next}", reason.name());
         say(&format!("server {}: {why}", server.name));
@@ -137,7 +140,8 @@ fn params(request: &InputRequest) -> JsonObject {
 /// result of its own request.
 pub(crate) async fn put(
     gateway: &Arc<Gateway>,
-    (place, kind): (usize, Question),
+    place: usize,
+    kind: Question,
     args: JsonObject,
     flight: &Flight,
     cancel: &CancellationToken,

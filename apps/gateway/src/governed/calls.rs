@@ -39,7 +39,7 @@ pub(crate) async fn call(
     let args = params.arguments.unwrap_or_default();
     let exact = context.extensions.get::<AsSent>();
     let key = key(&gateway.run, &context.id);
-    let (envelope, like) = envelope(gateway, &id, (&args, exact), &flight, &key);
+    let (envelope, like) = envelope(gateway, &id, &args, exact, &flight, &key);
     let is_built_in = gateway.catalog().is_built_in(&id);
     let sent = Sent { tool: ToolId::new(&id), envelope, like: Some(like) };
     let outcome = match send(gateway, sent, flight, &context.id).await {
@@ -49,8 +49,8 @@ pub(crate) async fn call(
     let delivered = outcome.delivered.item();
     match outcome.reason {
         Some(reason) => {
-            let aside = next::aside(gateway, &id, (&outcome, &key)).await;
-            let refused = (reason, delivered, outcome.record);
+            let aside = next::aside(gateway, &id, &outcome, &key).await;
+            let refused = refusal::RefusedCall { reason, error: delivered, record: outcome.record };
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
             let known =
                 refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };
@@ -99,8 +99,8 @@ async fn refused(
     let sent = Sent { tool: None, envelope: Envelope::Canonical(map.finish()), like: None };
     match send(gateway, sent, flight, &context.id).await {
         Ok(CallOutcome { reason: Some(reason), delivered, record, .. }) => {
-            let (refused, name) = ((reason, delivered.item(), record), name.as_str());
-            let name = name.unwrap_or_default();
+            let refused = refusal::RefusedCall { reason, error: delivered.item(), record };
+            let name = name.as_str().unwrap_or_default();
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
             let known =
                 refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };
@@ -141,7 +141,8 @@ fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
 fn envelope(
     gateway: &Gateway,
     id: &str,
-    (args, exact): (&JsonObject, Option<&AsSent>),
+    args: &JsonObject,
+    exact: Option<&AsSent>,
     flight: &Flight,
     key: &str,
 ) -> (Envelope, Like) {
@@ -219,7 +220,7 @@ async fn send(
     if let Some(tool) = &sent.tool {
         starting::wait(gateway, tool, &flight.cancel).await;
     }
-    let outcome = go(gateway, (sent.envelope, sent.like), flight).await;
+    let outcome = go(gateway, sent.envelope, sent.like, flight).await;
     drop(request);
     outcome
 }
@@ -227,17 +228,19 @@ async fn send(
 /// Makes a call of anything but a tool, under a key of its own.
 pub(crate) async fn make(
     gateway: &Arc<Gateway>,
-    (id, args): (&str, &JsonObject),
+    id: &str,
+    args: &JsonObject,
     flight: Arc<Flight>,
     key: &str,
 ) -> Result<CallOutcome, NoAnswer> {
-    let (envelope, _) = envelope(gateway, id, (args, None), &flight, key);
-    go(gateway, (envelope, None), flight).await
+    let (envelope, _) = envelope(gateway, id, args, None, &flight, key);
+    go(gateway, envelope, None, flight).await
 }
 
 async fn go(
     gateway: &Arc<Gateway>,
-    (envelope, like): (Envelope, Option<Like>),
+    envelope: Envelope,
+    like: Option<Like>,
     flight: Arc<Flight>,
 ) -> Result<CallOutcome, NoAnswer> {
     let boarded = gateway.flights.board(Arc::clone(&flight));

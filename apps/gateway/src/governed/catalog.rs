@@ -65,7 +65,8 @@ impl Catalog {
     /// name that a client has learnt never comes to mean another tool.
     pub(crate) fn new(
         offered: BTreeMap<ToolId, ServerTool>,
-        (built_in, granted): (Vec<Manifest>, &BTreeSet<ToolId>),
+        built_in: Vec<Manifest>,
+        granted: &BTreeSet<ToolId>,
         prefixes: &[String],
         before: &Self,
     ) -> Self {
@@ -253,8 +254,8 @@ mod tests {
             ParamType::Path,
             "where",
         ));
-        let own = (vec![own], granted);
-        Catalog::new(tools.into_iter().collect(), own, prefixes, &Catalog::default())
+        let tools = tools.into_iter().collect();
+        Catalog::new(tools, vec![own], granted, prefixes, &Catalog::default())
     }
 
     #[test]
@@ -284,8 +285,7 @@ mod tests {
     #[test]
     fn what_was_offered_keeps_its_name() {
         let before = catalog(&BTreeSet::new(), &[String::new()]);
-        let none = (Vec::new(), &BTreeSet::new());
-        let after = Catalog::new(BTreeMap::new(), none, &[], &before);
+        let after = Catalog::new(BTreeMap::new(), Vec::new(), &BTreeSet::new(), &[], &before);
         assert_eq!(after.id("read_file"), Some(&id("a.read_file")));
         assert!(after.list(&[id("a.read_file")].into()).is_empty());
     }

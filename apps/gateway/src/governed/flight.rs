@@ -163,7 +163,8 @@ impl ServerRuns {
     /// The server of that place has this call out, until this is dropped.
     pub(crate) fn enter(
         &self,
-        (intent, place): (Seq, usize),
+        intent: Seq,
+        place: usize,
         cancel: &CancellationToken,
     ) -> Entered<'_> {
         self.lock().insert(intent, (place, cancel.clone()));

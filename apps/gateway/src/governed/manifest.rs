@@ -118,7 +118,7 @@ impl Definition {
             return Err(Unfit::Name);
         }
         let shown = serde_json::to_value(&tool).map_err(form)?;
-        let pinned = pinned((value, shown), &PINNED, Method::Tool)?;
+        let pinned = pinned(value, shown, &PINNED, Method::Tool)?;
         let hash = definition_hash(pinned.item());
         Ok(Self { method: Method::Tool, tool, prompt: None, pinned, hash })
     }
@@ -133,7 +133,7 @@ impl Definition {
         }
         let method = Method::Prompt;
         let shown = serde_json::to_value(&prompt).map_err(form)?;
-        let pinned = pinned((value, shown), &PROMPT_PINNED, method)?;
+        let pinned = pinned(value, shown, &PROMPT_PINNED, method)?;
         let hash = definition_hash(pinned.item());
         let (mut properties, mut required) = (JsonObject::new(), Vec::new());
         for argument in prompt.arguments.iter().flatten() {
@@ -166,7 +166,7 @@ impl Definition {
             properties.as_object().into_iter().flat_map(|p| p.keys()).collect();
         let schema = json!({"type": "object", "properties": properties, "required": required});
         let value = json!({"name": method.id(), "description": words, "inputSchema": schema});
-        let pinned = pinned((&value, Value::Null), &PINNED, method)?;
+        let pinned = pinned(&value, Value::Null, &PINNED, method)?;
         let hash = definition_hash(pinned.item());
         let tool = serde_json::from_value(value).map_err(|e| Unfit::Form(e.to_string()))?;
         Ok(Self { method, tool, prompt: None, pinned, hash })
@@ -226,11 +226,7 @@ fn others(mut meta: MetaObject) -> Option<MetaObject> {
 
 /// What is pinned, in canonical form: the named parts of what came, and of what is shown all else.
 /// What nobody is shown beyond the named parts is not pinned.
-fn pinned(
-    (came, shown): (&Value, Value),
-    keys: &[&str],
-    method: Method,
-) -> Result<Canonical, Unfit> {
+fn pinned(came: &Value, shown: Value, keys: &[&str], method: Method) -> Result<Canonical, Unfit> {
     let part = |key: &&str| came.get(*key).map(|part| ((*key).to_owned(), part.clone()));
     let mut parts: JsonObject = keys.iter().filter_map(part).collect();
     if let Value::Object(shown) = shown {

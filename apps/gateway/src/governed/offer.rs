@@ -80,9 +80,9 @@ async fn name(
     let kernel = Arc::clone(&gateway.kernel);
     let built_in = blocking(move || kernel.built_in()).await??;
     let prefixes: Vec<String> = (0..gateway.servers.len()).map(|n| gateway.prefix(n)).collect();
-    let own = (built_in, &gateway.granted());
     let starting = starting::tools(gateway).await?;
-    gateway.set_catalog(Catalog::new(offered, own, &prefixes, before).with_starting(starting));
+    let catalog = Catalog::new(offered, built_in, &gateway.granted(), &prefixes, before);
+    gateway.set_catalog(catalog.with_starting(starting));
     Ok(())
 }
 

@@ -117,7 +117,7 @@ pub(crate) async fn prompt(
         None => names::nowhere(&params.name),
     };
     let args = params.arguments.unwrap_or_default();
-    Ok(one(gateway, (&id, &params.name), &args, asked, 0).await?)
+    Ok(one(gateway, &id, &params.name, &args, asked, 0).await?)
 }
 
 /// A resource: of the server that listed it, else of the first that has it.
@@ -126,7 +126,7 @@ pub(crate) async fn resource(
     params: ReadResourceRequestParams,
     asked: &Asked,
 ) -> Result<Value, ErrorData> {
-    first(gateway, (Method::Read, &params.uri), &uri(&params.uri), asked).await.map(|(_, v)| v)
+    first(gateway, Method::Read, &params.uri, &uri(&params.uri), asked).await.map(|(_, v)| v)
 }
 
 /// Completions of an argument.
@@ -154,11 +154,11 @@ pub(crate) async fn complete(
         return Err(ErrorData::invalid_params("it can't be said", None));
     };
     let Some(place) = place else {
-        return first(gateway, (Method::Complete, &uri), &args, asked).await.map(|(_, v)| v);
+        return first(gateway, Method::Complete, &uri, &args, asked).await.map(|(_, v)| v);
     };
     let id = of(gateway, place, Method::Complete);
     let id = id.ok_or_else(|| ErrorData::invalid_params("the server completes nothing", None))?;
-    Ok(one(gateway, (id.as_str(), id.as_str()), &args, asked, 0).await?)
+    Ok(one(gateway, id.as_str(), id.as_str(), &args, asked, 0).await?)
 }
 
 /// Has a resource watched; the server that does.
@@ -167,7 +167,7 @@ pub(crate) async fn subscribe(
     wanted: &str,
     asked: &Asked,
 ) -> Result<usize, ErrorData> {
-    first(gateway, (Method::Subscribe, wanted), &uri(wanted), asked).await.map(|(place, _)| place)
+    first(gateway, Method::Subscribe, wanted, &uri(wanted), asked).await.map(|(place, _)| place)
 }
 
 fn uri(uri: &str) -> JsonObject {
@@ -178,7 +178,8 @@ fn uri(uri: &str) -> JsonObject {
 /// asked is asked only where nobody may: then the refusal says why.
 async fn first(
     gateway: &Arc<Gateway>,
-    (method, uri): (Method, &str),
+    method: Method,
+    uri: &str,
     args: &JsonObject,
     asked: &Asked,
 ) -> Result<(usize, Value), ErrorData> {
@@ -197,7 +198,7 @@ async fn first(
     }
     let mut last = ErrorData::resource_not_found("no server has it", None);
     for (part, (place, id)) in servers.into_iter().enumerate() {
-        match one(gateway, (id.as_str(), id.as_str()), args, asked, part).await {
+        match one(gateway, id.as_str(), id.as_str(), args, asked, part).await {
             Ok(value) => return Ok((place, value)),
             Err(Unserved::ByServer(error)) => last = error,
             Err(Unserved::Refused(error)) => return Err(error),
@@ -224,7 +225,7 @@ async fn every(
         let (gateway, asked) = (Arc::clone(gateway), asked.clone());
         lists.spawn(async move {
             let args = json!({"of": what}).as_object().cloned().unwrap_or_default();
-            let list = one(&gateway, (id.as_str(), id.as_str()), &args, &asked, place).await;
+            let list = one(&gateway, id.as_str(), id.as_str(), &args, &asked, place).await;
             (place, list)
         });
     }
@@ -254,7 +255,7 @@ pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData
         Ok(None) => Ok(()),
         Ok(Some(reason)) => {
             let next = match gateway.open().filter(|_| reason != Reason::Frozen) {
-                Some(open) => next::ended(gateway, (open.session.token().id, reason)).await,
+                Some(open) => next::ended(gateway, open.session.token().id, reason).await,
                 None => next::frozen(gateway),
             };
             Err(refusal::stopped(reason, &next))
@@ -284,20 +285,21 @@ fn whose(gateway: &Gateway, name: &str) -> Option<(ToolId, usize, String)> {
 /// One call of what `called` names for the client.
 async fn one(
     gateway: &Arc<Gateway>,
-    (id, called): (&str, &str),
+    id: &str,
+    called: &str,
     args: &JsonObject,
     asked: &Asked,
     part: usize,
 ) -> Result<Value, Unserved> {
     let key = format!("{}-{part}", asked.key);
-    let made = calls::make(gateway, (id, args), Arc::clone(&asked.flight), &key).await;
+    let made = calls::make(gateway, id, args, Arc::clone(&asked.flight), &key).await;
     let lost = |none: NoAnswer| Unserved::Refused(ErrorData::internal_error(none.tell(), None));
     let outcome = made.map_err(lost)?;
     let delivered = outcome.delivered.item();
     match outcome.reason {
         Some(reason) => {
-            let aside = next::aside(gateway, id, (&outcome, &key)).await;
-            let refused = (reason, delivered, outcome.record);
+            let aside = next::aside(gateway, id, &outcome, &key).await;
+            let refused = refusal::RefusedCall { reason, error: delivered, record: outcome.record };
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
             let known =
                 refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };

@@ -69,7 +69,7 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     let method = offered.definition.method;
     // A question is no call that a server makes another one for.
     let _out =
-        (!method.is_question()).then(|| gateway.runs.enter((call.intent, offered.server), &cancel));
+        (!method.is_question()).then(|| gateway.runs.enter(call.intent, offered.server, &cancel));
     // What the call was let through for must be what this very connection lists: the one before
     // may have been another program's.
     let defined = tokio::select! {
@@ -84,7 +84,7 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     let (place, intent) = (offered.server, call.intent);
     let to = To { gateway, place, intent, connection: &connection, cancel: &cancel };
     let args = data::to_object(call.args.item());
-    let answer = to.call((method, call.definition), (name, args), flight.as_ref()).await;
+    let answer = to.call(method, call.definition, name, args, flight.as_ref()).await;
     let most = call.result_bytes_max;
     match answer {
         Ok(value) if method == Method::Tool => match result::take(value, most) {
@@ -117,8 +117,10 @@ struct To<'c> {
 impl To<'_> {
     async fn call(
         &self,
-        (method, definition): (Method, DefinitionHash),
-        (name, args): (String, JsonObject),
+        method: Method,
+        definition: DefinitionHash,
+        name: String,
+        args: JsonObject,
         flight: Option<&Arc<Flight>>,
     ) -> Result<Value, Trouble> {
         match (method, flight) {
@@ -126,13 +128,13 @@ impl To<'_> {
             (Method::Subscribe, _) => self.subscribe(&args, flight).await,
             // Only a server asks; another caller of the home does not ask in its name.
             (Method::Ask(kind), Some(flight)) if flight.question => {
-                asks::put(self.gateway, (self.place, kind), args, flight, self.cancel).await
+                asks::put(self.gateway, self.place, kind, args, flight, self.cancel).await
             }
             (Method::Ask(_), _) => {
                 let words = "only the server itself asks that";
                 Err(Trouble::Refused(ErrorData::invalid_request(words, None)))
             }
-            _ => self.converse((method, definition), (name, args), flight).await,
+            _ => self.converse(method, definition, name, args, flight).await,
         }
     }
 
@@ -182,8 +184,10 @@ impl To<'_> {
     /// the older wire.
     async fn converse(
         &self,
-        (method, definition): (Method, DefinitionHash),
-        (name, args): (String, JsonObject),
+        method: Method,
+        definition: DefinitionHash,
+        name: String,
+        args: JsonObject,
         flight: Option<&Arc<Flight>>,
     ) -> Result<Value, Trouble> {
         let mut input = flight.and_then(|flight| flight.input.clone()).unwrap_or_default();
@@ -211,8 +215,10 @@ impl To<'_> {
             let able = flight.map(|flight| flight.able.clone()).unwrap_or_default();
             let (mut responses, mut shown) = (InputResponses::new(), JsonObject::new());
             for (name, request) in required.input_requests.clone().unwrap_or_default() {
-                let flight = (able.clone(), vec![self.intent], self.cancel.child_token());
-                let answer = asks::ask(self.gateway, self.place, &request, flight).await;
+                let (able, cancel) = (able.clone(), self.cancel.child_token());
+                let within = vec![self.intent];
+                let answer =
+                    asks::ask(self.gateway, self.place, &request, able, within, cancel).await;
                 if self.cancel.is_cancelled() {
                     return Err(Trouble::Cancelled);
                 }

@@ -55,27 +55,35 @@ pub(crate) struct Known<'a> {
     pub(crate) granted: &'a BTreeSet<ToolId>,
 }
 
+/// What the kernel said no to: why, its error object, and the record.
+#[derive(Clone, Copy)]
+pub(crate) struct RefusedCall<'a> {
+    pub(crate) reason: Reason,
+    pub(crate) error: Item<'a>,
+    pub(crate) record: Seq,
+}
+
 /// The result that says so. `error` is the kernel's error object; where it is about the tool's
 /// id, the client is told the names that it knows.
 pub(crate) fn result(
-    refused: (Reason, Item<'_>, Seq),
+    refused: RefusedCall<'_>,
     aside: Aside,
     called: &str,
     known: Known<'_>,
 ) -> CallToolResult {
-    let reason = refused.0;
+    let reason = refused.reason;
     let refusal = parts(refused, aside, called, known);
     tell(&words(reason, &refusal), refusal)
 }
 
 /// The error that says so, where no tool was called.
 pub(crate) fn error(
-    refused: (Reason, Item<'_>, Seq),
+    refused: RefusedCall<'_>,
     aside: Aside,
     called: &str,
     known: Known<'_>,
 ) -> ErrorData {
-    let reason = refused.0;
+    let reason = refused.reason;
     let refusal = parts(refused, aside, called, known);
     let words = words(reason, &refusal);
     let code = match reason {
@@ -87,7 +95,7 @@ pub(crate) fn error(
 }
 
 fn parts(
-    (reason, error, record): (Reason, Item<'_>, Seq),
+    RefusedCall { reason, error, record }: RefusedCall<'_>,
     aside: Aside,
     called: &str,
     known: Known<'_>,
@@ -238,7 +246,7 @@ mod tests {
             let (catalog, granted) = (Catalog::default(), BTreeSet::new());
             let home = HiddenHome::of(Path::new("/srv/home"));
             let known = Known { home: &home, catalog: &catalog, granted: &granted };
-            let parts = (reason, error.item(), Seq::new(7));
+            let parts = RefusedCall { reason, error: error.item(), record: Seq::new(7) };
             let refusal = parts_of(parts, known);
             assert_eq!(refusal["field"], "id");
             assert_eq!(refusal["hint"], hint);
@@ -251,7 +259,7 @@ mod tests {
         }
     }
 
-    fn parts_of(refused: (Reason, Item<'_>, Seq), known: Known<'_>) -> JsonObject {
+    fn parts_of(refused: RefusedCall<'_>, known: Known<'_>) -> JsonObject {
         parts(refused, Aside::default(), "x", known)
     }
 
@@ -260,7 +268,8 @@ mod tests {
         let scope = "docs/, below machine/srv, not below machine/home/x";
         let refused = Refused::new(Reason::OutOfScope).field("path").got("/etc").allowed(scope);
         let error = refused.error_object(ErrorKind::Refused);
-        let parts = (Reason::OutOfScope, error.item(), Seq::new(7));
+        let parts =
+            RefusedCall { reason: Reason::OutOfScope, error: error.item(), record: Seq::new(7) };
         let aside = Aside {
             class: Some(EffectClass::ExternalWrite),
             constraint: Some("ask-first".to_owned()),
@@ -300,7 +309,8 @@ mod tests {
         let known = Known { home: &home, catalog: &catalog, granted: &granted };
         let refused = Refused::new(Reason::UnknownTool).field("tool_id").got("x");
         let error = refused.allowed("echo and 39 more").error_object(ErrorKind::Refused);
-        let parts = (Reason::UnknownTool, error.item(), Seq::new(7));
+        let parts =
+            RefusedCall { reason: Reason::UnknownTool, error: error.item(), record: Seq::new(7) };
         let result = result(parts, Aside::default(), called, known);
         let refusal = result.meta.as_ref().unwrap().get(META_KEY).unwrap();
         assert_eq!(refusal["got"], called);

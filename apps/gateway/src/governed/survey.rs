@@ -69,7 +69,7 @@ async fn listed(server: &McpServer) -> Result<BTreeMap<ToolId, Definition>, Erro
     let begin = |why: &dyn std::fmt::Display| Error::Begin(format!("{}: {why}", server.name));
     let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
     let able = Able::new(WireKind::Session, ClientCapabilities::default());
-    let opened = Connection::open((&server.command, &tasks), &able).await;
+    let opened = Connection::open(&server.command, &tasks, &able).await;
     let (connection, notices, questions) = opened.map_err(|error| begin(&error))?;
     let listed = tools::list_of(server, &connection, ListMethod::Tools, &closing).await;
     let definitions =

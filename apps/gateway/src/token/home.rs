@@ -148,8 +148,8 @@ impl Kernelside for HomeKernel {
             return Ok(None);
         }
         // It gives no more to use, and forgets nothing that was read.
-        let from = (left_of(before), read_by(&view, before));
-        let token = self.issued_for(&view, tools, from, None)?;
+        let (budget, label) = (left_of(before), read_by(&view, before));
+        let token = self.issued_for(&view, tools, budget, label, None)?;
         self.session(token).map(Some)
     }
 
@@ -253,8 +253,8 @@ impl Kernelside for HomeKernel {
     }
 
     fn answer(&self, ask: Seq, answer: ApprovalAnswer) -> Result<(), Unreached> {
-        let said = (answer, ApprovalChannel::Elicitation);
-        answer_in_client(&self.options.home, &self.runtime, ask, said)?;
+        let means = ApprovalChannel::Elicitation;
+        answer_in_client(&self.options.home, &self.runtime, ask, answer, means)?;
         Ok(())
     }
 
@@ -410,7 +410,7 @@ impl HomeKernel {
             Choice::Expired(expired) => renews = Some(self.replaces(&view, expired)?),
             Choice::Unfit(_) | Choice::None => {}
         }
-        self.issued_for(&view, tools, (self.options.budget(), Label::PUBLIC), renews)
+        self.issued_for(&view, tools, self.options.budget(), Label::PUBLIC, renews)
     }
 
     /// The token that a new one takes the place of: one that expired, where that is allowed.
@@ -450,12 +450,13 @@ impl HomeKernel {
         &self,
         view: &View,
         tools: &[ToolId],
-        from: (Budget, Label),
+        budget: Budget,
+        label: Label,
         renews: Option<TokenId>,
     ) -> Result<TokenInfo, Unreached> {
         let own = view.tools.iter().filter(|tool| !tool.delegated);
         let own: Vec<ToolId> = own.map(|tool| tool.tool.clone()).collect();
-        let id = self.issue(tools, &own, from, renews)?;
+        let id = self.issue(tools, &own, budget, label, renews)?;
         *self.issued.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
         self.known(id)
     }
@@ -493,7 +494,8 @@ impl HomeKernel {
         &self,
         tools: &[ToolId],
         own: &[ToolId],
-        (budget, label): (Budget, Label),
+        budget: Budget,
+        label: Label,
         renews: Option<TokenId>,
     ) -> Result<TokenId, Unreached> {
         let agent = &self.options.agent;

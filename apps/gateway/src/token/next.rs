@@ -19,7 +19,8 @@ use crate::upstream::server::McpServer;
 pub(crate) async fn aside(
     gateway: &Arc<Gateway>,
     tool: &str,
-    (outcome, key): (&CallOutcome, &str),
+    outcome: &CallOutcome,
+    key: &str,
 ) -> Aside {
     let Some(reason) = outcome.reason else { return Aside::default() };
     let catalog = gateway.catalog();
@@ -43,7 +44,7 @@ pub(crate) async fn aside(
         && class == Some(EffectClass::Irreversible);
     let next = match reason {
         Reason::Revoked | Reason::Expired | Reason::Exhausted | Reason::OverBudget => {
-            Some(ended(gateway, (token, reason)).await)
+            Some(ended(gateway, token, reason).await)
         }
         Reason::NoProvider => id.as_ref().and_then(|id| given_up(gateway, id)),
         _ if is_elevated => Some(String::from(
@@ -110,7 +111,7 @@ fn tell(gateway: &Gateway, remedy: &Remedy<'_>) {
     }
 }
 
-fn of_token((token, reason): (TokenId, Reason)) -> Remedy<'static> {
+fn of_token(token: TokenId, reason: Reason) -> Remedy<'static> {
     let (tool, got, ask, intent) = (None, None, None, None);
     Remedy { reason, tool, token: Some(token), got, ask, intent }
 }
@@ -131,8 +132,8 @@ pub(crate) fn unknown(gateway: &Gateway, intent: Option<Seq>) -> String {
 }
 
 /// Why a token lets nothing through any more, and who goes on. The operator's command is said.
-pub(crate) async fn ended(gateway: &Arc<Gateway>, (token, reason): (TokenId, Reason)) -> String {
-    let remedy = of_token((token, reason));
+pub(crate) async fn ended(gateway: &Arc<Gateway>, token: TokenId, reason: Reason) -> String {
+    let remedy = of_token(token, reason);
     tell(gateway, &remedy);
     let advice = remedy.advice().unwrap_or_default();
     let kernel = Arc::clone(&gateway.kernel);

@@ -40,8 +40,8 @@ pub(crate) async fn open(
     let Some(server) = gateway.server(place) else {
         return Err(NoStart::Handshake(String::from("there is no such server")));
     };
-    let to = (&server.command, &gateway.tasks);
-    let (connection, notices, questions) = Connection::open(to, able).await?;
+    let opened = Connection::open(&server.command, &gateway.tasks, able).await?;
+    let (connection, notices, questions) = opened;
     gateway.tasks.spawn(asks::serve(Arc::clone(gateway), place, questions));
     let connection = Arc::new(connection);
     // It is starting until it has listed its tools.

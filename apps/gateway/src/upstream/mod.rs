@@ -153,26 +153,28 @@ impl Connection {
     /// first request, which it does not know: what it writes until it has answered is said only
     /// where it speaks the newer wire, or does not start.
     pub(crate) async fn open(
-        command: (&ServerCommand, &TaskTracker),
+        command: &ServerCommand,
+        tasks: &TaskTracker,
         able: &Able,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {
-        let able = &able.told(&command.0.asks);
-        let first = Self::try_open(command, able, able.wire).await;
+        let able = &able.told(&command.asks);
+        let first = Self::try_open(command, tasks, able, able.wire).await;
         match (first, able.wire) {
             // One of the newer wire alone refuses `initialize`.
             (Err(NoStart::Refused(_)), WireKind::Session) => {
-                Self::try_open(command, able, WireKind::Stateless).await
+                Self::try_open(command, tasks, able, WireKind::Stateless).await
             }
             // One of the older wire may break off at a question that it doesn't know.
             (Err(NoStart::Handshake(_) | NoStart::Exited(_)), WireKind::Stateless) => {
-                Self::try_open(command, able, WireKind::Session).await
+                Self::try_open(command, tasks, able, WireKind::Session).await
             }
             (first, _) => first,
         }
     }
 
     async fn try_open(
-        (command, tasks): (&ServerCommand, &TaskTracker),
+        command: &ServerCommand,
+        tasks: &TaskTracker,
         able: &Able,
         wire: WireKind,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {

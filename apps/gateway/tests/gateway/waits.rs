@@ -32,7 +32,7 @@ pub(crate) fn answer(bench: &Bench, ask: Seq, answer: ApprovalAnswer) {
     let keys = syscap::FileKeys::open(&syscap::Home::at(bench.home()).keys()).unwrap();
     let role = Role::Approver;
     let key = keys.public_key(role).unwrap();
-    let body = log.answer(ask, answer, (ApprovalChannel::Command, None)).unwrap();
+    let body = log.answer(ask, answer, ApprovalChannel::Command, None).unwrap();
     let control = log.sign(&body, &key, |message| keys.sign(role, message)).unwrap();
     let beside = Runtime::share(bench.home()).unwrap();
     beside.submit(ApprovalBody::KIND, control).unwrap();
@@ -212,8 +212,8 @@ fn a_clients_window_is_not_asked_where_nothing_says_so() {
         assert!(!gateway.unasked.iter().any(|said| said["method"] == "elicitation/create"));
         let ask = waits(&bench, 1);
         let rt = Runtime::share(bench.home()).unwrap();
-        let said = (ApprovalAnswer::Once, ApprovalChannel::Elicitation);
-        let given = syscap::approvals::answer_in_client(&bench.home(), &rt, ask, said);
+        let (answer, means) = (ApprovalAnswer::Once, ApprovalChannel::Elicitation);
+        let given = syscap::approvals::answer_in_client(&bench.home(), &rt, ask, answer, means);
         assert!(matches!(&given, Err(Error::Refused(why)) if why.reason() == Reason::BadControl));
         rt.close().unwrap();
         assert_eq!((answers(&bench).len(), calls(&bench)), (0, 0));

@@ -197,7 +197,7 @@ impl Ledger {
             waiting.agreed = Some(terms);
         } else if terms.is_set() {
             if let Some(waiting) = self.asks.remove(&body.ask) {
-                self.begin_set(entry, (body.ask, waiting), &terms);
+                self.begin_set(entry, body.ask, waiting, &terms);
             }
         } else {
             let until = terms.expires.map_or(waiting.expires, |end| end.min(waiting.expires));
@@ -211,7 +211,8 @@ impl Ledger {
         &mut self,
         entry: &mut Entry<'_>,
         approval: Seq,
-        (call, preconditions): (&CallFields, &[Precondition]),
+        call: &CallFields,
+        preconditions: &[Precondition],
     ) {
         let account = call.capability_token_id.and_then(|token| self.accounts.find(&token));
         let holders = account.map(|account| self.accounts.holders(account)).unwrap_or_default();
@@ -237,17 +238,12 @@ impl Ledger {
         self.asks.remove(&leaf);
     }
 
-    fn begin_set(
-        &mut self,
-        entry: &mut Entry<'_>,
-        (leaf, waiting): (Leaf, Waiting),
-        terms: &Terms,
-    ) {
+    fn begin_set(&mut self, entry: &mut Entry<'_>, leaf: Leaf, waiting: Waiting, terms: &Terms) {
         let Waiting { of, eligible, bounds, .. } = waiting;
         let account = bounds.token().and_then(|token| self.accounts.find(&token));
         let end = account.and_then(|account| self.accounts.body(account)).map(|body| body.expires);
         let now = entry.time;
-        let begun = end.and_then(|end| Set::begin((of, leaf, eligible), (bounds, end), now, terms));
+        let begun = end.and_then(|end| Set::begin(of, leaf, eligible, bounds, end, now, terms));
         let Some(set) = begun else { return entry.fault(Fault::Approval) };
         self.sets.retain(|_, set| now < set.until);
         self.sets.insert(entry.seq, set);

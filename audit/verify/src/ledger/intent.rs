@@ -30,7 +30,7 @@ impl Ledger {
             self.credits.hold(agent, entry.seq, held);
         }
         if let Some(approval) = intent.approval {
-            self.used_up(entry, approval, (&intent.call, &intent.preconditions));
+            self.used_up(entry, approval, &intent.call, &intent.preconditions);
         } else {
             entry.expect(intent.preconditions.is_empty(), Fault::Approval);
         }

@@ -275,7 +275,8 @@ impl Ledger {
     /// Holds one more record against all before it.
     pub(super) fn enter<E>(
         &mut self,
-        (record, leaf): (Record, Leaf),
+        record: Record,
+        leaf: Leaf,
         source: &mut dyn Source<Error = E>,
         findings: &mut Findings,
     ) -> Result<(), E> {

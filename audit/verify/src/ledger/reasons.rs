@@ -24,10 +24,10 @@ impl Ledger {
         let session = call.session.and_then(|number| self.sessions.get(&number));
         match (session, account) {
             (Some(session), Some(account)) if call.call_hash.is_some() => {
-                self.refused_call(entry, refusal, (session, account));
+                self.refused_call(entry, refusal, session, account);
             }
             (Some(session), Some(account)) => {
-                self.refused_change(entry, refusal, (session, account));
+                self.refused_change(entry, refusal, session, account);
             }
             _ => {
                 // Of a call without its holder's proof nothing is on record but that it came.
@@ -50,7 +50,8 @@ impl Ledger {
         &self,
         entry: &mut Entry<'_>,
         refusal: &Refusal,
-        (session, account): (&Session, Account),
+        session: &Session,
+        account: Account,
     ) {
         let Refusal { call, reason, .. } = refusal;
         // With a decision the policy is held against the one in force elsewhere, and the reason
@@ -70,7 +71,7 @@ impl Ledger {
             return;
         }
         entry.expect(call.capability_token_id == Some(session.token), Fault::NotBound);
-        let first = self.is_the_stop(entry, refusal, (session, account));
+        let first = self.is_the_stop(entry, refusal, session, account);
         let fine = is_a_stop(*reason) || self.could_look(call, *reason, account);
         entry.expect(first && fine, Fault::Reason);
     }
@@ -105,7 +106,8 @@ impl Ledger {
         &self,
         entry: &mut Entry<'_>,
         refusal: &Refusal,
-        (session, account): (&Session, Account),
+        session: &Session,
+        account: Account,
     ) {
         let Refusal { call, reason, .. } = refusal;
         entry.expect(call.policy_hash == self.policy, Fault::Policy);
@@ -117,7 +119,7 @@ impl Ledger {
         entry.expect(!known || call.state_snapshot_id == head, Fault::Snapshot);
         let whole = call.args_hash.is_some() && call.tool_id.is_none() && call.decision.is_none();
         entry.expect(whole, Fault::RefusalForm);
-        let first = self.is_the_stop(entry, refusal, (session, account));
+        let first = self.is_the_stop(entry, refusal, session, account);
         let fine = is_a_stop(*reason) || self.could_propose(*reason, account);
         entry.expect(first && fine, Fault::Reason);
     }
@@ -148,7 +150,8 @@ impl Ledger {
         &self,
         entry: &Entry<'_>,
         refusal: &Refusal,
-        (session, account): (&Session, Account),
+        session: &Session,
+        account: Account,
     ) -> bool {
         let Refusal { call, reason, .. } = refusal;
         // Room is asked about before a change of a state looks at the token.

@@ -81,7 +81,7 @@ impl Ledger {
         let wire = object(entry, source, ObjectKind::Token, *parent.as_bytes())?;
         let above = wire.and_then(|wire| Token::read(&wire.bytes).ok());
         let narrower =
-            above.is_some_and(|above| attenuates(token.body(), (parent, above.body())).is_ok());
+            above.is_some_and(|above| attenuates(token.body(), parent, above.body()).is_ok());
         entry.expect(narrower, Fault::Attenuation);
         Ok(Some(account))
     }

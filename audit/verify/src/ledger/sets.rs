@@ -143,8 +143,11 @@ impl Bounds {
 impl Set {
     /// `None` where there is no set in what was said.
     pub(super) fn begin(
-        (of, leaf, eligible): (Of, Leaf, Vec<PublicKey>),
-        (bounds, end): (Bounds, UnixMillis),
+        of: Of,
+        leaf: Leaf,
+        eligible: Vec<PublicKey>,
+        bounds: Bounds,
+        end: UnixMillis,
         now: UnixMillis,
         terms: &Terms,
     ) -> Option<Self> {

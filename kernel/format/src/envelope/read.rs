@@ -167,8 +167,8 @@ mod tests {
         let mut degraded = degraded.to_vec();
         degraded.extend(Obligation::budget_cut(Dimension::DiskWriteBytes, 100));
         let refused = Refused::new(Reason::Malformed).error_object(ErrorKind::Refused);
-        let committed = (TxOutcome::Committed, degraded);
-        let nothing = (TxOutcome::NoOp, Vec::new());
+        let ran = receipt(Some((Seq::new(6), leaf(5))));
+        let (noop, none) = (TxOutcome::NoOp, Vec::new());
         let said = Decision {
             deciding: ConstraintId::new("a/no-secrets"),
             ..Decision::plain(Verdict::Deny)
@@ -177,9 +177,9 @@ mod tests {
         let no = Refused::new(Reason::Denied).error_object(ErrorKind::Refused);
         let empty = CallFields::unknown();
         [
-            ToolResult::new(&full, None, done, committed, receipt(Some((Seq::new(6), leaf(5))))),
-            ToolResult::new(&denied, Some(Reason::Denied), no, nothing.clone(), receipt(None)),
-            ToolResult::new(&empty, Some(Reason::Malformed), refused, nothing, receipt(None)),
+            ToolResult::new(&full, None, done, TxOutcome::Committed, degraded, ran),
+            ToolResult::new(&denied, Some(Reason::Denied), no, noop, none.clone(), receipt(None)),
+            ToolResult::new(&empty, Some(Reason::Malformed), refused, noop, none, receipt(None)),
         ]
         .to_vec()
     }

@@ -82,7 +82,8 @@ impl ToolResult {
         record: &CallFields,
         reason: Option<Reason>,
         delivered: Canonical,
-        (tx, degraded): (TxOutcome, Vec<Obligation>),
+        tx: TxOutcome,
+        degraded: Vec<Obligation>,
         receipt: Receipt,
     ) -> Self {
         Self {

@@ -11,30 +11,33 @@ use crate::reason::{Reason, Refused};
 /// # Errors
 /// [`Reason::OutOfScope`] naming the key that gives more, [`Reason::WrongIssuer`],
 /// [`Reason::WrongAudience`] or [`Reason::NoDelegation`].
-pub fn attenuates(child: &TokenBody, (parent, p): (TokenId, &TokenBody)) -> Result<(), Refused> {
-    let c = child;
-    let holder = p.holder.ok_or(Refused::new(Reason::NoDelegation))?;
-    if p.flags.has(TokenFlags::TERMINAL) || p.depth >= p.depth_max {
+pub fn attenuates(
+    child: &TokenBody,
+    parent_id: TokenId,
+    parent: &TokenBody,
+) -> Result<(), Refused> {
+    let holder = parent.holder.ok_or(Refused::new(Reason::NoDelegation))?;
+    if parent.flags.has(TokenFlags::TERMINAL) || parent.depth >= parent.depth_max {
         return Err(Refused::new(Reason::NoDelegation));
     }
-    if c.issuer != holder {
+    if child.issuer != holder {
         return Err(Refused::new(Reason::WrongIssuer).field("issuer"));
     }
-    if c.audience != p.audience {
+    if child.audience != parent.audience {
         return Err(Refused::new(Reason::WrongAudience).field("audience"));
     }
     let narrower = [
-        ("parent", c.parent == Some(parent)),
-        ("depth", Some(c.depth) == p.depth.checked_add(1)),
-        ("depth_max", c.depth_max <= p.depth_max),
-        ("agent", c.agent.is_within(&p.agent)),
-        ("not_before", c.not_before >= p.not_before),
-        ("expires", c.expires <= p.expires),
-        ("epoch", c.epoch >= p.epoch),
-        ("grants", c.grants.leq(&p.grants)),
-        ("budget", c.budget.leq(&p.budget)),
-        ("policy", p.policy.is_none() || c.policy == p.policy),
-        ("flags", c.flags.has(p.flags)),
+        ("parent", child.parent == Some(parent_id)),
+        ("depth", Some(child.depth) == parent.depth.checked_add(1)),
+        ("depth_max", child.depth_max <= parent.depth_max),
+        ("agent", child.agent.is_within(&parent.agent)),
+        ("not_before", child.not_before >= parent.not_before),
+        ("expires", child.expires <= parent.expires),
+        ("epoch", child.epoch >= parent.epoch),
+        ("grants", child.grants.leq(&parent.grants)),
+        ("budget", child.budget.leq(&parent.budget)),
+        ("policy", parent.policy.is_none() || child.policy == parent.policy),
+        ("flags", child.flags.has(parent.flags)),
     ];
     match narrower.iter().find(|(_, fine)| !fine) {
         Some((key, _)) => Err(Refused::new(Reason::OutOfScope).field(key)),

@@ -63,7 +63,9 @@ impl Proof {
     /// What the holder signs: in that session, opened over that challenge, these bytes.
     #[must_use]
     pub fn message(
-        (home, session, challenge): (&HomeId, Seq, &[u8; 32]),
+        home: &HomeId,
+        session: Seq,
+        challenge: &[u8; 32],
         counter: u64,
         envelope: &[u8],
     ) -> Vec<u8> {
@@ -82,10 +84,12 @@ impl Proof {
     pub fn is_by(
         &self,
         holder: &PublicKey,
-        session: (&HomeId, Seq, &[u8; 32]),
+        home: &HomeId,
+        session: Seq,
+        challenge: &[u8; 32],
         envelope: &[u8],
     ) -> bool {
-        let message = Self::message(session, self.counter, envelope);
+        let message = Self::message(home, session, challenge, self.counter, envelope);
         holder.verify(Self::CONTEXT, &message, &self.signature).is_ok()
     }
 }

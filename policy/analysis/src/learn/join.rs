@@ -50,7 +50,8 @@ impl Denial {
 /// of them allows, and the denials.
 #[must_use]
 pub fn constraint_names(
-    (proposed, in_force): (&Policy, &Policy),
+    proposed: &Policy,
+    in_force: &Policy,
     denials: &[Denial],
 ) -> BTreeSet<String> {
     let (own, theirs) = (document(proposed), document(in_force));
@@ -69,7 +70,8 @@ pub fn constraint_names(
 /// A document that does not load: together they are more than a policy can say.
 pub fn join(
     proposed: &Policy,
-    (in_force, denials): (&Policy, &[Denial]),
+    in_force: &Policy,
+    denials: &[Denial],
     loosened: &BTreeSet<String>,
 ) -> Result<Policy, LoadError> {
     let (own_document, theirs) = (document(proposed), document(in_force));

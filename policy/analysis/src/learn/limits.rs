@@ -44,7 +44,8 @@ pub(super) fn limits(
     agent: &AgentId,
     recording: &Recording,
     evidence: &Evidence<'_>,
-    (ceiling, settings): (&Authority, &Settings),
+    ceiling: &Authority,
+    settings: &Settings,
 ) -> (Budget, Vec<LimitLine>) {
     let needs = needs(agent, recording, evidence);
     let (granted, standard) = (ceiling.budget.amounts(), Budget::standard());

@@ -88,13 +88,13 @@ fn for_agent(
     for (tool, calls) in by_risk(&evidence) {
         let Some(granted) = ceiling.grants.get(tool) else { continue };
         let Some(manifest) = evidence.manifests.get(tool) else { continue };
-        let (grant, line) = of_tool(manifest, calls, granted, (&mut budgeted, settings));
+        let (grant, line) = of_tool(manifest, calls, granted, &mut budgeted, settings);
         grants = grants.with(tool.clone(), grant);
         tools.push(line);
     }
     confirm(agent, &evidence, &grants, &mut tools, left_out);
-    name(agent, (recording, ceiling, settings), (&mut grants, &mut tools), left_out);
-    let (budget, limits) = limits::limits(agent, recording, &evidence, (ceiling, settings));
+    name(agent, recording, ceiling, settings, &mut grants, &mut tools, left_out);
+    let (budget, limits) = limits::limits(agent, recording, &evidence, ceiling, settings);
     Some(ForAgent {
         agent: agent.clone(),
         ceiling: token,
@@ -127,7 +127,8 @@ fn of_tool(
     manifest: &Manifest,
     calls: &[Call<'_>],
     granted: &ToolGrant,
-    (budgeted, settings): (&mut Budgeted, &Settings),
+    budgeted: &mut Budgeted,
+    settings: &Settings,
 ) -> (ToolGrant, ToolLine) {
     let (grant, scopes) = scopes::narrow(calls, granted, budgeted, settings);
     let arguments = if manifest.effect.is_read_only() {
@@ -224,8 +225,11 @@ fn confirm(
 /// token grants and nobody called.
 fn name(
     agent: &AgentId,
-    (recording, ceiling, settings): (&Recording, &Authority, &Settings),
-    (grants, tools): (&mut Grants, &mut Vec<ToolLine>),
+    recording: &Recording,
+    ceiling: &Authority,
+    settings: &Settings,
+    grants: &mut Grants,
+    tools: &mut Vec<ToolLine>,
     left_out: &mut LeftOuts,
 ) {
     let mut leave = |tool: &ToolId, why: Why| {

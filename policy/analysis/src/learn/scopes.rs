@@ -44,7 +44,7 @@ pub(super) fn narrow(
         if touching.is_empty() && !unknown {
             continue;
         }
-        let line = choose(dimension, outer, (&touching, unknown), budgeted, settings);
+        let line = choose(dimension, outer, &touching, unknown, budgeted, settings);
         grant = grant.with(dimension, line.scope.clone());
         lines.push(line);
     }
@@ -54,7 +54,8 @@ pub(super) fn narrow(
 fn choose(
     dimension: &str,
     outer: &Scope,
-    (touching, unknown): (&Touching<'_>, bool),
+    touching: &Touching<'_>,
+    unknown: bool,
     budgeted: &mut Budgeted,
     settings: &Settings,
 ) -> ScopeLine {
@@ -75,7 +76,7 @@ fn choose(
         let Some(scope) = scope.filter(|scope| all.iter().all(|one| scope.permits(one))) else {
             continue;
         };
-        let alone = alone(reach, (&scope, outer), touching, settings);
+        let alone = alone(reach, &scope, outer, touching, settings);
         if budgeted.spend_on_scope(&alone) {
             return ScopeLine { reach, scope, alone: alone.len(), ..line };
         }
@@ -89,7 +90,8 @@ fn choose(
 /// around fewer resources something wider may be drawn.
 fn alone(
     reach: Reach,
-    (scope, outer): (&Scope, &Scope),
+    scope: &Scope,
+    outer: &Scope,
     touching: &Touching<'_>,
     settings: &Settings,
 ) -> BTreeSet<usize> {

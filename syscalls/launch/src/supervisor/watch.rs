@@ -80,7 +80,7 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
             drop((plan, notes_end, end));
             silence().at(Step::Streams)?;
             let first = First { pid: first, alone: achieved.processes };
-            let watch = Watch::new(control, (notes, way), first, group, limits, traced)?;
+            let watch = Watch::new(control, notes, way, first, group, limits, traced)?;
             watch.run()
         }
     }
@@ -161,7 +161,8 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn new(
         control: &'a OwnedFd,
-        (notes, way): (OwnedFd, OwnedFd),
+        notes: OwnedFd,
+        way: OwnedFd,
         first: First,
         group: Option<Group>,
         limits: Limits,
