@@ -37,6 +37,11 @@
 //! | keys and secrets | [`keys`] |
 //! | a log that is looked at, verified or learnt from | `inspect` |
 //! | the folder, and how it is opened: [`Options`] | `home` |
+//!
+//! Features, all on by default: `calendar`, `http`, `mail`, `shell` and `vectors` bring the tools of
+//! these names, `seal` keys sealed by a passphrase, `sqlite` homes in a file. A tool that is on record
+//! and not built in is refused with `no_provider`, and the home stays as it is. Without any of them
+//! a program links 56 crates, with all 124.
 #![deny(clippy::as_conversions)]
 
 /// The README's example compiles.
@@ -60,7 +65,9 @@ pub use crate::error::Error;
 pub use crate::home::{Home, options::Options};
 pub use crate::inspect::recover::Unresolved;
 pub use crate::inspect::{Inspection, artifact, learn, plain, remedy, verify, view};
-pub use crate::keys::{FileKeys, Signer, SignerError, secrets};
+#[cfg(feature = "http")]
+pub use crate::keys::secrets;
+pub use crate::keys::{FileKeys, Signer, SignerError};
 pub use crate::runtime::args::{Args, IntoArg};
 pub use crate::runtime::grant::Grant;
 pub use crate::runtime::operator::Operator;
@@ -86,6 +93,7 @@ pub use syscap_analysis as analysis;
 pub use syscap_audit as audit;
 pub use syscap_format as format;
 pub use syscap_kernel as kernel;
+#[cfg(feature = "shell")]
 pub use syscap_launch as launch;
 pub use syscap_policy as policy;
 pub use syscap_syscalls as syscalls;

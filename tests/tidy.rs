@@ -52,8 +52,14 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];
-const APPS: [&str; 5] =
-    ["apps/", "benches/compare/", "tests/fuzz/", "tests/no_std_probe/", "tests/support/"];
+const APPS: [&str; 6] = [
+    "apps/",
+    "benches/compare/",
+    "tests/few_features/",
+    "tests/fuzz/",
+    "tests/no_std_probe/",
+    "tests/support/",
+];
 const FORMAT_DEPENDENCIES: [&str; 4] = ["blake3", "ed25519-dalek", "sha2", "thiserror"];
 
 /// A file of the tree: its path from the root, and its text.

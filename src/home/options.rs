@@ -1,5 +1,6 @@
 //! How a home is made or opened.
 
+mod builtin;
 mod place;
 
 use std::{path::Path, sync::Arc};
@@ -12,19 +13,14 @@ use syscap_kernel::{
     Anchor, Clock, Entropy, Event, Kernel, NewHome, Parts, PolicyEngine, Probed, ReadTool,
     Registry, RegistryError, Store, StoreError, Tool, ToolsDelta,
 };
+#[cfg(feature = "shell")]
 use syscap_launch::Launcher;
 use syscap_policy::{Policy, Preset};
-use syscap_syscalls::builtin::{CurrentTime, Echo};
-use syscap_syscalls::calendar::CalendarFind;
-use syscap_syscalls::email::EmailDraft;
 use syscap_syscalls::fs::Files;
-use syscap_syscalls::memory::Memory;
-use syscap_syscalls::net::Network;
+#[cfg(feature = "http")]
 use syscap_syscalls::net::lookup::{Lookup, SystemLookup};
+#[cfg(feature = "http")]
 use syscap_syscalls::net::secret::Secrets;
-use syscap_syscalls::page::ResultPage;
-use syscap_syscalls::shell::Programs;
-use syscap_syscalls::vecdb::Vectors;
 
 use crate::driver::clock::SystemClock;
 use crate::driver::core::{Core, Held};
@@ -36,11 +32,10 @@ use crate::home::{BasePlace, Home, Kept, engine};
 use crate::inspect::Inspection;
 use crate::inspect::recover::probed;
 use crate::inspect::verify::Trust;
-use crate::keys::secrets::SecretFiles;
 use crate::keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles};
 use crate::runtime::Runtime;
 use crate::runtime::failover::Mode;
-use crate::server::org::{self, Office};
+use crate::server::org::Office;
 use crate::server::{By, Holding, acknowledged};
 use crate::tools::{self, Providers};
 
@@ -82,8 +77,11 @@ pub struct Options {
     seal: Seal,
     recovery: RecoveryKey,
     asks: Asks,
+    #[cfg(feature = "shell")]
     launcher: Option<Arc<Launcher>>,
+    #[cfg(feature = "http")]
     lookup: Arc<dyn Lookup>,
+    #[cfg(feature = "http")]
     secrets: Option<Arc<dyn Secrets>>,
 }
 
@@ -136,8 +134,11 @@ impl Default for Options {
             seal: Seal::Open,
             recovery: RecoveryKey::Made,
             asks: Asks::Wait,
+            #[cfg(feature = "shell")]
             launcher: None,
+            #[cfg(feature = "http")]
             lookup: Arc::new(SystemLookup::default()),
+            #[cfg(feature = "http")]
             secrets: None,
         }
     }
@@ -252,6 +253,7 @@ impl Options {
 
     /// Who says what the addresses of names are, for `http_request` and `net.egress`; without one
     /// the system's resolver does. What it says is judged all the same.
+    #[cfg(feature = "http")]
     #[must_use]
     pub fn lookup(mut self, lookup: impl Lookup) -> Self {
         self.lookup = Arc::new(lookup);
@@ -260,6 +262,7 @@ impl Options {
 
     /// Who keeps the secrets that those tools may send; without one they lie sealed
     /// [in the home](crate::keys::secrets).
+    #[cfg(feature = "http")]
     #[must_use]
     pub fn secrets(mut self, secrets: impl Secrets) -> Self {
         self.secrets = Some(Arc::new(secrets));
@@ -462,59 +465,9 @@ impl Options {
         }
     }
 
-    fn network(&self, home: &Home) -> Network {
-        let secrets = self.secrets.as_ref().map(Arc::clone);
-        let secrets = secrets.unwrap_or_else(|| Arc::new(SecretFiles::of(home)));
-        Network::new(Arc::clone(&self.lookup), secrets)
-    }
-
     fn engine(&self) -> Option<Box<dyn PolicyEngine>> {
         let engine = self.engine.as_ref().map(Arc::clone)?;
         Some(Box::new(SharedEngine(engine)))
-    }
-
-    /// The host's tools, and the built-in ones.
-    fn tools(
-        &self,
-        files: &Files,
-        network: &Network,
-        office: &Arc<Office>,
-    ) -> Result<Registry, Error> {
-        let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
-        let mut registry = Registry::new();
-        self.tools.iter().try_for_each(|add| add(&mut registry))?;
-        registry.add_read(files.read().ok_or_else(bad)?)?;
-        registry.add_read(files.list().ok_or_else(bad)?)?;
-        registry.add_read(files.stat().ok_or_else(bad)?)?;
-        registry.add_read(files.search().ok_or_else(bad)?)?;
-        registry.add(files.write().ok_or_else(bad)?)?;
-        registry.add(files.edit().ok_or_else(bad)?)?;
-        registry.add(files.rename().ok_or_else(bad)?)?;
-        registry.add(files.delete().ok_or_else(bad)?)?;
-        let memory = Memory::over(Arc::clone(files.base()));
-        registry.add_read(memory.read().ok_or_else(bad)?)?;
-        registry.add_read(memory.list().ok_or_else(bad)?)?;
-        registry.add(memory.write().ok_or_else(bad)?)?;
-        registry.add(memory.delete().ok_or_else(bad)?)?;
-        let vectors = Vectors::over(Arc::clone(files.base()));
-        registry.add_read(vectors.query().ok_or_else(bad)?)?;
-        registry.add(vectors.upsert().ok_or_else(bad)?)?;
-        registry.add(vectors.delete().ok_or_else(bad)?)?;
-        let programs = Programs::over(Arc::clone(files.base()), self.launcher.clone());
-        registry.add(programs.shell().ok_or_else(bad)?)?;
-        registry.add(programs.script().ok_or_else(bad)?)?;
-        let draft = EmailDraft::over(Arc::clone(files.base()), Arc::clone(&self.clock));
-        registry.add(draft.ok_or_else(bad)?)?;
-        registry.add(network.request().ok_or_else(bad)?)?;
-        registry.add(network.egress().ok_or_else(bad)?)?;
-        registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
-        let calendar = CalendarFind::over(Arc::clone(files.base()));
-        registry.add_read(calendar.ok_or_else(bad)?)?;
-        org::add_tools(&mut registry, files.base(), &self.clock, office)?;
-        registry.add_read(Echo::new().ok_or_else(bad)?)?;
-        registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
-        office.has_tools(&registry);
-        Ok(registry)
     }
 
     /// Boots the kernel; puts tools and policy on record where they are others than those there.

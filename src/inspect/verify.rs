@@ -10,7 +10,8 @@ mod vault;
 pub use vault::{ALTERED_MAX, Altered, Part, VaultReport, verify_vault};
 
 #[cfg(feature = "sqlite")]
-use syscap_audit::{LockState, LogReader, SqliteReader};
+use syscap_audit::SqliteReader;
+use syscap_audit::{LockState, LogReader};
 use syscap_format::{Head, Leaf, Object, ObjectId, Seq, leaf};
 use syscap_kernel::{Next, Store, StoreError};
 

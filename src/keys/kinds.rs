@@ -97,6 +97,9 @@ pub enum SignerError {
     /// The role has other keys by now.
     #[error("the {0} key that lies here is not one on record")]
     NotOnRecord(Role),
+    /// The key is sealed by a passphrase, and this program was built without the feature `seal`.
+    #[error("this program was built without the feature `seal`: it can't seal or unseal a key")]
+    NoSeal,
     /// There is not the memory to unseal a key.
     #[error("there is not enough memory to unseal a key")]
     NoMemory,

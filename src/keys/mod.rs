@@ -9,6 +9,7 @@ mod file;
 mod folder;
 pub(crate) mod kinds;
 mod seal;
+#[cfg(feature = "http")]
 pub mod secrets;
 
 use syscap_format::{PublicKey, Role, Roles, Signature};

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use argon2::{Argon2, Block, Params};
+#[cfg(feature = "seal")]
+use chacha20poly1305::XChaCha20Poly1305 as Cipher;
+#[cfg(feature = "seal")]
 use chacha20poly1305::aead::{Aead as _, Payload};
-use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 use syscap_format::{Canonical, MapBuilder};
 use syscap_kernel::Entropy;
 use zeroize::Zeroizing;
@@ -92,9 +93,7 @@ impl Sealed {
         let (mut salt, mut nonce) = ([0; 16], [0; 24]);
         entropy.fill(&mut salt)?;
         entropy.fill(&mut nonce)?;
-        let cipher = cost.cipher(passphrase, &salt)?;
-        let payload = Payload { msg: seed, aad: belongs };
-        let sealed = cipher.encrypt(&nonce.into(), payload).map_err(|_| SignerError::BadKey)?;
+        let sealed = cost.encrypt(passphrase, &salt, nonce, seed, belongs)?;
         Ok(Self { cost, salt, nonce, bytes: sealed.into() })
     }
 
@@ -104,10 +103,10 @@ impl Sealed {
         passphrase: &Passphrase,
         belongs: &[u8],
     ) -> Result<Option<Zeroizing<[u8; 32]>>, SignerError> {
-        let cipher = self.cost.cipher(passphrase, &self.salt)?;
-        let payload = Payload { msg: &self.bytes, aad: belongs };
-        let Ok(opened) = cipher.decrypt(&self.nonce.into(), payload) else { return Ok(None) };
-        let opened = Zeroizing::new(opened);
+        let Self { cost, salt, nonce, bytes } = self;
+        let Some(opened) = cost.decrypt(passphrase, salt, *nonce, bytes, belongs)? else {
+            return Ok(None);
+        };
         let seed = <[u8; 32]>::try_from(&opened[..]).map_err(|_| SignerError::BadKey)?;
         Ok(Some(Zeroizing::new(seed)))
     }
@@ -140,32 +139,91 @@ impl Sealed {
         if kib > KIB_MAX || passes > PASSES_MAX || lanes > LANES_MAX {
             return Err(KeyFileError::Costly);
         }
-        // Also what makes no sense of them.
-        sealed.cost.params().map_err(|_| KeyFileError::Form)?;
+        if !sealed.cost.makes_sense() {
+            return Err(KeyFileError::Form);
+        }
         Ok(sealed)
     }
 }
 
+#[cfg(feature = "seal")]
 impl Cost {
-    fn params(self) -> Result<Params, SignerError> {
-        let Self { kib, passes, lanes } = self;
-        Params::new(kib, passes, lanes, Some(32)).map_err(|_| SignerError::BadKey)
+    fn makes_sense(self) -> bool {
+        self.params().is_ok()
     }
 
-    fn cipher(
+    fn params(self) -> Result<argon2::Params, SignerError> {
+        let Self { kib, passes, lanes } = self;
+        argon2::Params::new(kib, passes, lanes, Some(32)).map_err(|_| SignerError::BadKey)
+    }
+
+    fn cipher(self, passphrase: &Passphrase, salt: &[u8]) -> Result<Cipher, SignerError> {
+        use chacha20poly1305::KeyInit as _;
+
+        let params = self.params()?;
+        let mut blocks: Zeroizing<Vec<argon2::Block>> = Zeroizing::default();
+        // A machine that has not so much memory says so, and does not end the process.
+        blocks.try_reserve_exact(params.block_count()).map_err(|_| SignerError::NoMemory)?;
+        blocks.resize(params.block_count(), argon2::Block::default());
+        let mut key = Zeroizing::new([0; 32]);
+        argon2::Argon2::from(params)
+            .hash_password_into_with_memory(&passphrase.0, salt, &mut key[..], &mut blocks[..])
+            .map_err(|_| SignerError::BadKey)?;
+        Ok(Cipher::new((&*key).into()))
+    }
+
+    fn encrypt(
         self,
         passphrase: &Passphrase,
         salt: &[u8],
-    ) -> Result<XChaCha20Poly1305, SignerError> {
-        let params = self.params()?;
-        let mut blocks: Zeroizing<Vec<Block>> = Zeroizing::default();
-        // A machine that has not so much memory says so, and does not end the process.
-        blocks.try_reserve_exact(params.block_count()).map_err(|_| SignerError::NoMemory)?;
-        blocks.resize(params.block_count(), Block::default());
-        let mut key = Zeroizing::new([0; 32]);
-        Argon2::from(params)
-            .hash_password_into_with_memory(&passphrase.0, salt, &mut key[..], &mut blocks[..])
-            .map_err(|_| SignerError::BadKey)?;
-        Ok(XChaCha20Poly1305::new((&*key).into()))
+        nonce: [u8; 24],
+        msg: &[u8],
+        aad: &[u8],
+    ) -> Result<Vec<u8>, SignerError> {
+        let payload = Payload { msg, aad };
+        let cipher = self.cipher(passphrase, salt)?;
+        cipher.encrypt(&nonce.into(), payload).map_err(|_| SignerError::BadKey)
+    }
+
+    fn decrypt(
+        self,
+        passphrase: &Passphrase,
+        salt: &[u8],
+        nonce: [u8; 24],
+        msg: &[u8],
+        aad: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, SignerError> {
+        let opened = self.cipher(passphrase, salt)?.decrypt(&nonce.into(), Payload { msg, aad });
+        Ok(opened.ok().map(Zeroizing::new))
+    }
+}
+
+/// Without the feature `seal` sealed keys are known as such, and none is made or opened.
+#[cfg(not(feature = "seal"))]
+impl Cost {
+    const fn makes_sense(self) -> bool {
+        self.kib > 0 && self.passes > 0 && self.lanes > 0
+    }
+
+    fn encrypt(
+        self,
+        _: &Passphrase,
+        _: &[u8],
+        _: [u8; 24],
+        _: &[u8],
+        _: &[u8],
+    ) -> Result<Vec<u8>, SignerError> {
+        Err(SignerError::NoSeal)
+    }
+
+    fn decrypt(
+        self,
+        _: &Passphrase,
+        _: &[u8],
+        _: [u8; 24],
+        _: &[u8],
+        _: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, SignerError> {
+        Err(SignerError::NoSeal)
     }
 }

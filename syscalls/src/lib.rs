@@ -18,6 +18,7 @@
 pub mod auto_executed;
 pub mod beneath;
 pub mod builtin;
+#[cfg(feature = "calendar")]
 pub mod calendar;
 pub mod email;
 pub mod fs;
@@ -29,4 +30,5 @@ pub mod page;
 pub mod shell;
 pub mod stated;
 mod turns;
+#[cfg(feature = "vectors")]
 pub mod vecdb;

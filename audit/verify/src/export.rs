@@ -11,7 +11,10 @@ use syscap_format::{
     RECORDS_FILE, Seq, leaf,
 };
 
+use crate::options::{Extent, Options, VerifyError};
+use crate::report::Report;
 use crate::source::{Chunk, Source};
+use crate::verify;
 
 /// How much is read at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -195,4 +198,27 @@ fn open_regular(path: &Path) -> io::Result<File> {
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(ErrorKind::InvalidInput.into()) }
+}
+
+/// Verifies an export. An export of a home that was held ends without a shutdown, and is
+/// incomplete.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use syscap_verify::{Options, TrustSource, Verdict, verify_export};
+///
+/// # fn main() -> Result<(), syscap_verify::VerifyError<std::io::Error>> {
+/// // The trust file is the auditor's own, from when the home was made.
+/// let trust = TrustSource::File("trust.cbor".into());
+/// let report = verify_export(Path::new("export"), &Options { trust, ..Options::default() })?;
+/// for finding in &report.findings {
+///     println!("{finding:?}");
+/// }
+/// assert_eq!(report.verdict(), Verdict::Sound);
+/// # Ok(())
+/// # }
+/// ```
+pub fn verify_export(folder: &Path, options: &Options) -> Result<Report, VerifyError<io::Error>> {
+    let mut reader = ExportReader::open(folder)?;
+    verify(&mut reader, Extent::AtRest, options)
 }

@@ -10,42 +10,19 @@
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 mod chain;
+#[cfg(unix)]
 mod export;
 mod ledger;
 mod options;
 mod report;
 mod source;
 
-pub use export::ExportReader;
+#[cfg(unix)]
+pub use export::{ExportReader, verify_export};
 pub use options::{Extent, Options, TrustSource, VerifyError};
 pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Newer, Report, Verdict};
 pub use source::{Chunk, Source};
 pub use syscap_format::Trust;
-
-use std::{io, path::Path};
-
-/// Verifies an export. An export of a home that was held ends without a shutdown, and is
-/// incomplete.
-///
-/// ```no_run
-/// use std::path::Path;
-/// use syscap_verify::{Options, TrustSource, Verdict, verify_export};
-///
-/// # fn main() -> Result<(), syscap_verify::VerifyError<std::io::Error>> {
-/// // The trust file is the auditor's own, from when the home was made.
-/// let trust = TrustSource::File("trust.cbor".into());
-/// let report = verify_export(Path::new("export"), &Options { trust, ..Options::default() })?;
-/// for finding in &report.findings {
-///     println!("{finding:?}");
-/// }
-/// assert_eq!(report.verdict(), Verdict::Sound);
-/// # Ok(())
-/// # }
-/// ```
-pub fn verify_export(folder: &Path, options: &Options) -> Result<Report, VerifyError<io::Error>> {
-    let mut reader = ExportReader::open(folder)?;
-    verify(&mut reader, Extent::AtRest, options)
-}
 
 /// Verifies whatever can be read.
 pub fn verify<E>(

@@ -1,8 +1,11 @@
 //! Where the agents' files lie, what opens them and starts programs there, and whether anybody is
 //! there to be asked.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
+#[cfg(feature = "shell")]
+use std::sync::Arc;
 
+#[cfg(feature = "shell")]
 use syscap_launch::Launcher;
 use syscap_syscalls::beneath::Openers;
 
@@ -27,6 +30,7 @@ impl Options {
     /// What starts programs for `shell` and `shell_script`. Without one the host itself does, if
     /// its `main` begins with [`launch::entry`](syscap_launch::entry); else those tools are refused
     /// with [`Reason::NotConfined`](crate::format::Reason::NotConfined).
+    #[cfg(feature = "shell")]
     #[must_use]
     pub fn launcher(mut self, launcher: Launcher) -> Self {
         self.launcher = Some(Arc::new(launcher));

@@ -56,5 +56,6 @@ pub use read::{Chunk, DIGEST_BYTES_MAX, OpenFile};
 pub use survey::{Grown, SURVEY_MAX, Survey};
 pub use temp::{CHUNK_BYTES, Discarded, TempName};
 pub use turn::Turn;
+#[cfg(feature = "shell")]
 pub(crate) use walk::PATH as NAMED;
 pub use write::{Charge, Effect, Existing, Parents, Refused, Write, WriteFailure, Written};

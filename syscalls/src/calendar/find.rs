@@ -15,7 +15,8 @@ use super::series::{Times, Window};
 use super::skip::{Skip, Steps};
 use super::zones::Zones;
 use crate::beneath::{FsError, Kind, Location, Opener};
-use crate::fs::{Ending, PATH_DIMENSION, Place, refusal, resolver};
+use crate::fs::path::{Ending, Place, resolver};
+use crate::fs::{PATH_DIMENSION, refusal};
 
 /// Most files that one call reads, and most folders.
 pub const FILES_MAX: usize = 2_000;

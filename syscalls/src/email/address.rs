@@ -45,6 +45,7 @@ impl Address {
     }
 
     /// Whether nearly every mail server takes the other for the same mailbox.
+    #[cfg(feature = "mail")]
     pub(super) fn is_same_mailbox(&self, other: &Self) -> bool {
         self.text.eq_ignore_ascii_case(&other.text)
     }

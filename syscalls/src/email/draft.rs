@@ -4,12 +4,11 @@ use std::{fmt::Write as _, sync::Arc};
 
 use syscap_format::{
     AgentId, Amounts, Canonical, Dimension, EffectClass, Item, ItemKind, Leaf, Manifest,
-    MapBuilder, Name, Param, ParamType, Reason, Refused, Resource, Seq, ToolGrant, ToolId,
-    TxOutcome,
+    MapBuilder, Param, ParamType, Reason, Refused, Seq, ToolId, TxOutcome,
 };
-use syscap_kernel::{Broken, Clock, Demand, Demands, Finding, Permit, Plan, Ran, Request, Tool};
+use syscap_kernel::{Broken, Clock, Demands, Finding, Permit, Plan, Ran, Request, Tool};
 
-use super::{RECIPIENT_DIMENSION, RECIPIENT_HOST_DIMENSION, address::Address, message::Meant};
+use super::{RECIPIENT_DIMENSION, address::Address, message::Meant, recipient::demand};
 use crate::beneath::{
     Discarded, Effect, Existing, FolderMode, FsError, Location, Opener, Parents, Write,
 };
@@ -149,24 +148,6 @@ fn addresses(request: &Request<'_>, name: &'static str) -> Result<Vec<Address>, 
         Some(item) if item.kind() == ItemKind::Array => item.elements().map(parse).collect(),
         Some(item) => Ok(vec![parse(item)?]),
     }
-}
-
-/// By its address where the token names that, else by its host.
-pub(super) fn demand(
-    grant: &ToolGrant,
-    argument: &'static str,
-    address: &Address,
-) -> Result<Demand, Refused> {
-    let name = Name::new(address.as_str());
-    let name = name.map_err(|_| bad(argument, address.as_str(), "a shorter address"))?;
-    let exact = Resource::Name(name);
-    let by_name = grant.scope(RECIPIENT_DIMENSION);
-    let by_host = grant.scope(RECIPIENT_HOST_DIMENSION);
-    if by_host.is_none() || by_name.is_some_and(|scope| scope.permits(&exact)) {
-        return Ok(Demand { dimension: RECIPIENT_DIMENSION, resource: exact, argument });
-    }
-    let resource = Resource::Host(address.host().clone());
-    Ok(Demand { dimension: RECIPIENT_HOST_DIMENSION, resource, argument })
 }
 
 /// A subject is one line that says what it shows, in every program.

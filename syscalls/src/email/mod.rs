@@ -11,11 +11,14 @@
 use syscap_format::dimension;
 
 mod address;
+#[cfg(feature = "mail")]
 mod draft;
+#[cfg(feature = "mail")]
 mod message;
 mod recipient;
 
 pub use address::ADDRESS_BYTES_MAX;
+#[cfg(feature = "mail")]
 pub use draft::{BODY_BYTES_MAX, EmailDraft, EmailDraftPlan, RECIPIENTS_MAX, SUBJECT_BYTES_MAX};
 pub(crate) use recipient::recipient;
 

@@ -3,7 +3,7 @@
 use syscap_format::{Name, Reason, Refused, Resource, ToolGrant};
 use syscap_kernel::Demand;
 
-use super::{RECIPIENT_DIMENSION, address::Address, draft::demand};
+use super::{RECIPIENT_DIMENSION, RECIPIENT_HOST_DIMENSION, address::Address};
 
 /// What separates names, wraps them or hides, to some program: one text is one recipient.
 const APART: &[char] = &[',', ';', '<', '>', '"', '(', ')', '\\', '@'];
@@ -27,4 +27,25 @@ pub(crate) fn recipient(
     }
     let resource = Resource::Name(Name::new(text).map_err(|_| bad())?);
     Ok(Demand { dimension: RECIPIENT_DIMENSION, resource, argument })
+}
+
+/// By its address where the token names that, else by its host.
+pub(super) fn demand(
+    grant: &ToolGrant,
+    argument: &'static str,
+    address: &Address,
+) -> Result<Demand, Refused> {
+    let name = Name::new(address.as_str());
+    let name = name.map_err(|_| {
+        let bad = Refused::new(Reason::BadArgument).field(argument).got(address.as_str());
+        bad.allowed("a shorter address")
+    })?;
+    let exact = Resource::Name(name);
+    let by_name = grant.scope(RECIPIENT_DIMENSION);
+    let by_host = grant.scope(RECIPIENT_HOST_DIMENSION);
+    if by_host.is_none() || by_name.is_some_and(|scope| scope.permits(&exact)) {
+        return Ok(Demand { dimension: RECIPIENT_DIMENSION, resource: exact, argument });
+    }
+    let resource = Resource::Host(address.host().clone());
+    Ok(Demand { dimension: RECIPIENT_HOST_DIMENSION, resource, argument })
 }

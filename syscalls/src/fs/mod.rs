@@ -10,7 +10,7 @@ mod delete;
 mod diff;
 mod edit;
 mod list;
-mod path;
+pub(crate) mod path;
 mod read;
 mod rename;
 mod search;
@@ -27,7 +27,6 @@ pub use stat::{FsStat, FsStatPlan};
 pub use write::{FsWrite, FsWritePlan, WRITE_BYTES_MAX};
 
 pub(crate) use condition::{digest_of, hex, sha256};
-pub(crate) use path::{Ending, Place, resolver};
 pub(crate) use write::{meter_of, temp_name};
 
 use std::sync::Arc;

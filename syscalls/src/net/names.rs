@@ -22,4 +22,5 @@ pub const ROUTE_DIMENSION: &str = dimension::ROUTE.name;
 pub const PURPOSE_DIMENSION: &str = dimension::PURPOSE.name;
 
 /// What requests say of who makes them, where nothing else is set.
+#[cfg(feature = "http")]
 pub(super) const USER_AGENT: &str = concat!("syscap/", env!("CARGO_PKG_VERSION"));

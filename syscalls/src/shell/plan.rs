@@ -5,7 +5,7 @@ use syscap_kernel::{Demand, Demands, Request};
 use syscap_launch::{Level, Network};
 
 use super::{CONFINEMENT_DIMENSION, NETWORK_DIMENSION, PROGRAM_DIMENSION, script};
-use crate::fs::{Ending, Place};
+use crate::fs::path::{Ending, Place};
 
 /// Most texts of `argv`.
 pub const ARGUMENTS_MAX: u64 = 1_024;

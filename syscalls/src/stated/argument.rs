@@ -13,8 +13,9 @@ use syscap_kernel::{Demand, Request};
 use super::path::PathRoot;
 use crate::email::{self, RECIPIENT_DIMENSION};
 use crate::fs::PATH_DIMENSION;
-use crate::net::target::Target;
-use crate::net::{self, ADDRESS_DIMENSION, HOST_DIMENSION};
+#[cfg(feature = "http")]
+use crate::net::{self, target::Target};
+use crate::net::{ADDRESS_DIMENSION, HOST_DIMENSION};
 
 /// What an argument names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,16 +157,7 @@ impl Declared {
                 };
                 demands.push(Demand { dimension: PATH_DIMENSION, resource, argument });
             }
-            ArgumentKind::Url => {
-                let target = Target::absolute(text).map_err(|fault| {
-                    bad(argument, text, &format!("a URL; what {fault} is none"))
-                })?;
-                let named = |demand: Demand| match demand.argument {
-                    "url" => Demand { argument, ..demand },
-                    _ => demand,
-                };
-                demands.extend(net::demands(&target)?.into_iter().map(named));
-            }
+            ArgumentKind::Url => demands.extend(url(argument, text)?),
             ArgumentKind::Host => demands.push(host(argument, text)?),
             ArgumentKind::Recipient => {
                 demands.push(email::recipient(request.grant, argument, text)?);
@@ -183,6 +175,23 @@ const fn needs(class: EffectClass) -> Rights {
         EffectClass::Pure | EffectClass::Read | EffectClass::ExternalRead => Rights::READ,
         _ => Rights::READ.union(Rights::WRITE),
     }
+}
+
+#[cfg(feature = "http")]
+fn url(argument: &'static str, text: &str) -> Result<Vec<Demand>, Refused> {
+    let target = Target::absolute(text)
+        .map_err(|fault| bad(argument, text, &format!("a URL; what {fault} is none")))?;
+    let named = |demand: Demand| match demand.argument {
+        "url" => Demand { argument, ..demand },
+        _ => demand,
+    };
+    Ok(net::demands(&target)?.into_iter().map(named).collect())
+}
+
+/// What a URL names is not known in a build that reads none.
+#[cfg(not(feature = "http"))]
+fn url(argument: &'static str, _: &str) -> Result<Vec<Demand>, Refused> {
+    Err(Refused::new(Reason::NoProvider).field(argument))
 }
 
 fn host(argument: &'static str, text: &str) -> Result<Demand, Refused> {

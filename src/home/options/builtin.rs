@@ -1,0 +1,114 @@
+//! The tools that a home has: the host's, and the built-in ones.
+
+use std::sync::Arc;
+
+#[cfg(feature = "http")]
+use crate::keys::secrets::SecretFiles;
+use syscap_kernel::Registry;
+use syscap_syscalls::beneath::Opener;
+use syscap_syscalls::builtin::{CurrentTime, Echo};
+#[cfg(feature = "calendar")]
+use syscap_syscalls::calendar::CalendarFind;
+#[cfg(feature = "mail")]
+use syscap_syscalls::email::EmailDraft;
+use syscap_syscalls::fs::Files;
+use syscap_syscalls::memory::Memory;
+use syscap_syscalls::net::Network;
+use syscap_syscalls::page::ResultPage;
+#[cfg(feature = "shell")]
+use syscap_syscalls::shell::Programs;
+#[cfg(feature = "vectors")]
+use syscap_syscalls::vecdb::Vectors;
+
+use crate::error::Error;
+use crate::home::Home;
+use crate::home::options::Options;
+use crate::server::org::{self, Office};
+
+impl Options {
+    #[cfg(not(feature = "http"))]
+    pub(super) fn network(&self, _: &Home) -> Network {
+        Network
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn network(&self, home: &Home) -> Network {
+        let secrets = self.secrets.as_ref().map(Arc::clone);
+        let secrets = secrets.unwrap_or_else(|| Arc::new(SecretFiles::of(home)));
+        Network::new(Arc::clone(&self.lookup), secrets)
+    }
+
+    /// The host's tools, and the built-in ones.
+    pub(super) fn tools(
+        &self,
+        files: &Files,
+        network: &Network,
+        office: &Arc<Office>,
+    ) -> Result<Registry, Error> {
+        let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
+        let mut registry = Registry::new();
+        self.tools.iter().try_for_each(|add| add(&mut registry))?;
+        registry.add_read(files.read().ok_or_else(bad)?)?;
+        registry.add_read(files.list().ok_or_else(bad)?)?;
+        registry.add_read(files.stat().ok_or_else(bad)?)?;
+        registry.add_read(files.search().ok_or_else(bad)?)?;
+        registry.add(files.write().ok_or_else(bad)?)?;
+        registry.add(files.edit().ok_or_else(bad)?)?;
+        registry.add(files.rename().ok_or_else(bad)?)?;
+        registry.add(files.delete().ok_or_else(bad)?)?;
+        let memory = Memory::over(Arc::clone(files.base()));
+        registry.add_read(memory.read().ok_or_else(bad)?)?;
+        registry.add_read(memory.list().ok_or_else(bad)?)?;
+        registry.add(memory.write().ok_or_else(bad)?)?;
+        registry.add(memory.delete().ok_or_else(bad)?)?;
+        self.add_by_feature(&mut registry, files.base(), network)?;
+        registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
+        org::add_tools(&mut registry, files.base(), &self.clock, office)?;
+        registry.add_read(Echo::new().ok_or_else(bad)?)?;
+        registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
+        office.has_tools(&registry);
+        Ok(registry)
+    }
+
+    /// The tools that a feature of this crate brings. One that is on record and not here is known by
+    /// its manifest, and a call of it is refused with
+    /// [`Reason::NoProvider`](crate::format::Reason::NoProvider).
+    #[cfg_attr(
+        not(all(feature = "calendar", feature = "http", feature = "mail", feature = "shell")),
+        allow(unused_variables, reason = "each is used by some feature")
+    )]
+    fn add_by_feature(
+        &self,
+        registry: &mut Registry,
+        base: &Arc<dyn Opener>,
+        network: &Network,
+    ) -> Result<(), Error> {
+        let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
+        #[cfg(feature = "vectors")]
+        {
+            let vectors = Vectors::over(Arc::clone(base));
+            registry.add_read(vectors.query().ok_or_else(bad)?)?;
+            registry.add(vectors.upsert().ok_or_else(bad)?)?;
+            registry.add(vectors.delete().ok_or_else(bad)?)?;
+        }
+        #[cfg(feature = "shell")]
+        {
+            let programs = Programs::over(Arc::clone(base), self.launcher.clone());
+            registry.add(programs.shell().ok_or_else(bad)?)?;
+            registry.add(programs.script().ok_or_else(bad)?)?;
+        }
+        #[cfg(feature = "mail")]
+        {
+            let draft = EmailDraft::over(Arc::clone(base), Arc::clone(&self.clock));
+            registry.add(draft.ok_or_else(bad)?)?;
+        }
+        #[cfg(feature = "http")]
+        {
+            registry.add(network.request().ok_or_else(bad)?)?;
+            registry.add(network.egress().ok_or_else(bad)?)?;
+        }
+        #[cfg(feature = "calendar")]
+        registry.add_read(CalendarFind::over(Arc::clone(base)).ok_or_else(bad)?)?;
+        Ok(())
+    }
+}
