@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use syscap_format::{Refused, TokenId, ToolError, ToolId};
 use syscap_kernel::{Halt, NoEntropy, RegistryError, StoreError};
-use syscap_syscalls::beneath::FsError;
+use syscap_syscalls::{beneath::FsError, calls::NotAdded};
 
 use crate::keys::kinds::{KeyFileError, SignerError};
 use crate::transport::versions::Versions;
@@ -159,6 +159,15 @@ fn of_store(error: &StoreError) -> String {
             format!("the home's log can't be read or written: {error}")
         }
         error => format!("the home can't be opened: {error}"),
+    }
+}
+
+impl From<NotAdded> for Error {
+    fn from(error: NotAdded) -> Self {
+        match error {
+            NotAdded::Registry(error) => Self::Registry(error),
+            _ => Self::BadName { what: "a built-in tool", got: String::new() },
+        }
     }
 }
 

@@ -242,14 +242,6 @@ pub(crate) fn add_tools(
     clock: &Arc<dyn Clock>,
     office: &Arc<Office>,
 ) -> Result<(), Error> {
-    let bad = || Error::BadName { what: "a built-in tool", got: "org".to_owned() };
     let registrar: Arc<dyn Registrar> = office.clone();
-    let org = Org::over(Arc::clone(base), Arc::clone(clock), registrar);
-    registry.add_read(org.list_agents().ok_or_else(bad)?)?;
-    registry.add_read(org.list_messages().ok_or_else(bad)?)?;
-    registry.add_read(org.read_message().ok_or_else(bad)?)?;
-    registry.add(org.create_agent().ok_or_else(bad)?)?;
-    registry.add(org.send_message().ok_or_else(bad)?)?;
-    registry.add(org.delete_message().ok_or_else(bad)?)?;
-    Ok(())
+    Ok(Org::over(Arc::clone(base), Arc::clone(clock), registrar).add_to(registry)?)
 }

@@ -13,6 +13,7 @@
 //! * [`marks`]: what a command does beside reading and writing files.
 //! * [`page`]: `result.page`, a part of an earlier result.
 //! * [`builtin`]: `echo`, `current_time`.
+//! * [`calls`]: what the tools beneath a base have in common.
 //! * [`beneath`]: the file access that [`fs`] rests on.
 
 pub mod auto_executed;
@@ -20,6 +21,7 @@ pub mod beneath;
 pub mod builtin;
 #[cfg(feature = "calendar")]
 pub mod calendar;
+pub mod calls;
 pub mod email;
 pub mod fs;
 pub mod marks;

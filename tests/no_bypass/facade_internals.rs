@@ -4,7 +4,7 @@
 mod support;
 use support::*;
 
-use syscap::core::Core; //~
+use syscap::driver::core::Core; //~
 
 fn main() {
     drop(any::<Core>());

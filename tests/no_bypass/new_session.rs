@@ -5,5 +5,5 @@ mod support;
 use support::*;
 
 fn main() {
-    drop(Session::at(any(), any(), any())); //~
+    drop(Session::at(any(), any(), any(), any())); //~
 }

@@ -8,7 +8,7 @@ use syscap_kernel::Registry;
 use syscap_syscalls::beneath::Opener;
 use syscap_syscalls::builtin::{CurrentTime, Echo};
 #[cfg(feature = "calendar")]
-use syscap_syscalls::calendar::CalendarFind;
+use syscap_syscalls::calendar;
 #[cfg(feature = "mail")]
 use syscap_syscalls::email::EmailDraft;
 use syscap_syscalls::fs::Files;
@@ -48,19 +48,8 @@ impl Options {
         let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
         let mut registry = Registry::new();
         self.tools.iter().try_for_each(|add| add(&mut registry))?;
-        registry.add_read(files.read().ok_or_else(bad)?)?;
-        registry.add_read(files.list().ok_or_else(bad)?)?;
-        registry.add_read(files.stat().ok_or_else(bad)?)?;
-        registry.add_read(files.search().ok_or_else(bad)?)?;
-        registry.add(files.write().ok_or_else(bad)?)?;
-        registry.add(files.edit().ok_or_else(bad)?)?;
-        registry.add(files.rename().ok_or_else(bad)?)?;
-        registry.add(files.delete().ok_or_else(bad)?)?;
-        let memory = Memory::over(Arc::clone(files.base()));
-        registry.add_read(memory.read().ok_or_else(bad)?)?;
-        registry.add_read(memory.list().ok_or_else(bad)?)?;
-        registry.add(memory.write().ok_or_else(bad)?)?;
-        registry.add(memory.delete().ok_or_else(bad)?)?;
+        files.add_to(&mut registry)?;
+        Memory::over(Arc::clone(files.base())).add_to(&mut registry)?;
         self.add_by_feature(&mut registry, files.base(), network)?;
         registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
         org::add_tools(&mut registry, files.base(), &self.clock, office)?;
@@ -85,12 +74,7 @@ impl Options {
     ) -> Result<(), Error> {
         let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
         #[cfg(feature = "vectors")]
-        {
-            let vectors = Vectors::over(Arc::clone(base));
-            registry.add_read(vectors.query().ok_or_else(bad)?)?;
-            registry.add(vectors.upsert().ok_or_else(bad)?)?;
-            registry.add(vectors.delete().ok_or_else(bad)?)?;
-        }
+        Vectors::over(Arc::clone(base)).add_to(registry)?;
         #[cfg(feature = "shell")]
         {
             let programs = Programs::over(Arc::clone(base), self.launcher.clone());
@@ -108,7 +92,7 @@ impl Options {
             registry.add(network.egress().ok_or_else(bad)?)?;
         }
         #[cfg(feature = "calendar")]
-        registry.add_read(CalendarFind::over(Arc::clone(base)).ok_or_else(bad)?)?;
+        calendar::add_to(registry, base)?;
         Ok(())
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use syscap_format::{
     Canonical, EffectClass, Item, Manifest, ObligationKind, Param, ParamType, Refused, Rights,
-    ToolId, TxOutcome,
+    ToolId,
 };
-use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
+use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
 
 use super::event::{Event, Said, Series};
 use super::found::Found;
@@ -15,6 +15,7 @@ use super::series::{Times, Window};
 use super::skip::{Skip, Steps};
 use super::zones::Zones;
 use crate::beneath::{FsError, Kind, Location, Opener};
+use crate::calls::{PlannedRead, ReadCall};
 use crate::fs::path::{Ending, Place, resolver};
 use crate::fs::{PATH_DIMENSION, refusal};
 
@@ -41,15 +42,18 @@ fn is_meant(name: &str) -> bool {
 
 /// `calendar.find`: what is in a time, sorted by its start.
 #[derive(Debug)]
-pub struct CalendarFind {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct FindEvents {
+    window: Window,
+    place: Place,
+    is_file: bool,
+    text: Option<String>,
+    limit: usize,
 }
 
-impl CalendarFind {
-    /// The tool over an open base.
-    #[must_use]
-    pub fn over(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for FindEvents {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let time = |name, what| Param::optional(name, ParamType::Text, what).within(1, 40);
         let path = "An .ics file, or a folder of them; the workspace's `calendar` if absent.";
         let range = "FROM/TO, or a map of `from` and `to`, in place of those two.";
@@ -79,22 +83,17 @@ impl CalendarFind {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 512 << 10;
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for CalendarFind {
-    type Plan = CalendarFindPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        resolver(request, Ending::Folder, Rights::READ, &self.base)
+    fn resolver(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        resolver(request, Ending::Folder, Rights::READ, base)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<CalendarFindPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let place = Place::parse(request, Ending::Folder, Rights::READ)?;
         let text = |name| request.args.get(name).and_then(Item::as_text);
         // By its name, since nothing is looked up before it is permitted.
@@ -102,41 +101,28 @@ impl ReadTool for CalendarFind {
         let demand = if is_file { place.demand() } else { place.demand_tree() };
         let limit = request.args.get("limit").and_then(Item::as_uint);
         let limit = limit.unwrap_or(EVENTS_FOUND_DEFAULT).min(EVENTS_FOUND_MAX);
-        Ok(CalendarFindPlan {
-            demands: Demands { resources: vec![demand], ..Demands::default() },
-            window: Window::parse(request)?,
-            place,
-            is_file,
-            text: text("text").map(str::to_lowercase),
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            base: Arc::clone(&self.base),
-        })
-    }
-}
-
-/// A planned `calendar.find`.
-#[derive(Debug)]
-pub struct CalendarFindPlan {
-    demands: Demands,
-    window: Window,
-    place: Place,
-    is_file: bool,
-    text: Option<String>,
-    limit: usize,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for CalendarFindPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+        let demands = Demands { resources: vec![demand], ..Demands::default() };
+        Ok((
+            Self {
+                window: Window::parse(request)?,
+                place,
+                is_file,
+                text: text("text").map(str::to_lowercase),
+                limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            },
+            demands,
+        ))
     }
 
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        let found = Found::new(self.limit, self.text.clone());
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
         let mut search = Search {
-            plan: &self,
-            found,
+            call: self,
+            base: &**on,
+            found: Found::new(self.limit, self.text.clone()),
             zones: Zones::new(),
             steps: Steps::new(),
             bytes: CALL_BYTES_MAX,
@@ -144,19 +130,14 @@ impl ReadPlan for CalendarFindPlan {
         let searched = search.all();
         let found = search.found;
         permit.brings(found.label);
-        match searched {
-            Ok(()) => {
-                let result = found.result(&self.window, permit.result_bytes_max());
-                permit.ok(result, TxOutcome::NoOp)
-            }
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
+        searched.map(|()| found.result(&self.window, permit.result_bytes_max()))
     }
 }
 
 /// A run: what is found, and what is left of what it may use.
 struct Search<'p> {
-    plan: &'p CalendarFindPlan,
+    call: &'p FindEvents,
+    base: &'p dyn Opener,
     found: Found,
     zones: Zones,
     steps: Steps,
@@ -165,10 +146,10 @@ struct Search<'p> {
 
 impl Search<'_> {
     fn all(&mut self) -> Result<(), Refused> {
-        if !self.plan.is_file {
+        if !self.call.is_file {
             return self.folders();
         }
-        let at = self.plan.place.file()?;
+        let at = self.call.place.file()?;
         let name = at.names().last().unwrap_or_default().to_owned();
         match self.read(&at) {
             Ok(text) => self.file(&name, text),
@@ -185,8 +166,8 @@ impl Search<'_> {
         while let Some(folder) = folders.pop() {
             let path = folder.join("/");
             seen = seen.saturating_add(1);
-            let at = self.plan.place.below(&folder).ok_or(FsError::NameTooLong);
-            let listing = match at.and_then(|at| self.plan.base.list(&at, NAMES_MAX)) {
+            let at = self.call.place.below(&folder).ok_or(FsError::NameTooLong);
+            let listing = match at.and_then(|at| self.base.list(&at, NAMES_MAX)) {
                 Ok(_) if seen > FILES_MAX => {
                     self.over(&path);
                     return Ok(());
@@ -241,7 +222,7 @@ impl Search<'_> {
             self.found.skip(&path, None, Skip::TooLarge);
             return true;
         }
-        let at = self.plan.place.below(names).ok_or(FsError::NameTooLong);
+        let at = self.call.place.below(names).ok_or(FsError::NameTooLong);
         match at.and_then(|at| self.read(&at)) {
             Ok(text) => self.file(&path, text),
             Err(FsError::TooLarge) => self.found.skip(&path, None, Skip::TooLarge),
@@ -258,7 +239,7 @@ impl Search<'_> {
     /// Reads a file, within what is left of the call's bytes, and takes its label.
     fn read(&mut self, at: &Location) -> Result<Result<String, Skip>, FsError> {
         let most = FILE_BYTES_MAX.min(self.bytes);
-        let file = self.plan.base.open_file(at, most)?;
+        let file = self.base.open_file(at, most)?;
         let label = file.label()?;
         let chunk = file.read(0, usize::try_from(most).unwrap_or(usize::MAX))?;
         self.found.label = self.found.label.join(label);
@@ -271,7 +252,7 @@ impl Search<'_> {
     /// Finds the occurrences of all that a file says.
     fn file(&mut self, path: &str, text: Result<String, Skip>) {
         self.found.files = self.found.files.saturating_add(1);
-        let window = &self.plan.window;
+        let window = &self.call.window;
         let (zones, steps) = (&mut self.zones, &mut self.steps);
         let read = text.as_ref().map_err(|skip| *skip);
         let said = match read.and_then(|text| Said::read(text, &window.here, zones, steps)) {
@@ -293,7 +274,7 @@ impl Search<'_> {
     fn series(&mut self, path: &str, uid: &str, series: &Series<'_>) -> Result<(), Skip> {
         let mut all: Vec<(&Event<'_>, Vec<Times>)> = Vec::new();
         let (zones, steps) = (&mut self.zones, &mut self.steps);
-        series.each(&self.plan.window, zones, steps, &mut |event, times| match all.last_mut() {
+        series.each(&self.call.window, zones, steps, &mut |event, times| match all.last_mut() {
             Some((last, found)) if std::ptr::eq(*last, event) => found.push(times),
             _ => all.push((event, vec![times])),
         })?;

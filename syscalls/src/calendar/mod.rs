@@ -16,5 +16,17 @@ mod series;
 mod skip;
 mod zones;
 
-pub use find::{CalendarFind, CalendarFindPlan, EVENTS_FOUND_MAX, FILE_BYTES_MAX, FILES_MAX};
+pub use find::{EVENTS_FOUND_MAX, FILE_BYTES_MAX, FILES_MAX};
 pub use range::RANGE_DAYS_MAX;
+
+use std::sync::Arc;
+
+use syscap_kernel::Registry;
+
+use crate::beneath::Opener;
+use crate::calls::{self, NotAdded};
+
+/// Adds the tool over an open base.
+pub fn add_to(registry: &mut Registry, base: &Arc<dyn Opener>) -> Result<(), NotAdded> {
+    calls::add_read::<find::FindEvents>(registry, base)
+}

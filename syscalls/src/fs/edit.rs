@@ -6,15 +6,14 @@ use syscap_format::{
     Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType,
     Reason, Refused, Rights, TxOutcome,
 };
-use syscap_kernel::{
-    Broken, Condition, Demands, Finding, Inspect, Permit, Plan, Ran, Request, Resolve, Tool,
-};
+use syscap_kernel::{Broken, Condition, Demands, Finding, Inspect, Permit, Request, Resolve};
 
 use super::condition::{Look, held, sha256};
 use super::path::{self, Ending, Place};
 use super::write::{left_behind, meter_of, temp_name};
-use super::{diff, manifest, refusal, tx_of};
+use super::{diff, manifest, refusal};
 use crate::beneath::{Effect, Existing, Opener, Parents, Write};
+use crate::calls::{ChangeCall, PlannedChange};
 use crate::turns::wait_of;
 
 /// Largest file that is edited: what a write can make.
@@ -32,13 +31,17 @@ const BOTH: Rights = Rights::READ.union(Rights::WRITE);
 /// that nothing is changed that was not meant; and the file must be what was read up to the last
 /// moment before it is replaced.
 #[derive(Debug)]
-pub struct FsEdit {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct EditFile {
+    place: Place,
+    old: Box<str>,
+    new: Box<str>,
+    max_bytes: u64,
 }
 
-impl FsEdit {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ChangeCall for EditFile {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("edit", EffectClass::LocalWrite)?
             .described("Edit a file", "Replaces a text, which must stand in the file just once.")
             .param(Param::required("path", ParamType::Path, "The file.").within(1, 4_096))
@@ -59,22 +62,17 @@ impl FsEdit {
                 )
                 .within(1, EDIT_BYTES_MAX),
             );
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl Tool for FsEdit {
-    type Plan = FsEditPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, Ending::File, BOTH, &self.base)
+    fn resolver(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, Ending::File, BOTH, base)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<FsEditPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let place = Place::parse(request, Ending::File, BOTH)?;
         let text = |name| request.args.get(name).and_then(Item::as_text);
         let (Some(old), Some(new)) = (text("old"), text("new")) else {
@@ -87,71 +85,42 @@ impl Tool for FsEdit {
         let max_bytes = request.args.get("max_bytes").and_then(Item::as_uint);
         let max_bytes = max_bytes.unwrap_or(EDIT_BYTES_DEFAULT).min(EDIT_BYTES_MAX);
         let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, max_bytes);
-        Ok(FsEditPlan {
-            demands: Demands { resources: vec![place.demand()], hold },
-            place,
-            old: Box::from(old),
-            new: Box::from(new),
-            max_bytes,
-            base: Arc::clone(&self.base),
-        })
+        let demands = Demands { resources: vec![place.demand()], hold };
+        Ok((Self { place, old: Box::from(old), new: Box::from(new), max_bytes }, demands))
     }
 
-    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+    fn inspector(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Inspect>>, Refused> {
         let place = Place::parse(request, Ending::File, BOTH)?;
-        Ok(Some(Box::new(Look::at([place], &self.base))))
+        Ok(Some(Box::new(Look::at([place], base))))
     }
 
     /// As of `fs.write`.
-    fn probe(&self, broken: &Broken<'_>) -> Finding {
-        let Ok(plan) = self.plan(&broken.request) else {
-            return Finding::Unknown;
-        };
-        match left_behind(&plan.place, broken, &self.base) {
+    fn probe(&self, on: &Self::On, broken: &Broken<'_>) -> Finding {
+        match left_behind(&self.place, broken, on) {
             Some(size_bytes) => {
                 Finding::NotDone(Amounts::ZERO.with(Dimension::DiskWriteBytes, size_bytes))
             }
             None => Finding::Unknown,
         }
     }
-}
 
-/// A planned `fs.edit`.
-#[derive(Debug)]
-pub struct FsEditPlan {
-    demands: Demands,
-    place: Place,
-    old: Box<str>,
-    new: Box<str>,
-    max_bytes: u64,
-    base: Arc<dyn Opener>,
-}
-
-impl Plan for FsEditPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match self.edit(&mut permit) {
-            Ok(result) => permit.ok(result, TxOutcome::Committed),
-            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
-        }
-    }
-}
-
-impl FsEditPlan {
-    fn edit(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, (Refused, Effect)> {
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.file().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());
         let temp = temp.map_err(|error| not_done(refusal(error)))?;
         // Nobody else changes what is read until it is written.
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, Parents::Require, &[], wait, &mut meter_of(permit));
+        let turn = on.turn(&location, Parents::Require, &[], wait, &mut meter_of(permit));
         let turn = turn.map_err(|failure| (refusal(failure.error), failure.effect))?;
-        let opened = self.base.open_file(&location, self.max_bytes);
+        let opened = on.open_file(&location, self.max_bytes);
         let file = opened.map_err(|error| not_done(refusal(error)))?;
         let label = file.label().map_err(|error| not_done(refusal(error)))?;
         permit.brings(label);
@@ -170,19 +139,22 @@ impl FsEditPlan {
             temp: &temp,
             label: permit.live().label.join(label),
         };
-        let written = self.base.write(turn, &job, &mut meter_of(permit));
+        let written = on.write(turn, &job, &mut meter_of(permit));
         let written = written.map_err(|failure| (refusal(failure.error), failure.effect))?;
         let lines = before.bytes.get(..at).unwrap_or_default();
         let line = lines.iter().filter(|byte| **byte == b'\n').count().saturating_add(1);
         let map = MapBuilder::new()
             .uint("line", u64::try_from(line).unwrap_or(u64::MAX))
             .uint("size_bytes", written.size_bytes);
-        Ok(match diff::unified(&before.bytes, &after) {
-            Some(diff) => map.text("diff", &diff).finish(),
-            None => map.finish(),
-        })
+        let map = match diff::unified(&before.bytes, &after) {
+            Some(diff) => map.text("diff", &diff),
+            None => map,
+        };
+        Ok((map.finish(), TxOutcome::Committed))
     }
+}
 
+impl EditFile {
     /// What was approved is the file that was read.
     fn expect(&self, conditions: &[Condition], digest: &[u8; 32]) -> Result<(), Refused> {
         let [(existing, expected)] = held(conditions, [(&self.place, Existing::Replace)])?;

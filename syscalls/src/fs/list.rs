@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use syscap_format::{
     Canonical, EffectClass, Item, Manifest, MapBuilder, ObligationKind, Param, ParamType, Refused,
-    Rights, TxOutcome,
+    Rights,
 };
-use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
+use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
 
 use super::path::{self, Ending, Place};
 use super::stat::kind_name;
 use super::{manifest, refusal};
 use crate::beneath::{Entry, Kind, Listing, Opener};
+use crate::calls::{PlannedRead, ReadCall};
 
 /// Most names that one call lists.
 pub const LIST_MAX: u64 = 5_000;
@@ -21,13 +22,15 @@ const FRAME_BYTES: usize = 64;
 
 /// `fs.list`: the names in a folder.
 #[derive(Debug)]
-pub struct FsList {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct ListFolder {
+    place: Place,
+    limit: usize,
 }
 
-impl FsList {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for ListFolder {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let mut manifest = manifest("list", EffectClass::Read)?
             .described("List a folder", "Lists the names in a folder.")
             .param(
@@ -41,60 +44,33 @@ impl FsList {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 2 << 20;
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for FsList {
-    type Plan = FsListPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, Ending::Folder, Rights::READ, &self.base)
+    fn resolver(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, Ending::Folder, Rights::READ, base)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<FsListPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let place = Place::parse(request, Ending::Folder, Rights::READ)?;
         let limit = request.args.get("limit").and_then(Item::as_uint).unwrap_or(1_000);
-        Ok(FsListPlan {
-            demands: Demands { resources: vec![place.demand()], ..Demands::default() },
-            place,
-            limit: usize::try_from(limit.min(LIST_MAX)).unwrap_or(usize::MAX),
-            base: Arc::clone(&self.base),
-        })
-    }
-}
-
-/// A planned `fs.list`.
-#[derive(Debug)]
-pub struct FsListPlan {
-    demands: Demands,
-    place: Place,
-    limit: usize,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for FsListPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+        let demands = Demands { resources: vec![place.demand()], ..Demands::default() };
+        Ok((
+            Self { place, limit: usize::try_from(limit.min(LIST_MAX)).unwrap_or(usize::MAX) },
+            demands,
+        ))
     }
 
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        let listing = self
-            .place
-            .location()
-            .and_then(|location| self.base.list(&location, self.limit).map_err(refusal));
-        match listing {
-            Ok(listing) => {
-                let result = result(&listing, permit.result_bytes_max());
-                permit.ok(result, TxOutcome::NoOp)
-            }
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
+        let listing = on.list(&self.place.location()?, self.limit).map_err(refusal)?;
+        Ok(result(&listing, permit.result_bytes_max()))
     }
 }
 

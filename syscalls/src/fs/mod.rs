@@ -17,14 +17,11 @@ mod search;
 mod stat;
 mod write;
 
-pub use delete::{FsDelete, FsDeletePlan};
-pub use edit::{EDIT_BYTES_MAX, FsEdit, FsEditPlan};
-pub use list::{FsList, FsListPlan, LIST_MAX};
-pub use read::{FsRead, FsReadPlan, READ_BYTES_MAX};
-pub use rename::{FsMove, FsMovePlan};
-pub use search::{FsSearch, FsSearchPlan, SEARCH_BYTES_MAX, SEARCH_FILES_MAX};
-pub use stat::{FsStat, FsStatPlan};
-pub use write::{FsWrite, FsWritePlan, WRITE_BYTES_MAX};
+pub use edit::EDIT_BYTES_MAX;
+pub use list::LIST_MAX;
+pub use read::{READ_BYTES_MAX, ReadFile};
+pub use search::{SEARCH_BYTES_MAX, SEARCH_FILES_MAX};
+pub use write::{WRITE_BYTES_MAX, WriteFile};
 
 pub(crate) use condition::{digest_of, hex, sha256};
 pub(crate) use write::{meter_of, temp_name};
@@ -32,8 +29,10 @@ pub(crate) use write::{meter_of, temp_name};
 use std::sync::Arc;
 
 use syscap_format::{AgentId, EffectClass, Manifest, Reason, Refused, TxOutcome, dimension};
+use syscap_kernel::Registry;
 
 use crate::beneath::{Effect, FolderMode, FsError, Location, Opener};
+use crate::calls::{self, Changes, NotAdded, PlannedChange, PlannedRead, Reads};
 
 /// The dimension of a grant that holds path scopes.
 pub const PATH_DIMENSION: &str = dimension::PATH.name;
@@ -89,54 +88,27 @@ impl Files {
         }
     }
 
-    /// `fs.read`.
-    #[must_use]
-    pub fn read(&self) -> Option<FsRead> {
-        FsRead::new(Arc::clone(&self.base))
-    }
-
-    /// `fs.list`.
-    #[must_use]
-    pub fn list(&self) -> Option<FsList> {
-        FsList::new(Arc::clone(&self.base))
-    }
-
-    /// `fs.stat`.
-    #[must_use]
-    pub fn stat(&self) -> Option<FsStat> {
-        FsStat::new(Arc::clone(&self.base))
-    }
-
-    /// `fs.search`.
-    #[must_use]
-    pub fn search(&self) -> Option<FsSearch> {
-        FsSearch::new(Arc::clone(&self.base))
-    }
-
-    /// `fs.edit`.
-    #[must_use]
-    pub fn edit(&self) -> Option<FsEdit> {
-        FsEdit::new(Arc::clone(&self.base))
-    }
-
-    /// `fs.move`.
-    #[must_use]
-    pub fn rename(&self) -> Option<FsMove> {
-        FsMove::new(Arc::clone(&self.base))
-    }
-
-    /// `fs.delete`.
-    #[must_use]
-    pub fn delete(&self) -> Option<FsDelete> {
-        FsDelete::new(Arc::clone(&self.base))
-    }
-
-    /// `fs.write`.
-    #[must_use]
-    pub fn write(&self) -> Option<FsWrite> {
-        FsWrite::new(Arc::clone(&self.base))
+    /// Adds the eight tools.
+    pub fn add_to(&self, registry: &mut Registry) -> Result<(), NotAdded> {
+        calls::add_read::<ReadFile>(registry, &self.base)?;
+        calls::add_read::<list::ListFolder>(registry, &self.base)?;
+        calls::add_read::<stat::LookAt>(registry, &self.base)?;
+        calls::add_read::<search::Search>(registry, &self.base)?;
+        calls::add::<WriteFile>(registry, &self.base)?;
+        calls::add::<edit::EditFile>(registry, &self.base)?;
+        calls::add::<rename::MoveFile>(registry, &self.base)?;
+        calls::add::<delete::DeletePath>(registry, &self.base)
     }
 }
+
+/// `fs.read`, and a call of it that is planned.
+pub type FsRead = Reads<ReadFile>;
+/// See [`FsRead`].
+pub type FsReadPlan = PlannedRead<ReadFile>;
+/// `fs.write`, and a call of it that is planned.
+pub type FsWrite = Changes<WriteFile>;
+/// See [`FsWrite`].
+pub type FsWritePlan = PlannedChange<WriteFile>;
 
 /// The manifest that the tools have in common: names, aliases, the path dimension.
 fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {

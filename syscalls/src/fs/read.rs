@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use syscap_format::{
-    Canonical, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param, ParamType,
-    Refused, Rights, TxOutcome,
+    Canonical, EffectClass, Item, Manifest, MapBuilder, ObligationKind, Param, ParamType, Refused,
+    Rights,
 };
-use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
+use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
 
 use super::path::{self, Ending, Place};
 use super::{manifest, refusal};
 use crate::beneath::{Chunk, Opener};
+use crate::calls::{PlannedRead, ReadCall};
 
 /// Most bytes that one call reads: what a model can take in, several times over.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
@@ -23,13 +24,16 @@ const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// `fs.read`: a regular file, or a part of it.
 #[derive(Debug)]
-pub struct FsRead {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub struct ReadFile {
+    place: Place,
+    offset_bytes: u64,
+    limit_bytes: usize,
 }
 
-impl FsRead {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for ReadFile {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let mut manifest = manifest("read", EffectClass::Read)?
             .described("Read a file", "Reads a file, or a part of it.")
             .param(Param::required("path", ParamType::Path, "The file.").within(1, 4_096))
@@ -44,71 +48,43 @@ impl FsRead {
             .honours(ObligationKind::ResultCap);
         // Room for the bytes and for what stands around them.
         manifest.result_bytes_max = READ_BYTES_MAX.saturating_add(64 << 10);
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for FsRead {
-    type Plan = FsReadPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, Ending::File, Rights::READ, &self.base)
+    fn resolver(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, Ending::File, Rights::READ, base)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<FsReadPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let place = Place::parse(request, Ending::File, Rights::READ)?;
         let number = |name| request.args.get(name).and_then(Item::as_uint);
         let limit = number("max_bytes").unwrap_or(READ_BYTES_DEFAULT).min(READ_BYTES_MAX);
-        Ok(FsReadPlan {
-            demands: Demands { resources: vec![place.demand()], ..Demands::default() },
-            place,
-            offset_bytes: number("offset").unwrap_or(0),
-            limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX),
-            base: Arc::clone(&self.base),
-        })
-    }
-}
-
-/// A planned `fs.read`.
-#[derive(Debug)]
-pub struct FsReadPlan {
-    demands: Demands,
-    place: Place,
-    offset_bytes: u64,
-    limit_bytes: usize,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for FsReadPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+        let demands = Demands { resources: vec![place.demand()], ..Demands::default() };
+        Ok((
+            Self {
+                place,
+                offset_bytes: number("offset").unwrap_or(0),
+                limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX),
+            },
+            demands,
+        ))
     }
 
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
         // A policy may ask for less: then less is read, and `more` says so.
         let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
-        match self.read(room) {
-            Ok((chunk, label)) => {
-                permit.brings(label);
-                permit.ok(result(chunk, self.offset_bytes), TxOutcome::NoOp)
-            }
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
-    }
-}
-
-impl FsReadPlan {
-    fn read(&self, room: usize) -> Result<(Chunk, Label), Refused> {
-        let location = self.place.file()?;
-        let file = self.base.open_file(&location, FILE_BYTES_MAX).map_err(refusal)?;
+        let file = on.open_file(&self.place.file()?, FILE_BYTES_MAX).map_err(refusal)?;
         let label = file.label().map_err(refusal)?;
         let chunk = file.read(self.offset_bytes, self.limit_bytes.min(room)).map_err(refusal)?;
-        Ok((chunk, label))
+        permit.brings(label);
+        Ok(result(chunk, self.offset_bytes))
     }
 }
 

@@ -6,15 +6,16 @@ use syscap_format::{
     Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType,
     Reason, Refused, Rights, TxOutcome,
 };
-use syscap_kernel::{Demands, Inspect, Permit, Plan, Ran, Request, Tool};
+use syscap_kernel::{Demands, Inspect, Permit, Request};
 
 use super::condition::{Look, held};
 use super::path::{Ending, Place};
-use super::{manifest, refusal, tx_of};
+use super::{manifest, refusal};
 use crate::beneath::{
     Charge, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore, Rename,
     Renamed,
 };
+use crate::calls::{ChangeCall, PlannedChange};
 use crate::turns::wait_of;
 
 /// What a file needs where it is taken from. Elsewhere the agent may be able to read it: moved
@@ -25,85 +26,57 @@ const TAKEN: Rights = Rights::READ.union(Rights::WRITE);
 /// in it may be another constraint's. Both paths are meant as they are written: no link is
 /// followed.
 #[derive(Debug)]
-pub struct FsMove {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct MoveFile {
+    from: Place,
+    to: Place,
+    existing: Existing,
+    parents: Parents,
 }
 
-impl FsMove {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ChangeCall for MoveFile {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("move", EffectClass::LocalWrite)?
             .described("Move a file", "Gives a file another name or another folder.")
             .param(Param::required("from", ParamType::Path, "The file.").within(1, 4_096))
             .param(Param::required("to", ParamType::Path, "Its new name.").within(1, 4_096))
             .param(Param::optional("replace", ParamType::Bool, "Replace a file that is there."))
             .param(Param::optional("parents", ParamType::Bool, "Make missing folders."));
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl Tool for FsMove {
-    type Plan = FsMovePlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<FsMovePlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let [from, to] = parse(request)?;
         let set = |name| request.args.get(name).and_then(Item::as_bool) == Some(true);
         let parents =
             if set("parents") { Parents::Create(FolderMode::Private) } else { Parents::Require };
         let folders = if set("parents") { to.depth() } else { 0 };
         let hold = Amounts::ZERO.with(Dimension::DiskFiles, folders);
-        Ok(FsMovePlan {
-            demands: Demands { resources: vec![from.demand(), to.demand()], hold },
-            from,
-            to,
-            existing: if set("replace") { Existing::Replace } else { Existing::Refuse },
-            parents,
-            base: Arc::clone(&self.base),
-        })
+        let demands = Demands { resources: vec![from.demand(), to.demand()], hold };
+        Ok((
+            Self {
+                from,
+                to,
+                existing: if set("replace") { Existing::Replace } else { Existing::Refuse },
+                parents,
+            },
+            demands,
+        ))
     }
 
-    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
-        Ok(Some(Box::new(Look::at(parse(request)?, &self.base))))
-    }
-}
-
-fn parse(request: &Request<'_>) -> Result<[Place; 2], Refused> {
-    let from = Place::parse_argument("from", request, Ending::File, TAKEN)?;
-    let to = Place::parse_argument("to", request, Ending::File, Rights::WRITE)?;
-    Ok([from, to])
-}
-
-/// A planned `fs.move`.
-#[derive(Debug)]
-pub struct FsMovePlan {
-    demands: Demands,
-    from: Place,
-    to: Place,
-    existing: Existing,
-    parents: Parents,
-    base: Arc<dyn Opener>,
-}
-
-impl Plan for FsMovePlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+    fn inspector(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Inspect>>, Refused> {
+        Ok(Some(Box::new(Look::at(parse(request)?, base))))
     }
 
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match self.rename(&mut permit) {
-            Ok(renamed) => permit.ok(result(&renamed), TxOutcome::Committed),
-            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
-        }
-    }
-}
-
-impl FsMovePlan {
-    fn rename(&self, permit: &mut Permit<'_, Self>) -> Result<Renamed, (Refused, Effect)> {
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
         let not_done = |refused| (refused, Effect::NotDone);
         let from = self.from.file().map_err(|refused| not_done(refused.field("from")))?;
         let to = self.to.file().map_err(|refused| not_done(refused.field("to")))?;
@@ -120,8 +93,8 @@ impl FsMovePlan {
             Charge::Folder => permit.meter(Dimension::DiskFiles, 1).map_err(|_| NoMore),
             Charge::File | Charge::Bytes(_) => Ok(()),
         };
-        let turns = self.base.turns(&from, &to, self.parents, wait, &mut meter);
-        turns.and_then(|turns| self.base.rename(turns, &job)).map_err(|failure| {
+        let turns = on.turns(&from, &to, self.parents, wait, &mut meter);
+        let renamed = turns.and_then(|turns| on.rename(turns, &job)).map_err(|failure| {
             let refused = match failure.error {
                 // None was there when it was approved.
                 FsError::Exists if is_bound => refusal(FsError::Changed).field("to"),
@@ -129,8 +102,15 @@ impl FsMovePlan {
                 error => refusal(error).field("from"),
             };
             (refused, failure.effect)
-        })
+        })?;
+        Ok((result(&renamed), TxOutcome::Committed))
     }
+}
+
+fn parse(request: &Request<'_>) -> Result<[Place; 2], Refused> {
+    let from = Place::parse_argument("from", request, Ending::File, TAKEN)?;
+    let to = Place::parse_argument("to", request, Ending::File, Rights::WRITE)?;
+    Ok([from, to])
 }
 
 /// `{size_bytes, replaced, folders}`.

@@ -6,13 +6,14 @@ use regex::bytes::{Regex, RegexBuilder};
 use rustix::time::{ClockId, clock_gettime};
 use syscap_format::{
     Canonical, Dimension, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
-    ParamType, Reason, Refused, Rights, TxOutcome,
+    ParamType, Reason, Refused, Rights,
 };
-use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
+use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
 
 use super::path::{self, Ending, Place};
 use super::{manifest, refusal};
 use crate::beneath::{FsError, Kind, Opener};
+use crate::calls::{PlannedRead, ReadCall};
 
 /// Most files that one call looks into, and most folders.
 pub const SEARCH_FILES_MAX: usize = 5_000;
@@ -47,13 +48,17 @@ const LOOKED_AT_BYTES: usize = 8 << 10;
 /// the text and of the pattern alone. With both it can be seconds: a search that has used half
 /// of the processor time that was set aside ends there, and says so.
 #[derive(Debug)]
-pub struct FsSearch {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct Search {
+    place: Place,
+    pattern: Regex,
+    name: Option<Regex>,
+    limit: usize,
 }
 
-impl FsSearch {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for Search {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let mut manifest = manifest("search", EffectClass::Read)?
             .described("Search files", "Finds the lines that match a pattern, below a folder.")
             .param(
@@ -77,22 +82,17 @@ impl FsSearch {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 1 << 20;
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for FsSearch {
-    type Plan = FsSearchPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, Ending::Folder, Rights::READ, &self.base)
+    fn resolver(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, Ending::Folder, Rights::READ, base)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<FsSearchPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let place = Place::parse(request, Ending::Folder, Rights::READ)?;
         let text = |name| request.args.get(name).and_then(Item::as_text);
         let set = |name| request.args.get(name).and_then(Item::as_bool) == Some(true);
@@ -102,14 +102,38 @@ impl ReadTool for FsSearch {
             compile(escaped.as_deref().unwrap_or(pattern), set("ignore_case"), "pattern")?;
         let name = text("name").map(|glob| compile(&of_glob(glob), false, "name")).transpose()?;
         let limit = request.args.get("limit").and_then(Item::as_uint).unwrap_or(MATCHES_DEFAULT);
-        Ok(FsSearchPlan {
-            demands: Demands { resources: vec![place.demand_tree()], ..Demands::default() },
-            place,
-            pattern,
-            name,
-            limit: usize::try_from(limit.min(MATCHES_MAX)).unwrap_or(usize::MAX),
-            base: Arc::clone(&self.base),
-        })
+        let demands = Demands { resources: vec![place.demand_tree()], ..Demands::default() };
+        Ok((
+            Self {
+                place,
+                pattern,
+                name,
+                limit: usize::try_from(limit.min(MATCHES_MAX)).unwrap_or(usize::MAX),
+            },
+            demands,
+        ))
+    }
+
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
+        // What is set aside must do: who exceeds it has no token any more.
+        let set_aside_us = permit.hold().get(Dimension::CpuUs);
+        let mut found = Found {
+            ends_us: cpu_us().saturating_add(set_aside_us / 2),
+            matches: Vec::new(),
+            room: permit.result_bytes_max().saturating_sub(FRAME_BYTES),
+            files: 0,
+            skipped: 0,
+            bytes: 0,
+            is_cut: false,
+            label: Label::PUBLIC,
+        };
+        let searched = self.search(&**on, &mut found);
+        permit.brings(found.label);
+        searched.map(|()| found.result())
     }
 }
 
@@ -144,45 +168,6 @@ fn of_glob(glob: &str) -> String {
     pattern
 }
 
-/// A planned `fs.search`.
-#[derive(Debug)]
-pub struct FsSearchPlan {
-    demands: Demands,
-    place: Place,
-    pattern: Regex,
-    name: Option<Regex>,
-    limit: usize,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for FsSearchPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        // What is set aside must do: who exceeds it has no token any more.
-        let set_aside_us = permit.hold().get(Dimension::CpuUs);
-        let mut found = Found {
-            ends_us: cpu_us().saturating_add(set_aside_us / 2),
-            matches: Vec::new(),
-            room: permit.result_bytes_max().saturating_sub(FRAME_BYTES),
-            files: 0,
-            skipped: 0,
-            bytes: 0,
-            is_cut: false,
-            label: Label::PUBLIC,
-        };
-        let searched = self.search(&mut found);
-        permit.brings(found.label);
-        match searched {
-            Ok(()) => permit.ok(found.result(), TxOutcome::NoOp),
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
-    }
-}
-
 /// What was found so far, and what was spent.
 struct Found {
     /// At which time of this thread's the search ends, where it is still going on.
@@ -198,9 +183,9 @@ struct Found {
     label: Label,
 }
 
-impl FsSearchPlan {
+impl Search {
     /// Goes through the folders in the order of their paths' bytes.
-    fn search(&self, found: &mut Found) -> Result<(), Refused> {
+    fn search(&self, base: &dyn Opener, found: &mut Found) -> Result<(), Refused> {
         let mut folders: Vec<Vec<String>> = vec![Vec::new()];
         let mut folders_seen = 0_usize;
         while let Some(folder) = folders.pop() {
@@ -210,7 +195,7 @@ impl FsSearchPlan {
                 break;
             }
             let listing = self.place.below(&folder).ok_or(FsError::NameTooLong);
-            let listing = match listing.and_then(|at| self.base.list(&at, NAMES_MAX)) {
+            let listing = match listing.and_then(|at| base.list(&at, NAMES_MAX)) {
                 Ok(listing) => listing,
                 // That the search can't begin is said; what lies below it may come and go.
                 Err(error) if folder.is_empty() => return Err(refusal(error)),
@@ -233,7 +218,7 @@ impl FsSearchPlan {
                 match entry.kind {
                     Kind::Directory if folder.len() < DEPTH_MAX => inner.push(path()),
                     Kind::File if self.is_meant(&name) => {
-                        if !self.look_into(&path(), entry.size_bytes, found) {
+                        if !self.look_into(base, &path(), entry.size_bytes, found) {
                             return Ok(());
                         }
                     }
@@ -252,7 +237,13 @@ impl FsSearchPlan {
     }
 
     /// Looks into a file; whether the search goes on.
-    fn look_into(&self, path: &[String], size_bytes: u64, found: &mut Found) -> bool {
+    fn look_into(
+        &self,
+        base: &dyn Opener,
+        path: &[String],
+        size_bytes: u64,
+        found: &mut Found,
+    ) -> bool {
         if size_bytes > FILE_BYTES_MAX {
             found.skip();
             return true;
@@ -264,7 +255,7 @@ impl FsSearchPlan {
         }
         let limit = usize::try_from(FILE_BYTES_MAX).unwrap_or(usize::MAX);
         let opened = self.place.below(path).ok_or(FsError::NameTooLong);
-        let opened = opened.and_then(|at| self.base.open_file(&at, FILE_BYTES_MAX));
+        let opened = opened.and_then(|at| base.open_file(&at, FILE_BYTES_MAX));
         let read = opened.and_then(|file| Ok((file.label()?, file.read(0, limit)?)));
         let (label, content) = match read {
             Ok((label, chunk)) if !chunk.more => (label, chunk.bytes),

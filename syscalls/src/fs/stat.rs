@@ -4,24 +4,26 @@ use std::sync::Arc;
 
 use syscap_format::{
     Canonical, EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Refused, Rights,
-    TxOutcome,
 };
-use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request, Resolve};
+use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
 
 use super::condition::hex;
 use super::path::{self, Ending, Place};
 use super::{manifest, refusal};
 use crate::beneath::{DIGEST_BYTES_MAX, Kind, Metadata, Opener};
+use crate::calls::{PlannedRead, ReadCall};
 
 /// `fs.stat`: what stands at a path. To look is to read: it needs the same right.
 #[derive(Debug)]
-pub struct FsStat {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct LookAt {
+    place: Place,
+    digest: bool,
 }
 
-impl FsStat {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for LookAt {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("stat", EffectClass::Read)?
             .described("Look at a path", "Says what stands at a path, its size and its age.")
             .param(Param::required("path", ParamType::Path, "The file or folder.").within(1, 4_096))
@@ -30,61 +32,37 @@ impl FsStat {
                 ParamType::Bool,
                 "Also give the SHA-256 of a file of up to 16 MiB.",
             ));
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for FsStat {
-    type Plan = FsStatPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, Ending::Folder, Rights::READ, &self.base)
+    fn resolver(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, Ending::Folder, Rights::READ, base)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<FsStatPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let place = Place::parse(request, Ending::Folder, Rights::READ)?;
-        Ok(FsStatPlan {
-            demands: Demands { resources: vec![place.demand()], ..Demands::default() },
-            place,
-            digest: request.args.get("digest").and_then(Item::as_bool) == Some(true),
-            base: Arc::clone(&self.base),
-        })
-    }
-}
-
-/// A planned `fs.stat`.
-#[derive(Debug)]
-pub struct FsStatPlan {
-    demands: Demands,
-    place: Place,
-    digest: bool,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for FsStatPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+        let demands = Demands { resources: vec![place.demand()], ..Demands::default() };
+        Ok((
+            Self {
+                place,
+                digest: request.args.get("digest").and_then(Item::as_bool) == Some(true),
+            },
+            demands,
+        ))
     }
 
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match self.look(&mut permit) {
-            Ok(result) => permit.ok(result, TxOutcome::NoOp),
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
-    }
-}
-
-impl FsStatPlan {
-    fn look(&self, permit: &mut ReadPermit<'_, Self>) -> Result<Canonical, Refused> {
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
         let location = self.place.location()?;
-        let seen = self.base.metadata(&location).map_err(refusal)?;
+        let seen = on.metadata(&location).map_err(refusal)?;
         let digest = if self.digest && seen.kind == Kind::File {
-            let file = self.base.open_file(&location, DIGEST_BYTES_MAX).map_err(refusal)?;
+            let file = on.open_file(&location, DIGEST_BYTES_MAX).map_err(refusal)?;
             // A digest tells of the content.
             permit.brings(file.label().map_err(refusal)?);
             Some(file.digest().map_err(refusal)?)

@@ -6,15 +6,16 @@ use syscap_format::{
     Amounts, Canonical, Dimension, EffectClass, Item, Leaf, Manifest, MapBuilder, Param, ParamType,
     Reason, Refused, Rights, Seq, TxOutcome,
 };
-use syscap_kernel::{Broken, Demands, Finding, Inspect, Permit, Plan, Ran, Request, Resolve, Tool};
+use syscap_kernel::{Broken, Demands, Finding, Inspect, Permit, Request, Resolve};
 
 use super::condition::{Held, Look, held, sha256};
 use super::path::{self, Ending, Place};
-use super::{diff, manifest, refusal, tx_of};
+use super::{diff, manifest, refusal};
 use crate::beneath::{
     Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, OpenFile, Opener, Parents,
     Refused as NoMore, TempName, Write, WriteFailure, Written,
 };
+use crate::calls::{ChangeCall, PlannedChange};
 use crate::turns::wait_of;
 
 /// Most bytes that one call writes: what fits into an envelope.
@@ -22,13 +23,18 @@ pub const WRITE_BYTES_MAX: u64 = 1 << 20;
 
 /// `fs.write`: creates or replaces a file, whole and durable or not at all.
 #[derive(Debug)]
-pub struct FsWrite {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub struct WriteFile {
+    place: Place,
+    content: Vec<u8>,
+    existing: Existing,
+    parents: Parents,
+    shown: Shown,
 }
 
-impl FsWrite {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ChangeCall for WriteFile {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("write", EffectClass::LocalWrite)?
             .described("Write a file", "Creates or replaces a file with a text or with bytes.")
             .param(Param::required("path", ParamType::Path, "The file.").within(1, 4_096))
@@ -51,22 +57,17 @@ impl FsWrite {
                 ParamType::Bool,
                 "Show what changed, as a unified diff: needs the right to read it too.",
             ));
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl Tool for FsWrite {
-    type Plan = FsWritePlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn resolver(&self, request: &Request<'_>) -> Result<Option<Box<dyn Resolve>>, Refused> {
-        path::resolver(request, Ending::File, needs(request), &self.base)
+    fn resolver(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Resolve>>, Refused> {
+        path::resolver(request, Ending::File, needs(request), base)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<FsWritePlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let place = Place::parse(request, Ending::File, needs(request))?;
         let text = request.args.get("text").and_then(Item::as_text).map(str::as_bytes);
         let bytes = request.args.get("bytes").and_then(Item::as_byte_string);
@@ -83,35 +84,85 @@ impl Tool for FsWrite {
             if set("parents") { Parents::Create(FolderMode::Private) } else { Parents::Require };
         let existing = if set("create_only") { Existing::Refuse } else { Existing::Replace };
         let hold = uses(u64::try_from(content.len()).unwrap_or(u64::MAX), &place, parents);
-        Ok(FsWritePlan {
-            demands: Demands { resources: vec![place.demand()], hold },
-            place,
-            content,
-            existing,
-            parents,
-            shown: if set("diff") { Shown::Difference } else { Shown::Nothing },
-            base: Arc::clone(&self.base),
-        })
+        let demands = Demands { resources: vec![place.demand()], hold };
+        Ok((
+            Self {
+                place,
+                content,
+                existing,
+                parents,
+                shown: if set("diff") { Shown::Difference } else { Shown::Nothing },
+            },
+            demands,
+        ))
     }
 
     /// The file that would be replaced, by its digest, or that there is none.
-    fn inspector(&self, request: &Request<'_>) -> Result<Option<Box<dyn Inspect>>, Refused> {
+    fn inspector(
+        request: &Request<'_>,
+        base: &Self::On,
+    ) -> Result<Option<Box<dyn Inspect>>, Refused> {
         let place = Place::parse(request, Ending::File, needs(request))?;
-        Ok(Some(Box::new(Look::at([place], &self.base))))
+        Ok(Some(Box::new(Look::at([place], base))))
     }
 
     /// The temporary file is there from before the first byte until it takes its name, in one step
     /// of the file system. So whoever takes it away has proved that the file was not written, and
     /// a run that is still on its way fails. Where it is not there nothing is proved: the run may
     /// not have begun, or be done and the file have been changed since.
-    fn probe(&self, broken: &Broken<'_>) -> Finding {
-        let Ok(plan) = self.plan(&broken.request) else {
-            return Finding::Unknown;
-        };
-        match left_behind(&plan.place, broken, &self.base) {
-            Some(size_bytes) => Finding::NotDone(uses(size_bytes, &plan.place, plan.parents)),
+    fn probe(&self, on: &Self::On, broken: &Broken<'_>) -> Finding {
+        match left_behind(&self.place, broken, on) {
+            Some(size_bytes) => Finding::NotDone(uses(size_bytes, &self.place, self.parents)),
             None => Finding::Unknown,
         }
+    }
+
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+        let not_done = |refused| (refused, Effect::NotDone);
+        let location = self.place.file().map_err(not_done)?;
+        let temp = temp_name(permit.intent(), permit.leaf());
+        let temp = temp.map_err(|error| not_done(refusal(error)))?;
+        let [must] = held(permit.conditions(), [(&self.place, self.existing)]).map_err(not_done)?;
+        let failed = |WriteFailure { error, effect, .. }, absent: bool| {
+            let lacks_folder = matches!(error, FsError::NotFound);
+            let refused = match (lacks_folder, self.parents) {
+                // The file itself need not be there: a folder is missing.
+                (true, Parents::Require) => {
+                    Refused::new(Reason::NotFound).field("parents").got("false").allowed("true")
+                }
+                // None was there when it was approved.
+                _ if absent && error == FsError::Exists => refusal(FsError::Changed),
+                _ => refusal(error),
+            };
+            (refused, effect)
+        };
+        let wait = wait_of(permit.hold());
+        let turn = on.turn(&location, self.parents, &self.content, wait, &mut meter_of(permit));
+        let turn = turn.map_err(|failure| failed(failure, false))?;
+        let made = if turn.folders() == 0 { Effect::NotDone } else { Effect::Partly };
+        let (before, (existing, expected)) = match self.shown {
+            Shown::Nothing => (None, must),
+            Shown::Difference => {
+                self.look(&**on, permit, &location, must).map_err(|refused| (refused, made))?
+            }
+        };
+        let absent = existing != self.existing;
+        let job = Write {
+            content: &self.content,
+            existing,
+            expected,
+            made_from: before.as_ref().and_then(|before| before.file.as_ref()),
+            temp: &temp,
+            label: permit.live().label,
+        };
+        let written = on.write(turn, &job, &mut meter_of(permit));
+        let written = written.map_err(|failure| failed(failure, absent))?;
+        let diff = before.and_then(|before| diff::unified(&before.bytes, &self.content));
+        Ok((result(&written, diff.as_deref()), TxOutcome::Committed))
     }
 }
 
@@ -167,18 +218,6 @@ fn uses(size_bytes: u64, place: &Place, parents: Parents) -> Amounts {
         .with(Dimension::DiskFiles, folders.saturating_add(1))
 }
 
-/// A planned `fs.write`.
-#[derive(Debug)]
-pub struct FsWritePlan {
-    demands: Demands,
-    place: Place,
-    content: Vec<u8>,
-    existing: Existing,
-    parents: Parents,
-    shown: Shown,
-    base: Arc<dyn Opener>,
-}
-
 /// What a result shows of what was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
@@ -186,71 +225,13 @@ enum Shown {
     Difference,
 }
 
-impl Plan for FsWritePlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match self.write(&mut permit) {
-            Ok(result) => permit.ok(result, TxOutcome::Committed),
-            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
-        }
-    }
-}
-
-impl FsWritePlan {
-    fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, (Refused, Effect)> {
-        let not_done = |refused| (refused, Effect::NotDone);
-        let location = self.place.file().map_err(not_done)?;
-        let temp = temp_name(permit.intent(), permit.leaf());
-        let temp = temp.map_err(|error| not_done(refusal(error)))?;
-        let [must] = held(permit.conditions(), [(&self.place, self.existing)]).map_err(not_done)?;
-        let failed = |WriteFailure { error, effect, .. }, absent: bool| {
-            let lacks_folder = matches!(error, FsError::NotFound);
-            let refused = match (lacks_folder, self.parents) {
-                // The file itself need not be there: a folder is missing.
-                (true, Parents::Require) => {
-                    Refused::new(Reason::NotFound).field("parents").got("false").allowed("true")
-                }
-                // None was there when it was approved.
-                _ if absent && error == FsError::Exists => refusal(FsError::Changed),
-                _ => refusal(error),
-            };
-            (refused, effect)
-        };
-        let wait = wait_of(permit.hold());
-        let turn =
-            self.base.turn(&location, self.parents, &self.content, wait, &mut meter_of(permit));
-        let turn = turn.map_err(|failure| failed(failure, false))?;
-        let made = if turn.folders() == 0 { Effect::NotDone } else { Effect::Partly };
-        let (before, (existing, expected)) = match self.shown {
-            Shown::Nothing => (None, must),
-            Shown::Difference => {
-                self.look(permit, &location, must).map_err(|refused| (refused, made))?
-            }
-        };
-        let absent = existing != self.existing;
-        let job = Write {
-            content: &self.content,
-            existing,
-            expected,
-            made_from: before.as_ref().and_then(|before| before.file.as_ref()),
-            temp: &temp,
-            label: permit.live().label,
-        };
-        let written = self.base.write(turn, &job, &mut meter_of(permit));
-        let written = written.map_err(|failure| failed(failure, absent))?;
-        let diff = before.and_then(|before| diff::unified(&before.bytes, &self.content));
-        Ok(result(&written, diff.as_deref()))
-    }
-
+impl WriteFile {
     /// Reads what is there, and holds the write to that: what is shown as changed was there up to
     /// the last moment. `None` where it is too large to be compared.
     fn look(
         &self,
-        permit: &mut Permit<'_, Self>,
+        base: &dyn Opener,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
         at: &Location,
         (existing, expected): Held,
     ) -> Result<(Option<Before>, Held), Refused> {
@@ -258,7 +239,7 @@ impl FsWritePlan {
         if existing == Existing::Refuse {
             return Ok((Some(Before::default()), (existing, expected)));
         }
-        let file = match self.base.open_file(at, diff::TEXT_BYTES_MAX) {
+        let file = match base.open_file(at, diff::TEXT_BYTES_MAX) {
             Ok(file) => file,
             Err(FsError::NotFound) if expected.is_some() => return Err(changed()),
             Err(FsError::NotFound) => {

@@ -9,17 +9,15 @@
 mod read;
 mod write;
 
-pub use read::{MemoryList, MemoryListPlan, MemoryRead, MemoryReadPlan};
-pub use write::{MemoryDelete, MemoryDeletePlan, MemoryWrite, MemoryWritePlan};
-
 use std::sync::{Arc, Mutex};
 
 use syscap_format::{
     AgentId, EffectClass, Item, Manifest, Param, ParamType, Reason, Refused, ToolId,
 };
-use syscap_kernel::Request;
+use syscap_kernel::{Registry, Request};
 
 use crate::beneath::{FsError, Location, Opener};
+use crate::calls::{self, NotAdded, Shared};
 use crate::fs::refusal;
 
 /// Longest key, in bytes.
@@ -51,28 +49,18 @@ impl Memory {
         Self { base, writing: Arc::default() }
     }
 
-    /// `memory.read`.
-    #[must_use]
-    pub fn read(&self) -> Option<MemoryRead> {
-        MemoryRead::new(Arc::clone(&self.base))
+    /// Adds the four tools.
+    pub fn add_to(&self, registry: &mut Registry) -> Result<(), NotAdded> {
+        calls::add_read::<read::ReadMemory>(registry, self)?;
+        calls::add_read::<read::ListMemory>(registry, self)?;
+        calls::add::<write::WriteMemory>(registry, self)?;
+        calls::add::<write::DeleteMemory>(registry, self)
     }
+}
 
-    /// `memory.list`.
-    #[must_use]
-    pub fn list(&self) -> Option<MemoryList> {
-        MemoryList::new(Arc::clone(&self.base))
-    }
-
-    /// `memory.write`.
-    #[must_use]
-    pub fn write(&self) -> Option<MemoryWrite> {
-        MemoryWrite::new(self)
-    }
-
-    /// `memory.delete`.
-    #[must_use]
-    pub fn delete(&self) -> Option<MemoryDelete> {
-        MemoryDelete::new(Arc::clone(&self.base), Arc::clone(&self.writing))
+impl Shared for Memory {
+    fn base(&self) -> &dyn Opener {
+        &*self.base
     }
 }
 

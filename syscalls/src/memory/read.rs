@@ -1,85 +1,54 @@
 //! `memory.read` and `memory.list`.
 
-use std::sync::Arc;
-
 use syscap_format::{
-    AgentId, Canonical, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
-    ParamType, Reason, Refused, TxOutcome,
+    AgentId, Canonical, EffectClass, Item, Manifest, MapBuilder, ObligationKind, Param, ParamType,
+    Reason, Refused,
 };
-use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_kernel::{Demands, ReadPermit, Request};
 
 use super::{KEYS_MAX, Key, SUFFIX, VALUE_BYTES_MAX, folder_of, key_param, manifest, wrong};
 use crate::beneath::{FsError, Kind, Opener};
+use crate::calls::{PlannedRead, ReadCall};
 use crate::fs::{hex, sha256};
+use crate::memory::Memory;
 
 /// Most bytes of a result that are not the text: keys, the version and heads.
 const FRAME_BYTES: usize = 128;
 
 /// `memory.read`: the text under a key.
 #[derive(Debug)]
-pub struct MemoryRead {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct ReadMemory {
+    key: Key,
 }
 
-impl MemoryRead {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for ReadMemory {
+    type On = Memory;
+
+    fn manifest() -> Option<Manifest> {
         let mut manifest = manifest("read", EffectClass::Read)?
             .described("Read from memory", "Gives back a text that was kept under a key.")
             .param(key_param("Under which name it was kept."))
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = VALUE_BYTES_MAX.saturating_add(1 << 10);
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for MemoryRead {
-    type Plan = MemoryReadPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<MemoryReadPlan, Refused> {
-        let key = Key::parse(request)?;
-        Ok(MemoryReadPlan { demands: Demands::default(), key, base: Arc::clone(&self.base) })
-    }
-}
-
-/// A planned `memory.read`.
-#[derive(Debug)]
-pub struct MemoryReadPlan {
-    demands: Demands,
-    key: Key,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for MemoryReadPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
+        Ok((Self { key: Key::parse(request)? }, Demands::default()))
     }
 
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        // A policy may ask for less: then less of the text is given, and `truncated` says so.
-        let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
-        match self.read(room) {
-            Ok((result, label)) => {
-                permit.brings(label);
-                permit.ok(result, TxOutcome::NoOp)
-            }
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
-    }
-}
-
-impl MemoryReadPlan {
     /// `{value, version, truncated}`: the version is the SHA-256 of the whole text, by which a
     /// write can be held to it; `truncated` where the value is not all of it, cut between two
     /// characters.
-    fn read(&self, room: usize) -> Result<(Canonical, Label), Refused> {
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
+        // A policy may ask for less: then less of the text is given, and `truncated` says so.
+        let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
         let location = self.key.location()?;
-        let file = self.base.open_file(&location, VALUE_BYTES_MAX).map_err(wrong)?;
+        let file = on.base.open_file(&location, VALUE_BYTES_MAX).map_err(wrong)?;
         let label = file.label().map_err(wrong)?;
         let limit = usize::try_from(VALUE_BYTES_MAX).unwrap_or(usize::MAX);
         let bytes = file.read(0, limit).map_err(wrong)?.bytes;
@@ -91,74 +60,44 @@ impl MemoryReadPlan {
         let map = MapBuilder::new().text("value", shown).text("version", &hex(&digest));
         let is_cut = shown.len() < text.len();
         let map = if is_cut { map.boolean("truncated", true) } else { map };
-        Ok((map.finish(), label))
+        permit.brings(label);
+        Ok(map.finish())
     }
 }
 
 /// `memory.list`: the keys.
 #[derive(Debug)]
-pub struct MemoryList {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+pub(super) struct ListMemory {
+    agent: AgentId,
+    prefix: String,
 }
 
-impl MemoryList {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for ListMemory {
+    type On = Memory;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("list", EffectClass::Read)?
             .described("List memory", "Lists the keys under which texts are kept.")
             .param(
                 Param::optional("prefix", ParamType::Text, "How the keys begin.")
                     .within(1, super::KEY_BYTES_MAX),
             );
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for MemoryList {
-    type Plan = MemoryListPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<MemoryListPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let prefix = request.args.get("prefix").and_then(Item::as_text).unwrap_or_default();
-        Ok(MemoryListPlan {
-            demands: Demands::default(),
-            agent: request.agent.clone(),
-            prefix: prefix.to_owned(),
-            base: Arc::clone(&self.base),
-        })
-    }
-}
-
-/// A planned `memory.list`.
-#[derive(Debug)]
-pub struct MemoryListPlan {
-    demands: Demands,
-    agent: AgentId,
-    prefix: String,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for MemoryListPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+        let demands = Demands::default();
+        Ok((Self { agent: request.agent.clone(), prefix: prefix.to_owned() }, demands))
     }
 
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match self.list() {
-            Ok(result) => permit.ok(result, TxOutcome::NoOp),
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
-    }
-}
-
-impl MemoryListPlan {
     /// `{keys: [{key, size_bytes}]}`, in the order of their bytes.
-    fn list(&self) -> Result<Canonical, Refused> {
-        let (entries, skipped) = kept(&*self.base, &self.agent)?;
+    fn run(
+        &self,
+        on: &Self::On,
+        _: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
+        let (entries, skipped) = kept(&*on.base, &self.agent)?;
         let meant = entries.iter().filter(|(key, _)| key.starts_with(&self.prefix));
         let shown = meant.map(|(key, size_bytes)| {
             MapBuilder::new().text("key", key).uint("size_bytes", *size_bytes).finish()

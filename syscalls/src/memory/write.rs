@@ -1,19 +1,20 @@
 //! `memory.write` and `memory.delete`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use syscap_format::{
     AgentId, Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param,
     ParamType, Reason, Refused, TxOutcome,
 };
-use syscap_kernel::{Broken, Demands, Finding, Permit, Plan, Ran, Request, Tool};
+use syscap_kernel::{Broken, Demands, Finding, Permit, Request};
 
 use super::read::kept;
 use super::{KEYS_MAX, Key, Memory, TOTAL_BYTES_MAX, VALUE_BYTES_MAX, key_param, manifest, wrong};
 use crate::beneath::{
     Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Removal, Write,
 };
-use crate::fs::{digest_of, hex, meter_of, temp_name, tx_of};
+use crate::calls::{ChangeCall, PlannedChange};
+use crate::fs::{digest_of, hex, meter_of, temp_name};
 use crate::turns::wait_of;
 
 /// The version of what is not there.
@@ -23,14 +24,18 @@ const FOLDERS: u64 = 3;
 
 /// `memory.write`: keeps a text under a key, whole and durable or not at all.
 #[derive(Debug)]
-pub struct MemoryWrite {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
-    writing: Arc<Mutex<()>>,
+pub(super) struct WriteMemory {
+    agent: AgentId,
+    key: Key,
+    value: Box<str>,
+    existing: Existing,
+    expected: Option<[u8; 32]>,
 }
 
-impl MemoryWrite {
-    pub(super) fn new(memory: &Memory) -> Option<Self> {
+impl ChangeCall for WriteMemory {
+    type On = Memory;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("write", EffectClass::LocalWrite)?
             .described("Write to memory", "Keeps a text under a key.")
             .param(key_param("Under which name to keep it."))
@@ -45,46 +50,70 @@ impl MemoryWrite {
                 )
                 .within(1, 64),
             );
-        let (base, writing) = (Arc::clone(&memory.base), Arc::clone(&memory.writing));
-        Some(Self { manifest: base.promised(manifest), base, writing })
-    }
-}
-
-impl Tool for MemoryWrite {
-    type Plan = MemoryWritePlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<MemoryWritePlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let key = Key::parse(request)?;
         let value = request.args.get("value").and_then(Item::as_text).unwrap_or_default();
         let (existing, expected) = version(request)?;
         let hold = uses(u64::try_from(value.len()).unwrap_or(u64::MAX));
-        Ok(MemoryWritePlan {
-            demands: Demands { hold, ..Demands::default() },
-            agent: request.agent.clone(),
-            key,
-            value: Box::from(value),
-            existing,
-            expected,
-            base: Arc::clone(&self.base),
-            writing: Arc::clone(&self.writing),
-        })
+        let demands = Demands { hold, ..Demands::default() };
+        Ok((
+            Self { agent: request.agent.clone(), key, value: Box::from(value), existing, expected },
+            demands,
+        ))
     }
 
     /// As of `fs.write`: who takes the temporary file away has proved that nothing was kept.
-    fn probe(&self, broken: &Broken<'_>) -> Finding {
-        let Ok(plan) = self.plan(&broken.request) else { return Finding::Unknown };
+    fn probe(&self, on: &Self::On, broken: &Broken<'_>) -> Finding {
         let temp = temp_name(broken.intent, broken.leaf);
-        let (Ok(location), Ok(temp)) = (plan.key.location(), temp) else {
+        let (Ok(location), Ok(temp)) = (self.key.location(), temp) else {
             return Finding::Unknown;
         };
-        match self.base.discard(&location, &temp) {
+        match on.base.discard(&location, &temp) {
             Ok(Discarded::Removed { size_bytes }) => Finding::NotDone(uses(size_bytes)),
             _ => Finding::Unknown,
         }
+    }
+
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+        let not_done = |refused| (refused, Effect::NotDone);
+        let location = self.key.location().map_err(not_done)?;
+        let temp = temp_name(permit.intent(), permit.leaf());
+        let temp = temp.map_err(|error| not_done(wrong(error)))?;
+        // It guards no data: one who broke off left nothing half done.
+        let _writing = on.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.expect_room(&*on.base).map_err(not_done)?;
+        let parents = Parents::Create(FolderMode::Private);
+        let job = Write {
+            content: self.value.as_bytes(),
+            existing: self.existing,
+            expected: self.expected,
+            made_from: None,
+            temp: &temp,
+            label: permit.live().label,
+        };
+        let wait = wait_of(permit.hold());
+        let meter = &mut meter_of(permit);
+        let turn = on.base.turn(&location, parents, job.content, wait, meter);
+        let written = turn.and_then(|turn| on.base.write(turn, &job, meter));
+        let written = written.map_err(|failure| {
+            let refused = match failure.error {
+                FsError::Changed | FsError::Exists => {
+                    wrong(failure.error).field("if_version").allowed("the version kept now")
+                }
+                error => wrong(error),
+            };
+            (refused, failure.effect)
+        })?;
+        let digest = crate::fs::sha256(self.value.as_bytes());
+        let map = MapBuilder::new().boolean("created", !written.replaced);
+        Ok((map.text("version", &hex(&digest)).finish(), TxOutcome::Committed))
     }
 }
 
@@ -107,74 +136,12 @@ fn uses(size_bytes: u64) -> Amounts {
     Amounts::ZERO.with(Dimension::DiskWriteBytes, size_bytes).with(Dimension::DiskFiles, files)
 }
 
-/// A planned `memory.write`.
-#[derive(Debug)]
-pub struct MemoryWritePlan {
-    demands: Demands,
-    agent: AgentId,
-    key: Key,
-    value: Box<str>,
-    existing: Existing,
-    expected: Option<[u8; 32]>,
-    base: Arc<dyn Opener>,
-    writing: Arc<Mutex<()>>,
-}
-
-impl Plan for MemoryWritePlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match self.write(&mut permit) {
-            Ok(result) => permit.ok(result, TxOutcome::Committed),
-            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
-        }
-    }
-}
-
-impl MemoryWritePlan {
-    fn write(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, (Refused, Effect)> {
-        let not_done = |refused| (refused, Effect::NotDone);
-        let location = self.key.location().map_err(not_done)?;
-        let temp = temp_name(permit.intent(), permit.leaf());
-        let temp = temp.map_err(|error| not_done(wrong(error)))?;
-        // It guards no data: one who broke off left nothing half done.
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.expect_room().map_err(not_done)?;
-        let parents = Parents::Create(FolderMode::Private);
-        let job = Write {
-            content: self.value.as_bytes(),
-            existing: self.existing,
-            expected: self.expected,
-            made_from: None,
-            temp: &temp,
-            label: permit.live().label,
-        };
-        let wait = wait_of(permit.hold());
-        let meter = &mut meter_of(permit);
-        let turn = self.base.turn(&location, parents, job.content, wait, meter);
-        let written = turn.and_then(|turn| self.base.write(turn, &job, meter));
-        let written = written.map_err(|failure| {
-            let refused = match failure.error {
-                FsError::Changed | FsError::Exists => {
-                    wrong(failure.error).field("if_version").allowed("the version kept now")
-                }
-                error => wrong(error),
-            };
-            (refused, failure.effect)
-        })?;
-        let digest = crate::fs::sha256(self.value.as_bytes());
-        let map = MapBuilder::new().boolean("created", !written.replaced);
-        Ok(map.text("version", &hex(&digest)).finish())
-    }
-
+impl WriteMemory {
     /// There is room for one more text, and for all of it.
-    fn expect_room(&self) -> Result<(), Refused> {
+    fn expect_room(&self, base: &dyn Opener) -> Result<(), Refused> {
         let mut keys = 1_usize;
         let mut bytes = u64::try_from(self.value.len()).unwrap_or(u64::MAX);
-        for (key, size_bytes) in kept(&*self.base, &self.agent)?.0 {
+        for (key, size_bytes) in kept(base, &self.agent)?.0 {
             if !self.key.is(&key) {
                 keys = keys.saturating_add(1);
                 bytes = bytes.saturating_add(size_bytes);
@@ -194,64 +161,36 @@ impl MemoryWritePlan {
 
 /// `memory.delete`: forgets a text.
 #[derive(Debug)]
-pub struct MemoryDelete {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
-    writing: Arc<Mutex<()>>,
+pub(super) struct DeleteMemory {
+    key: Key,
 }
 
-impl MemoryDelete {
-    pub(super) fn new(base: Arc<dyn Opener>, writing: Arc<Mutex<()>>) -> Option<Self> {
+impl ChangeCall for DeleteMemory {
+    type On = Memory;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("delete", EffectClass::LocalWrite)?
             .described("Delete from memory", "Forgets the text under a key.")
             .param(key_param("Under which name it is kept."));
-        Some(Self { manifest: base.promised(manifest), base, writing })
-    }
-}
-
-impl Tool for MemoryDelete {
-    type Plan = MemoryDeletePlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<MemoryDeletePlan, Refused> {
-        let key = Key::parse(request)?;
-        let (base, writing) = (Arc::clone(&self.base), Arc::clone(&self.writing));
-        Ok(MemoryDeletePlan { demands: Demands::default(), key, base, writing })
-    }
-}
-
-/// A planned `memory.delete`.
-#[derive(Debug)]
-pub struct MemoryDeletePlan {
-    demands: Demands,
-    key: Key,
-    base: Arc<dyn Opener>,
-    writing: Arc<Mutex<()>>,
-}
-
-impl Plan for MemoryDeletePlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
+        Ok((Self { key: Key::parse(request)? }, Demands::default()))
     }
 
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        let location = match self.key.location() {
-            Ok(location) => location,
-            Err(refused) => return permit.failed(refused, TxOutcome::NoOp),
-        };
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+        let location = self.key.location().map_err(|refused| (refused, Effect::NotDone))?;
         // As for a write: whoever counts what there is counts all or nothing of this.
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = on.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, Parents::Require, &[], wait, &mut |_| Ok(()));
-        match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
-            Ok(()) => {
-                permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)
-            }
-            Err(failure) => permit.failed(wrong(failure.error), tx_of(failure.effect)),
-        }
+        let turn = on.base.turn(&location, Parents::Require, &[], wait, &mut |_| Ok(()));
+        let removed = turn.and_then(|turn| on.base.remove(turn, Removal::File, None));
+        removed.map_err(|failure| (wrong(failure.error), failure.effect))?;
+        Ok((MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed))
     }
 }

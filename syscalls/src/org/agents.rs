@@ -17,7 +17,7 @@ pub const AGENTS_MAX: u64 = 100;
 const FRAME_BYTES: usize = 64;
 
 /// `org.list_agents`: the calling agent, those below it, and those that its grant names.
-pub struct ListAgents {
+pub(super) struct ListAgents {
     manifest: Manifest,
     registrar: Arc<dyn Registrar>,
 }
@@ -65,7 +65,7 @@ impl ReadTool for ListAgents {
 }
 
 /// A planned `org.list_agents`.
-pub struct ListAgentsPlan {
+pub(super) struct ListAgentsPlan {
     demands: Demands,
     seen: Seen,
     registrar: Arc<dyn Registrar>,

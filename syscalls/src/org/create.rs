@@ -13,7 +13,7 @@ use super::registrar::{NotHandedOn, Part, Registrar};
 use super::{LOOK_CPU_US, manifest};
 
 /// `org.create_agent`: makes an agent below the caller, with a part of the caller's own token.
-pub struct CreateAgent {
+pub(super) struct CreateAgent {
     manifest: Manifest,
     registrar: Arc<dyn Registrar>,
 }
@@ -88,7 +88,7 @@ pub fn nonce_of(leaf: Leaf) -> [u8; 16] {
 }
 
 /// A planned `org.create_agent`.
-pub struct CreateAgentPlan {
+pub(super) struct CreateAgentPlan {
     demands: Demands,
     part: Part,
     registrar: Arc<dyn Registrar>,

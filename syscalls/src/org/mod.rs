@@ -20,27 +20,26 @@ mod read;
 mod registrar;
 mod send;
 
-pub use agents::{AGENTS_MAX, ListAgents, ListAgentsPlan};
-pub use create::{CreateAgent, CreateAgentPlan, nonce_of};
+pub use agents::AGENTS_MAX;
+pub use create::nonce_of;
 pub use inbox::{
     INBOX_BYTES_MAX, INBOX_MESSAGES_MAX, SENDER_BYTES_MAX, SENDER_MESSAGES_MAX, TREE_BYTES_MAX,
     TREE_MESSAGES_MAX,
 };
 pub use message::MESSAGE_BYTES_MAX;
 pub use part::workspace_of;
-pub use read::{
-    DeleteMessage, DeleteMessagePlan, LIST_MAX, ListMessages, ListMessagesPlan, ReadMessage,
-    ReadMessagePlan,
-};
+pub use read::LIST_MAX;
 pub use registrar::{Listed, NotHandedOn, Page, Part, Registrar, Seen};
-pub use send::{RECIPIENTS_MAX, SendMessage, SendMessagePlan};
+pub use send::RECIPIENTS_MAX;
 
 use std::sync::Arc;
 
 use syscap_format::{AgentId, EffectClass, Manifest, ToolId, dimension};
-use syscap_kernel::Clock;
+use syscap_kernel::{Clock, Registry};
 
-use crate::{beneath::Opener, turns::Turns};
+use crate::beneath::Opener;
+use crate::calls::{self, NotAdded};
+use crate::turns::Turns;
 
 /// The dimension of a grant that names whom an agent may send messages to.
 pub const OUTBOX_DIMENSION: &str = dimension::OUTBOX.name;
@@ -68,40 +67,15 @@ impl Org {
         Self { base, clock, registrar, busy: Arc::default() }
     }
 
-    /// `org.list_agents`.
-    #[must_use]
-    pub fn list_agents(&self) -> Option<ListAgents> {
-        ListAgents::new(Arc::clone(&self.registrar))
-    }
-
-    /// `org.create_agent`.
-    #[must_use]
-    pub fn create_agent(&self) -> Option<CreateAgent> {
-        CreateAgent::new(Arc::clone(&self.registrar))
-    }
-
-    /// `org.send_message`.
-    #[must_use]
-    pub fn send_message(&self) -> Option<SendMessage> {
-        SendMessage::new(self)
-    }
-
-    /// `org.list_messages`.
-    #[must_use]
-    pub fn list_messages(&self) -> Option<ListMessages> {
-        ListMessages::new(Arc::clone(&self.base))
-    }
-
-    /// `org.read_message`.
-    #[must_use]
-    pub fn read_message(&self) -> Option<ReadMessage> {
-        ReadMessage::new(Arc::clone(&self.base))
-    }
-
-    /// `org.delete_message`.
-    #[must_use]
-    pub fn delete_message(&self) -> Option<DeleteMessage> {
-        DeleteMessage::new(Arc::clone(&self.base))
+    /// Adds the six tools.
+    pub fn add_to(&self, registry: &mut Registry) -> Result<(), NotAdded> {
+        let registrar = || Arc::clone(&self.registrar);
+        registry.add_read(agents::ListAgents::new(registrar()).ok_or(NotAdded::Name)?)?;
+        registry.add(create::CreateAgent::new(registrar()).ok_or(NotAdded::Name)?)?;
+        registry.add(send::SendMessage::new(self).ok_or(NotAdded::Name)?)?;
+        calls::add_read::<read::List>(registry, &self.base)?;
+        calls::add_read::<read::ReadOne>(registry, &self.base)?;
+        calls::add::<read::DeleteOne>(registry, &self.base)
     }
 }
 

@@ -6,13 +6,14 @@ use syscap_format::{
     AgentId, Canonical, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
     ParamType, Reason, Refused, TxOutcome,
 };
-use syscap_kernel::{Demands, Permit, Plan, Ran, ReadPermit, ReadPlan, ReadTool, Request, Tool};
+use syscap_kernel::{Demands, Permit, ReadPermit, Request};
 
 use super::inbox::{MessageId, messages};
 use super::manifest;
 use super::message::{FILE_BYTES_MAX, Kept};
-use crate::beneath::{FsError, Opener, Parents, Removal};
-use crate::fs::{refusal, tx_of};
+use crate::beneath::{Effect, FsError, Opener, Parents, Removal};
+use crate::calls::{ChangeCall, PlannedChange, PlannedRead, ReadCall};
+use crate::fs::refusal;
 use crate::turns::wait_of;
 
 /// Most messages that one call lists.
@@ -51,13 +52,17 @@ fn open(base: &dyn Opener, of: &AgentId, id: &MessageId) -> Result<(Option<Kept>
 
 /// `org.list_messages`: what lies in the inbox. It tells who sent each and what label it has, and
 /// nothing that a sender wrote: so whoever lists has read none of it, and can choose.
-pub struct ListMessages {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+#[derive(Debug)]
+pub(super) struct List {
+    agent: AgentId,
+    after: String,
+    limit: usize,
 }
 
-impl ListMessages {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for List {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let after = "Only those behind this id: the last one of the list before.";
         let manifest = manifest("list_messages", EffectClass::Read)?
             .described("List messages", "Lists this agent's inbox, the oldest message first.")
@@ -66,63 +71,42 @@ impl ListMessages {
                 Param::optional("limit", ParamType::Int, "How many at most.").within(1, LIST_MAX),
             )
             .honours(ObligationKind::ResultCap);
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for ListMessages {
-    type Plan = ListMessagesPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<ListMessagesPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let after = request.args.get("after").and_then(Item::as_text).unwrap_or_default();
         let limit = request.args.get("limit").and_then(Item::as_uint).unwrap_or(LIST_MAX);
-        Ok(ListMessagesPlan {
-            demands: Demands::default(),
-            agent: request.agent.clone(),
-            after: after.to_owned(),
-            limit: usize::try_from(limit.min(LIST_MAX)).unwrap_or(usize::MAX),
-            base: Arc::clone(&self.base),
-        })
+        let demands = Demands::default();
+        Ok((
+            Self {
+                agent: request.agent.clone(),
+                after: after.to_owned(),
+                limit: usize::try_from(limit.min(LIST_MAX)).unwrap_or(usize::MAX),
+            },
+            demands,
+        ))
+    }
+
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
+        self.list(&**on, permit.result_bytes_max()).map_err(refusal)
     }
 }
 
-/// A planned `org.list_messages`.
-pub struct ListMessagesPlan {
-    demands: Demands,
-    agent: AgentId,
-    after: String,
-    limit: usize,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for ListMessagesPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match self.list(permit.result_bytes_max()) {
-            Ok(result) => permit.ok(result, TxOutcome::NoOp),
-            Err(error) => permit.failed(refusal(error), TxOutcome::NoOp),
-        }
-    }
-}
-
-impl ListMessagesPlan {
+impl List {
     /// `{messages: [{id, from, sent_ms, bytes, integrity, confidentiality}], more, total}`, and
     /// `skipped`, where there is what no message is called.
-    fn list(&self, bytes_max: usize) -> Result<Canonical, FsError> {
-        let (all, skipped) = messages(&*self.base, &self.agent)?;
+    fn list(&self, base: &dyn Opener, bytes_max: usize) -> Result<Canonical, FsError> {
+        let (all, skipped) = messages(base, &self.agent)?;
         let total = u64::try_from(all.len()).unwrap_or(u64::MAX);
         let mut room = bytes_max.saturating_sub(FRAME_BYTES);
         let (mut shown, mut more) = (Vec::new(), false);
         for (id, size_bytes) in all.iter().filter(|(id, _)| id.as_str() > self.after.as_str()) {
-            let one = match self.show(id, *size_bytes) {
+            let one = match self.show(base, id, *size_bytes) {
                 // It was deleted meanwhile.
                 Err(FsError::NotFound) => continue,
                 one => one?,
@@ -143,8 +127,13 @@ impl ListMessagesPlan {
         Ok(if skipped > 0 { result.uint("skipped", skipped) } else { result }.finish())
     }
 
-    fn show(&self, id: &MessageId, size_bytes: u64) -> Result<Canonical, FsError> {
-        let (kept, label) = open(&*self.base, &self.agent, id)?;
+    fn show(
+        &self,
+        base: &dyn Opener,
+        id: &MessageId,
+        size_bytes: u64,
+    ) -> Result<Canonical, FsError> {
+        let (kept, label) = open(base, &self.agent, id)?;
         let map = MapBuilder::new()
             .text("id", id.as_str())
             .text("from", id.from().as_ref().map_or("", |from| from.as_str()))
@@ -159,118 +148,71 @@ impl ListMessagesPlan {
 }
 
 /// `org.read_message`: a message of the inbox, with the label of what its sender had read.
-pub struct ReadMessage {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+#[derive(Debug)]
+pub(super) struct ReadOne {
+    agent: AgentId,
+    id: MessageId,
 }
 
-impl ReadMessage {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ReadCall for ReadOne {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("read_message", EffectClass::Read)?
             .described("Read a message", "Gives a message of this agent's inbox, as it was sent.")
             .param(id_param());
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl ReadTool for ReadMessage {
-    type Plan = ReadMessagePlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<ReadMessagePlan, Refused> {
-        let (id, agent) = (id(request)?, request.agent.clone());
-        Ok(ReadMessagePlan { demands: Demands::default(), agent, id, base: Arc::clone(&self.base) })
-    }
-}
-
-/// A planned `org.read_message`.
-pub struct ReadMessagePlan {
-    demands: Demands,
-    agent: AgentId,
-    id: MessageId,
-    base: Arc<dyn Opener>,
-}
-
-impl ReadPlan for ReadMessagePlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
+        Ok((Self { agent: request.agent.clone(), id: id(request)? }, Demands::default()))
     }
 
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        match open(&*self.base, &self.agent, &self.id) {
-            Ok((Some(kept), label)) => {
-                permit.brings(label);
-                permit.ok(kept.shown(self.id.as_str()), TxOutcome::NoOp)
-            }
-            // What is no message was put there by somebody else.
-            Ok((None, _)) => {
-                let refused = Refused::new(Reason::NotAFile).field("id").got("no message");
-                permit.failed(refused, TxOutcome::NoOp)
-            }
-            Err(error) => permit.failed(wrong(error), TxOutcome::NoOp),
-        }
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
+        let (kept, label) = open(&**on, &self.agent, &self.id).map_err(wrong)?;
+        // What is no message was put there by somebody else.
+        let none = || Refused::new(Reason::NotAFile).field("id").got("no message");
+        let kept = kept.ok_or_else(none)?;
+        permit.brings(label);
+        Ok(kept.shown(self.id.as_str()))
     }
 }
 
 /// `org.delete_message`: takes a message out of the inbox, so that there is room again.
-pub struct DeleteMessage {
-    manifest: Manifest,
-    base: Arc<dyn Opener>,
+#[derive(Debug)]
+pub(super) struct DeleteOne {
+    agent: AgentId,
+    id: MessageId,
 }
 
-impl DeleteMessage {
-    pub(super) fn new(base: Arc<dyn Opener>) -> Option<Self> {
+impl ChangeCall for DeleteOne {
+    type On = Arc<dyn Opener>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("delete_message", EffectClass::LocalWrite)?
             .described("Delete a message", "Takes a message out of this agent's inbox.")
             .param(id_param());
-        Some(Self { manifest: base.promised(manifest), base })
-    }
-}
-
-impl Tool for DeleteMessage {
-    type Plan = DeleteMessagePlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<DeleteMessagePlan, Refused> {
-        let (id, agent) = (id(request)?, request.agent.clone());
-        let base = Arc::clone(&self.base);
-        Ok(DeleteMessagePlan { demands: Demands::default(), agent, id, base })
-    }
-}
-
-/// A planned `org.delete_message`.
-pub struct DeleteMessagePlan {
-    demands: Demands,
-    agent: AgentId,
-    id: MessageId,
-    base: Arc<dyn Opener>,
-}
-
-impl Plan for DeleteMessagePlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
+        Ok((Self { agent: request.agent.clone(), id: id(request)? }, Demands::default()))
     }
 
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.base.enforcement());
-        let location = match self.id.in_inbox(&self.agent) {
-            Ok(location) => location,
-            Err(error) => return permit.failed(wrong(error), TxOutcome::NoOp),
-        };
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+        let at = self.id.in_inbox(&self.agent).map_err(|error| (wrong(error), Effect::NotDone))?;
         let wait = wait_of(permit.hold());
-        let turn = self.base.turn(&location, Parents::Require, &[], wait, &mut |_| Ok(()));
-        match turn.and_then(|turn| self.base.remove(turn, Removal::File, None)) {
-            Ok(()) => {
-                permit.ok(MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed)
-            }
-            Err(failure) => permit.failed(wrong(failure.error), tx_of(failure.effect)),
-        }
+        let turn = on.turn(&at, Parents::Require, &[], wait, &mut |_| Ok(()));
+        let removed = turn.and_then(|turn| on.remove(turn, Removal::File, None));
+        removed.map_err(|failure| (wrong(failure.error), failure.effect))?;
+        Ok((MapBuilder::new().boolean("deleted", true).finish(), TxOutcome::Committed))
     }
 }

@@ -32,7 +32,7 @@ const WALL_US: u64 = 200_000;
 const CPU_US: u64 = 50_000;
 
 /// `org.send_message`: puts a message into the inboxes of agents that the grant names.
-pub struct SendMessage {
+pub(super) struct SendMessage {
     manifest: Manifest,
     base: Arc<dyn Opener>,
     clock: Arc<dyn Clock>,
@@ -160,7 +160,7 @@ const DELIVERY: Rename = Rename { existing: Existing::Refuse, expected: [None, N
 const MAKE_FOLDERS: Parents = Parents::Create(FolderMode::Private);
 
 /// A planned `org.send_message`.
-pub struct SendMessagePlan {
+pub(super) struct SendMessagePlan {
     demands: Demands,
     from: AgentId,
     to: Vec<AgentId>,

@@ -15,8 +15,8 @@ mod query;
 mod store;
 mod write;
 
-pub use query::{QUERY_HITS_MAX, VecQuery, VecQueryPlan};
-pub use write::{UPSERT_ITEMS_MAX, VecDelete, VecDeletePlan, VecUpsert, VecUpsertPlan};
+pub use query::QUERY_HITS_MAX;
+pub use write::UPSERT_ITEMS_MAX;
 
 use std::sync::Arc;
 
@@ -24,9 +24,10 @@ use syscap_format::{
     Dimension, EffectClass, Item, ItemKind, Manifest, Name, Param, ParamType, Reason, Refused,
     Resource, Scope, ToolId, dimension,
 };
-use syscap_kernel::{Demand, Request};
+use syscap_kernel::{Demand, Registry, Request};
 
 use crate::beneath::{FsError, Opener};
+use crate::calls::{self, NotAdded, Shared};
 use crate::fs::refusal;
 
 /// The dimension of a grant that names collections.
@@ -51,22 +52,17 @@ impl Vectors {
         Self { store: Arc::new(store::Store::over(base)) }
     }
 
-    /// `vecdb.query`.
-    #[must_use]
-    pub fn query(&self) -> Option<VecQuery> {
-        VecQuery::new(Arc::clone(&self.store))
+    /// Adds the three tools.
+    pub fn add_to(&self, registry: &mut Registry) -> Result<(), NotAdded> {
+        calls::add_read::<query::Query>(registry, &self.store)?;
+        calls::add::<write::Upsert>(registry, &self.store)?;
+        calls::add::<write::Delete>(registry, &self.store)
     }
+}
 
-    /// `vecdb.upsert`.
-    #[must_use]
-    pub fn upsert(&self) -> Option<VecUpsert> {
-        VecUpsert::new(Arc::clone(&self.store))
-    }
-
-    /// `vecdb.delete`.
-    #[must_use]
-    pub fn delete(&self) -> Option<VecDelete> {
-        VecDelete::new(Arc::clone(&self.store))
+impl Shared for Arc<store::Store> {
+    fn base(&self) -> &dyn Opener {
+        store::Store::base(self)
     }
 }
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use syscap_format::{
     Canonical, EffectClass, Encoder, Item, Label, Manifest, MapBuilder, Name, ObligationKind,
-    Param, ParamType, Profile, Reason, Refused, TxOutcome,
+    Param, ParamType, Profile, Reason, Refused,
 };
-use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
+use syscap_kernel::{Demands, ReadPermit, Request};
 
 use super::collection::Hit;
 use super::filter::Filter;
 use super::store::{Held, Store};
 use super::{collection_of, demand, manifest, unit, wrong};
+use crate::calls::{PlannedRead, ReadCall};
 
 /// Most hits of one call.
 pub const QUERY_HITS_MAX: u64 = 4_096;
@@ -22,13 +23,17 @@ const FRAME_BYTES: usize = 128;
 
 /// `vecdb.query`: the nearest vectors of a collection, by the cosine of the angle between.
 #[derive(Debug)]
-pub struct VecQuery {
-    manifest: Manifest,
-    store: Arc<Store>,
+pub(super) struct Query {
+    name: Name,
+    unit: Vec<f32>,
+    filter: Option<Filter>,
+    k: usize,
 }
 
-impl VecQuery {
-    pub(super) fn new(store: Arc<Store>) -> Option<Self> {
+impl ReadCall for Query {
+    type On = Arc<Store>;
+
+    fn manifest() -> Option<Manifest> {
         let mut manifest = manifest("query", EffectClass::Read)?
             .described("Search vectors", "Finds the vectors that are nearest to one.")
             .param(Param::required("embedding", ParamType::List, "The vector, as numbers."))
@@ -43,70 +48,43 @@ impl VecQuery {
             )
             .honours(ObligationKind::ResultCap);
         manifest.result_bytes_max = 4 << 20;
-        Some(Self { manifest: store.base().promised(manifest), store })
-    }
-}
-
-impl ReadTool for VecQuery {
-    type Plan = VecQueryPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<VecQueryPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let name = collection_of(request)?;
         let unit = unit(request.args.get("embedding"), "embedding")?;
         let filter = request.args.get("filters").map(Filter::parse).transpose()?;
         let k = request.args.get("k").and_then(Item::as_uint).unwrap_or(HITS_DEFAULT);
-        Ok(VecQueryPlan {
-            demands: Demands { resources: vec![demand(&name)], ..Demands::default() },
-            name,
-            unit,
-            filter,
-            k: usize::try_from(k.min(QUERY_HITS_MAX)).unwrap_or(usize::MAX),
-            store: Arc::clone(&self.store),
-        })
+        let demands = Demands { resources: vec![demand(&name)], ..Demands::default() };
+        Ok((
+            Self {
+                name,
+                unit,
+                filter,
+                k: usize::try_from(k.min(QUERY_HITS_MAX)).unwrap_or(usize::MAX),
+            },
+            demands,
+        ))
+    }
+
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
+    ) -> Result<Canonical, Refused> {
+        let bytes_max = permit.result_bytes_max();
+        let look = |held: &Held| self.among(held, bytes_max);
+        let (result, label) = on.look(self.name.as_str(), look).map_err(wrong)??;
+        permit.brings(label);
+        Ok(result)
     }
 }
 
-/// A planned `vecdb.query`.
-#[derive(Debug)]
-pub struct VecQueryPlan {
-    demands: Demands,
-    name: Name,
-    unit: Vec<f32>,
-    filter: Option<Filter>,
-    k: usize,
-    store: Arc<Store>,
-}
-
-impl ReadPlan for VecQueryPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.store.base().enforcement());
-        match self.search(permit.result_bytes_max()) {
-            Ok((result, label)) => {
-                permit.brings(label);
-                permit.ok(result, TxOutcome::NoOp)
-            }
-            Err(refused) => permit.failed(refused, TxOutcome::NoOp),
-        }
-    }
-}
-
-impl VecQueryPlan {
+impl Query {
     /// `{hits: [{id, score, metadata}], vectors, truncated}`: how many were looked at, and whether
     /// hits were left out because the result would have been too large; and `skipped_bytes`, where
     /// the end of the file can't be read.
-    fn search(&self, bytes_max: usize) -> Result<(Canonical, Label), Refused> {
-        let look = |held: &Held| self.among(held, bytes_max);
-        self.store.look(self.name.as_str(), look).map_err(wrong)?
-    }
-
     fn among(&self, held: &Held, bytes_max: usize) -> Result<(Canonical, Label), Refused> {
         let dimensions = held.collection.dimensions();
         if dimensions != 0 && dimensions != self.unit.len() {

@@ -6,13 +6,14 @@ use syscap_format::{
     Amounts, Canonical, Dimension, EffectClass, Item, ItemKind, Label, Manifest, MapBuilder, Name,
     Param, ParamType, Reason, Refused, TxOutcome,
 };
-use syscap_kernel::{Demands, Permit, Plan, Ran, Request, Tool};
+use syscap_kernel::{Demands, Permit, Request};
 
 use super::filter::Scalar;
 use super::store::{Frame, Held, Store, list};
 use super::{VECTORS_MAX, collection_of, demand, is_id, manifest, unit, wrong};
 use crate::beneath::Effect;
-use crate::fs::{meter_of, tx_of};
+use crate::calls::{ChangeCall, PlannedChange};
+use crate::fs::meter_of;
 
 /// Most vectors of one call, and ids.
 pub const UPSERT_ITEMS_MAX: usize = 1_000;
@@ -27,13 +28,16 @@ type Put = (Box<str>, Canonical, Vec<f32>);
 
 /// `vecdb.upsert`: puts vectors, or replaces those of the same ids; all of a call, or none.
 #[derive(Debug)]
-pub struct VecUpsert {
-    manifest: Manifest,
-    store: Arc<Store>,
+pub(super) struct Upsert {
+    name: Name,
+    items: Vec<Put>,
+    dimensions: usize,
 }
 
-impl VecUpsert {
-    pub(super) fn new(store: Arc<Store>) -> Option<Self> {
+impl ChangeCall for Upsert {
+    type On = Arc<Store>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("upsert", EffectClass::LocalWrite)?
             .described("Put vectors", "Puts vectors into a collection, or replaces them.")
             .param(Param::required(
@@ -42,18 +46,10 @@ impl VecUpsert {
                 "Maps of `id`, `embedding` and, if there is any, `metadata`: fields of text, \
                  integers and booleans.",
             ));
-        Some(Self { manifest: store.base().promised(manifest), store })
-    }
-}
-
-impl Tool for VecUpsert {
-    type Plan = VecUpsertPlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<VecUpsertPlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let name = collection_of(request)?;
         let items = list(request.args.get("items"));
         if !(1..=UPSERT_ITEMS_MAX).contains(&items.len()) {
@@ -70,13 +66,34 @@ impl Tool for VecUpsert {
             return Err(bad(&format!("{id} twice")).allowed("each id once"));
         }
         let size = Frame::put(Label::PUBLIC, dimensions, &items).bytes_max();
-        Ok(VecUpsertPlan {
-            demands: Demands { resources: vec![demand(&name)], hold: uses(size) },
-            name,
-            items,
-            dimensions,
-            store: Arc::clone(&self.store),
-        })
+        let demands = Demands { resources: vec![demand(&name)], hold: uses(size) };
+        Ok((Self { name, items, dimensions }, demands))
+    }
+
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+        let frame = Frame::put(permit.live().label, self.dimensions, &self.items);
+        let fresh = change(on, &self.name, &frame, permit, |held| {
+            let there = held.collection.dimensions();
+            if there != 0 && there != self.dimensions {
+                let refused = Refused::new(Reason::Mismatch).field("items");
+                let refused = refused.got(&format!("vectors of {} numbers", self.dimensions));
+                return Err(refused.allowed(&format!("{there} numbers, as those that are there")));
+            }
+            let fresh = self.items.iter().filter(|(id, ..)| !held.collection.has(id)).count();
+            if held.collection.len().saturating_add(fresh) > VECTORS_MAX {
+                let full = Refused::new(Reason::Quota).field("items");
+                return Err(full.allowed(&format!("at most {VECTORS_MAX} vectors in all")));
+            }
+            Ok(fresh)
+        })?;
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let replaced = self.items.len().saturating_sub(fresh);
+        let map = MapBuilder::new().uint("created", count(fresh)).uint("replaced", count(replaced));
+        Ok((map.finish(), TxOutcome::Committed))
     }
 }
 
@@ -118,52 +135,6 @@ fn metadata(item: Option<Item<'_>>) -> Result<Canonical, Refused> {
     Ok(Canonical::from(item))
 }
 
-/// A planned `vecdb.upsert`.
-#[derive(Debug)]
-pub struct VecUpsertPlan {
-    demands: Demands,
-    name: Name,
-    items: Vec<Put>,
-    dimensions: usize,
-    store: Arc<Store>,
-}
-
-impl Plan for VecUpsertPlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
-    }
-
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.store.base().enforcement());
-        let frame = Frame::put(permit.live().label, self.dimensions, &self.items);
-        let changed = change(&self.store, &self.name, &frame, &mut permit, |held| {
-            let there = held.collection.dimensions();
-            if there != 0 && there != self.dimensions {
-                let refused = Refused::new(Reason::Mismatch).field("items");
-                let refused = refused.got(&format!("vectors of {} numbers", self.dimensions));
-                return Err(refused.allowed(&format!("{there} numbers, as those that are there")));
-            }
-            let fresh = self.items.iter().filter(|(id, ..)| !held.collection.has(id)).count();
-            if held.collection.len().saturating_add(fresh) > VECTORS_MAX {
-                let full = Refused::new(Reason::Quota).field("items");
-                return Err(full.allowed(&format!("at most {VECTORS_MAX} vectors in all")));
-            }
-            Ok(fresh)
-        });
-        match changed {
-            Ok(fresh) => {
-                let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-                let replaced = self.items.len().saturating_sub(fresh);
-                let map = MapBuilder::new()
-                    .uint("created", count(fresh))
-                    .uint("replaced", count(replaced));
-                permit.ok(map.finish(), TxOutcome::Committed)
-            }
-            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
-        }
-    }
-}
-
 /// Looks at a collection, adds a frame to it, on disk and in memory.
 fn change<P, T>(
     store: &Store,
@@ -179,28 +150,22 @@ fn change<P, T>(
 
 /// `vecdb.delete`: removes vectors by their ids.
 #[derive(Debug)]
-pub struct VecDelete {
-    manifest: Manifest,
-    store: Arc<Store>,
+pub(super) struct Delete {
+    name: Name,
+    ids: Vec<Box<str>>,
 }
 
-impl VecDelete {
-    pub(super) fn new(store: Arc<Store>) -> Option<Self> {
+impl ChangeCall for Delete {
+    type On = Arc<Store>;
+
+    fn manifest() -> Option<Manifest> {
         let manifest = manifest("delete", EffectClass::LocalWrite)?
             .described("Delete vectors", "Removes vectors from a collection, by their ids.")
             .param(Param::required("ids", ParamType::List, "Which."));
-        Some(Self { manifest: store.base().promised(manifest), store })
-    }
-}
-
-impl Tool for VecDelete {
-    type Plan = VecDeletePlan;
-
-    fn manifest(&self) -> &Manifest {
-        &self.manifest
+        Some(manifest)
     }
 
-    fn plan(&self, request: &Request<'_>) -> Result<VecDeletePlan, Refused> {
+    fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused> {
         let name = collection_of(request)?;
         let ids = list(request.args.get("ids")).into_iter();
         let ids = ids.map(|id| id.as_text().filter(|id| is_id(id)).map(Box::from));
@@ -211,55 +176,32 @@ impl Tool for VecDelete {
             refused.allowed(&format!("1 to {UPSERT_ITEMS_MAX} ids"))
         })?;
         let size = Frame::remove(Label::PUBLIC, 0, &ids).bytes_max();
-        Ok(VecDeletePlan {
-            demands: Demands { resources: vec![demand(&name)], hold: uses(size) },
-            name,
-            ids,
-            store: Arc::clone(&self.store),
-        })
-    }
-}
-
-/// A planned `vecdb.delete`.
-#[derive(Debug)]
-pub struct VecDeletePlan {
-    demands: Demands,
-    name: Name,
-    ids: Vec<Box<str>>,
-    store: Arc<Store>,
-}
-
-impl Plan for VecDeletePlan {
-    fn demands(&self) -> &Demands {
-        &self.demands
+        let demands = Demands { resources: vec![demand(&name)], hold: uses(size) };
+        Ok((Self { name, ids }, demands))
     }
 
-    fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.store.base().enforcement());
-        match self.delete(&mut permit) {
-            Ok(deleted) => {
-                let deleted = u64::try_from(deleted).unwrap_or(u64::MAX);
-                let tx = if deleted == 0 { TxOutcome::NoOp } else { TxOutcome::Committed };
-                permit.ok(MapBuilder::new().uint("deleted", deleted).finish(), tx)
-            }
-            Err((refused, effect)) => permit.failed(refused, tx_of(effect)),
-        }
-    }
-}
-
-impl VecDeletePlan {
-    fn delete(&self, permit: &mut Permit<'_, Self>) -> Result<usize, (Refused, Effect)> {
+    fn run(
+        &self,
+        on: &Self::On,
+        permit: &mut Permit<'_, PlannedChange<Self>>,
+    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
         let found = |held: &Held| {
             let ids: HashSet<&str> = self.ids.iter().map(AsRef::as_ref).collect();
             ids.into_iter().filter(|id| held.collection.has(id)).count()
         };
         let look = |held: &Held| (found(held), held.collection.dimensions());
-        let looked = self.store.look(self.name.as_str(), look);
+        let looked = on.look(self.name.as_str(), look);
         let (there, dimensions) = looked.map_err(|error| (wrong(error), Effect::NotDone))?;
+        let deleted = |deleted: usize| {
+            let deleted = u64::try_from(deleted).unwrap_or(u64::MAX);
+            MapBuilder::new().uint("deleted", deleted).finish()
+        };
         if there == 0 {
-            return Ok(0);
+            return Ok((deleted(0), TxOutcome::NoOp));
         }
         let frame = Frame::remove(permit.live().label, dimensions, &self.ids);
-        change(&self.store, &self.name, &frame, permit, |held| Ok(found(held)))
+        let gone = change(on, &self.name, &frame, permit, |held| Ok(found(held)))?;
+        let tx = if gone == 0 { TxOutcome::NoOp } else { TxOutcome::Committed };
+        Ok((deleted(gone), tx))
     }
 }
