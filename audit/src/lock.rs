@@ -64,7 +64,6 @@ impl HomeLock {
     /// The process that holds a home, as the process table shows it to this user: for a person to
     /// read. `None` where none holds it, or where the process belongs to another user or another
     /// process namespace.
-    #[must_use]
     pub fn holder(home: &Path) -> Option<u32> {
         let lock = fs::metadata(home.join(LOCK_FILE)).ok()?;
         let is_lock = |place: &PathBuf| {
@@ -75,7 +74,6 @@ impl HomeLock {
     }
 
     /// The homes that processes of this user hold, as the process table shows them.
-    #[must_use]
     pub fn held() -> BTreeSet<PathBuf> {
         let files = locked().flat_map(|(_, files)| files);
         let named = files.filter_map(|file| fs::read_link(file).ok());

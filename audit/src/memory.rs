@@ -36,13 +36,11 @@ impl Default for RoomSet {
 
 impl MemoryStore {
     /// An empty log.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Another handle on the same log, as another process would have one.
-    #[must_use]
     pub fn share(&self) -> Self {
         Self { log: Arc::clone(&self.log), ..Self::default() }
     }
@@ -56,32 +54,27 @@ impl MemoryStore {
     }
 
     /// A log of its own with the same content: what a copy of the home's folder is.
-    #[must_use]
     pub fn copy(&self) -> Self {
         let log = self.log().clone();
         Self { log: Arc::new(Mutex::new(log)), ..Self::default() }
     }
 
     /// How many batches this handle has committed.
-    #[must_use]
     pub const fn commits(&self) -> u64 {
         self.commits
     }
 
     /// Where the log ends; `None` where it is empty.
-    #[must_use]
     pub fn head(&self) -> Option<Head> {
         self.log().head
     }
 
     /// All records' bytes.
-    #[must_use]
     pub fn all_records(&self) -> Vec<Vec<u8>> {
         self.log().records.iter().map(|bytes| bytes.to_vec()).collect()
     }
 
     /// All control documents.
-    #[must_use]
     pub fn all_objects(&self) -> Vec<Object> {
         self.log().objects.values().cloned().collect()
     }

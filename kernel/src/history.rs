@@ -55,25 +55,23 @@ code! {
 
 impl Past {
     /// The count of that name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|past| past.name() == name)
     }
 }
 
 /// All counts, as a call found them: without itself.
+#[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History([u64; 18]);
 
 impl History {
     /// One of them.
-    #[must_use]
     pub fn get(&self, past: Past) -> u64 {
         self.0.get(place(past)).copied().unwrap_or(0)
     }
 
     /// These, with another value for one.
-    #[must_use]
     pub fn with(mut self, past: Past, count: u64) -> Self {
         if let Some(slot) = self.0.get_mut(place(past)) {
             *slot = count;
@@ -82,7 +80,6 @@ impl History {
     }
 
     /// Nothing was done, as far as anybody knows.
-    #[must_use]
     pub const fn none() -> Self {
         Self([0; 18])
     }
@@ -117,7 +114,6 @@ impl<'a> Told<'a> {
     }
 
     /// One of the counts.
-    #[must_use]
     pub fn get(&self, past: Past) -> u64 {
         let count = || match self.log {
             Some(Doer { rates, agent, tool, now }) => rates.history(agent, tool, now),

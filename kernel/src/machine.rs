@@ -31,6 +31,7 @@ use syscap_format::{
 };
 
 /// The reference monitor.
+#[must_use]
 pub struct Kernel {
     pub(crate) state: State,
     pub(crate) engine: Box<dyn PolicyEngine>,
@@ -161,85 +162,71 @@ impl Kernel {
     }
 
     /// Why the kernel stopped.
-    #[must_use]
     pub const fn halted(&self) -> Option<&Halt> {
         self.halted.as_ref()
     }
 
     /// The home's id.
-    #[must_use]
     pub const fn home(&self) -> HomeId {
         self.state.home
     }
 
     /// The log's last record, durable or not.
-    #[must_use]
     pub const fn head(&self) -> Head {
         self.state.head
     }
 
     /// Kernel time, when [followed](Self::follow) last.
-    #[must_use]
     pub fn now(&self) -> UnixMillis {
         self.clock.as_ref().map_or(self.state.time, KernelClock::now)
     }
 
     /// What was fixed when the home was made.
-    #[must_use]
     pub const fn limits(&self) -> &HomeLimits {
         &self.state.limits
     }
 
     /// The keys of the roles.
-    #[must_use]
     pub const fn roles(&self) -> &Roles {
         &self.state.roles
     }
 
     /// Hash of the recovery key.
-    #[must_use]
     pub const fn recovery(&self) -> Option<RecoveryHash> {
         self.state.recovery
     }
 
     /// The last counter of a key, 0 if it has signed nothing.
-    #[must_use]
     pub fn counter(&self, key: &PublicKey) -> u64 {
         self.state.signer(key).counter
     }
 
     /// The last record that a key signed: the next head that it names must not lie before.
-    #[must_use]
     pub fn last_signed(&self, key: &PublicKey) -> Seq {
         self.state.signer(key).last
     }
 
     /// The intents that a boot closed as unknown, and of which no operator has said what became.
-    #[must_use]
     pub fn unresolved(&self) -> Vec<Seq> {
         self.state.recovered.iter().copied().collect()
     }
 
     /// The least epoch that a root token may be of: what is issued is of this one.
-    #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.state.epoch
     }
 
     /// The policy on record.
-    #[must_use]
     pub const fn policy_hash(&self) -> Option<PolicyHash> {
         self.state.policy
     }
 
     /// The shadow on record: a policy that is asked for the record only.
-    #[must_use]
     pub const fn shadow_hash(&self) -> Option<PolicyHash> {
         self.state.shadow
     }
 
     /// The engine that the kernel asks.
-    #[must_use]
     pub fn engine(&self) -> &dyn PolicyEngine {
         &*self.engine
     }
@@ -253,26 +240,22 @@ impl Kernel {
     }
 
     /// The tools on record.
-    #[must_use]
     pub const fn tools_hash(&self) -> Option<ToolsHash> {
         self.state.tools
     }
 
     /// The hash of the engine that the kernel was given.
-    #[must_use]
     pub const fn engine_hash(&self) -> PolicyHash {
         self.engine_hash
     }
 
     /// The hash of the tools that the kernel was given.
-    #[must_use]
     pub const fn registry_hash(&self) -> ToolsHash {
         self.tools_hash
     }
 
     /// The hash of the tools that the kernel would have after a change; `None` where two would
     /// have one name.
-    #[must_use]
     pub fn registry_hash_after(&self, delta: &ToolsDelta) -> Option<ToolsHash> {
         self.registry.changed(delta).ok().map(|tools| tools.tools_object().hash())
     }
@@ -288,7 +271,6 @@ impl Kernel {
     }
 
     /// What is frozen, each as the event that froze it.
-    #[must_use]
     pub fn frozen(&self) -> Vec<Freeze> {
         let frozen = &self.state.frozen;
         let of = |target, name: &str| {
@@ -323,44 +305,37 @@ impl Kernel {
 
     /// The last list of revocations, as of when it is believed to be whole, with the tokens of all
     /// lists that are not registered.
-    #[must_use]
     pub const fn list(&self) -> Option<&RevocationList> {
         self.state.tokens.list()
     }
 
     /// What is to be run when a call begins to wait for a person.
-    #[must_use]
     pub const fn notify(&self) -> Option<&Notify> {
         self.state.notify.as_ref()
     }
 
     /// How many tokens there are.
-    #[must_use]
     pub fn token_count(&self) -> usize {
         self.state.tokens.count()
     }
 
     /// One token and its standing.
-    #[must_use]
     pub fn token(&self, id: &TokenId) -> Option<TokenView<'_>> {
         self.state.tokens.find(id).and_then(|token| self.state.tokens.view(token))
     }
 
     /// Calls between their intent and their answer.
-    #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 
     /// The state as canonical bytes, a [`StateImage`](syscap_format::StateImage): equal
     /// states have equal images.
-    #[must_use]
     pub fn state_image(&self) -> Vec<u8> {
         self.state.image()
     }
 
     /// Digest of the state's image.
-    #[must_use]
     pub fn state_hash(&self) -> StateHash {
         StateHash::from_bytes(Domain::STATE.hash(&[&self.state_image()]))
     }

@@ -23,7 +23,6 @@ impl From<OverHold> for Refused {
 
 impl Meter {
     /// Nothing is used yet.
-    #[must_use]
     pub const fn new(hold: Amounts) -> Self {
         Self { hold, used: Amounts::ZERO }
     }
@@ -34,13 +33,11 @@ impl Meter {
     }
 
     /// What was set aside.
-    #[must_use]
     pub const fn hold(&self) -> &Amounts {
         &self.hold
     }
 
     /// What was used.
-    #[must_use]
     pub const fn used(&self) -> &Amounts {
         &self.used
     }

@@ -66,7 +66,6 @@ pub struct Registry {
 
 impl Registry {
     /// No tools.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -90,7 +89,6 @@ impl Registry {
     }
 
     /// The object that lists the manifests, sorted by tool.
-    #[must_use]
     pub fn tools_object(&self) -> ToolsObject {
         let mut list: Vec<ToolEntry> = self
             .tools

@@ -32,25 +32,21 @@ pub struct Batch {
 
 impl Batch {
     /// The head that the log must have for this batch to follow; `None` for an empty log.
-    #[must_use]
     pub const fn after(&self) -> Option<Head> {
         self.after
     }
 
     /// The records, in order, at least one.
-    #[must_use]
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
     /// The control documents that the records name and the store may not have yet.
-    #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
     }
 
     /// What goes into the vault, one row a record at the most.
-    #[must_use]
     pub fn vault(&self) -> &[VaultWrite] {
         &self.vault
     }

@@ -269,44 +269,37 @@ macro_rules! permit {
             }
 
             /// The tool that it is for.
-            #[must_use]
             pub const fn tool(&self) -> &ToolId {
                 &self.core.tool
             }
 
             /// Position of the intent: unique in the log.
-            #[must_use]
             pub const fn intent(&self) -> Seq {
                 self.core.intent
             }
 
             /// The call that it is for, by the host's own names.
-            #[must_use]
             pub const fn live(&self) -> Live {
                 self.core.live
             }
 
             /// Leaf of the intent: unique over all homes, and no secret.
-            #[must_use]
             pub const fn leaf(&self) -> Leaf {
                 self.core.leaf
             }
 
             /// Names the plan that it is for. It must not be written down: it is not salted.
-            #[must_use]
             pub const fn digest(&self) -> CallDigest {
                 self.core.digest
             }
 
             /// What was set aside.
-            #[must_use]
             pub const fn hold(&self) -> &Amounts {
                 self.core.meter.hold()
             }
 
             /// The largest result that can be delivered, in bytes: by the manifest, or by the
             /// policy where it asks for less.
-            #[must_use]
             pub const fn result_bytes_max(&self) -> usize {
                 self.core.result_bytes_max
             }
@@ -321,7 +314,6 @@ macro_rules! permit {
             /// What was so when a person approved this very call. Where one of them is not any
             /// more, the run must change nothing, and fails with
             /// [`Reason::Changed`]: then the same call asks anew. Empty where nobody was asked.
-            #[must_use]
             pub fn conditions(&self) -> &[Condition] {
                 &self.core.conditions
             }
@@ -406,7 +398,6 @@ pub struct Ran<'r> {
 
 impl Ran<'_> {
     /// Position of the intent that it belongs to.
-    #[must_use]
     pub const fn intent(&self) -> Seq {
         self.intent
     }
@@ -433,13 +424,11 @@ impl Job {
     }
 
     /// Position of the intent: what [`crate::Event::Lost`] names.
-    #[must_use]
     pub const fn intent(&self) -> Seq {
         self.permit.intent
     }
 
     /// After how many milliseconds the host gives the run up, where the manifest says so.
-    #[must_use]
     pub const fn wall_ms_max(&self) -> Option<u64> {
         self.wall_ms_max
     }

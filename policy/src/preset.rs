@@ -36,7 +36,6 @@ impl Preset {
     ];
 
     /// The name on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -49,13 +48,11 @@ impl Preset {
     }
 
     /// The preset of that name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name)
     }
 
     /// Its document, as JSON.
-    #[must_use]
     pub const fn document(self) -> &'static str {
         match self {
             Self::Standard => include_str!("../presets/standard.json"),
@@ -68,7 +65,6 @@ impl Preset {
     }
 
     /// Its table tests, as JSON.
-    #[must_use]
     pub const fn table(self) -> &'static str {
         match self {
             Self::Standard => include_str!("../presets/standard.tests.json"),

@@ -35,7 +35,6 @@ pub struct WithRisk<'a> {
 
 impl<'a> WithRisk<'a> {
     /// Values of a call that the document is asked about.
-    #[must_use]
     pub fn new(document: &Document, values: &'a dyn Values) -> Self {
         let mut all = Self { values, points: None };
         let tool = all.tool().unwrap_or_default();

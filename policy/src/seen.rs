@@ -30,7 +30,6 @@ pub(crate) enum Read<'v> {
 
 impl<'q> Seen<'q> {
     /// What a policy sees of a question.
-    #[must_use]
     pub fn new(question: &'q Question<'q>, document: &Document) -> Self {
         let manifest = question.manifest;
         let written = document.risk.get(&manifest.tool).copied().unwrap_or_default();

@@ -117,7 +117,6 @@ pub fn of_grant(allow: &Constraint) -> Verdict {
 }
 
 /// What is known of a condition.
-#[must_use]
 pub fn eval(condition: &Condition, values: &dyn Values) -> Truth {
     match condition {
         Condition::All(parts) => {
@@ -132,7 +131,6 @@ pub fn eval(condition: &Condition, values: &dyn Values) -> Truth {
 }
 
 /// What is known of one value.
-#[must_use]
 pub fn ask(ask: &Ask, value: &Value<'_>) -> Truth {
     match (ask, value) {
         (_, Value::Resources(all)) => of_resources(ask, all),

@@ -1,6 +1,7 @@
 //! Three-valued truth.
 
 /// What is known of a condition, after Kleene: `Unknown` where it can't be said.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Truth {
     /// It does not hold.
@@ -13,25 +14,21 @@ pub enum Truth {
 
 impl Truth {
     /// Of something that is known.
-    #[must_use]
     pub const fn of(known: bool) -> Self {
         if known { Self::True } else { Self::False }
     }
 
     /// Both hold.
-    #[must_use]
     pub fn and(self, other: Self) -> Self {
         self.min(other)
     }
 
     /// One of them holds.
-    #[must_use]
     pub fn or(self, other: Self) -> Self {
         self.max(other)
     }
 
     /// It does not hold.
-    #[must_use]
     pub const fn negate(self) -> Self {
         match self {
             Self::False => Self::True,
@@ -41,7 +38,6 @@ impl Truth {
     }
 
     /// What holds of several things at once: what holds of each, else it can't be said.
-    #[must_use]
     pub fn agree(self, other: Self) -> Self {
         if self == other { self } else { Self::Unknown }
     }

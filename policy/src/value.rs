@@ -112,7 +112,6 @@ impl Other {
 
     /// The name by which a scenario has some value of that type; `None` for null, which is written
     /// as it is.
-    #[must_use]
     pub const fn type_name(self) -> Option<&'static str> {
         match self {
             Self::Null => None,

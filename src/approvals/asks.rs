@@ -155,7 +155,6 @@ impl Inspection {
     /// What is to be signed to answer a call that waits, or by a no to end a set that was given for
     /// one; `None` where there is neither under that number.
     /// With a reason, its salted text goes [beside](crate::Beside::Why) the event.
-    #[must_use]
     pub fn answer(
         &self,
         ask: Seq,
@@ -168,7 +167,6 @@ impl Inspection {
 
     /// What is to be signed to answer more calls than the one that waits, within these terms;
     /// `None` where none does under that number.
-    #[must_use]
     pub fn answer_set(
         &self,
         ask: Seq,

@@ -182,7 +182,6 @@ impl CarriedAsk {
 impl CheckedAsk<'_> {
     /// The call, to be shown to whoever signs: all of it is what the record commits to. How many
     /// have approved, and whether its session is open, is not known here.
-    #[must_use]
     pub const fn call(&self) -> &WaitingCall {
         &self.call
     }

@@ -31,7 +31,6 @@ pub struct AskWatch {
 
 impl AskWatch {
     /// Of the call that a record asks about.
-    #[must_use]
     pub fn new(home: &Path, ask: Seq) -> Self {
         // It waited when it was asked.
         Self { home: home.to_path_buf(), ask, read: ask }

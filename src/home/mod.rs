@@ -43,25 +43,21 @@ pub struct Home {
 
 impl Home {
     /// The home in a folder, which need not exist.
-    #[must_use]
     pub fn at(folder: impl AsRef<Path>) -> Self {
         Self { folder: folder.as_ref().to_path_buf() }
     }
 
     /// The folder.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Where the keys lie by default.
-    #[must_use]
     pub fn keys(&self) -> PathBuf {
         self.folder.join("keys")
     }
 
     /// Where the trust file lies.
-    #[must_use]
     pub fn trust(&self) -> PathBuf {
         self.folder.join("trust.cbor")
     }

@@ -59,6 +59,7 @@ type AddTool = dyn Fn(&mut Registry) -> Result<(), RegistryError> + Send;
 /// rt.close()
 /// # }
 /// ```
+#[must_use]
 pub struct Options {
     base: BasePlace,
     durability: Durability,
@@ -148,13 +149,11 @@ impl Options {
     /// The defaults: files in the home, full durability, the preset
     /// [`Standard`](syscap_policy::Preset::Standard) for a new home and the policy on record for
     /// one that is there, the built-in tools, keys in the home.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets what an acknowledged record survives. Weaker than [`Durability::Full`] is recorded.
-    #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
@@ -163,7 +162,6 @@ impl Options {
     /// Sets the policy engine. Where it panics instead of deciding, the call is denied. A home
     /// that is opened with another policy than that on record refuses calls until the policy is
     /// set.
-    #[must_use]
     pub fn policy(mut self, engine: impl PolicyEngine + Sync + 'static) -> Self {
         self.engine = Some(Arc::new(GuardedEngine::new(engine)));
         self
@@ -190,21 +188,18 @@ impl Options {
     }
 
     /// Sets the clocks.
-    #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
     /// Sets the source of randomness.
-    #[must_use]
     pub fn entropy(mut self, entropy: impl Entropy + 'static) -> Self {
         self.entropy = Arc::new(entropy);
         self
     }
 
     /// Keeps the keys elsewhere than in the home.
-    #[must_use]
     pub fn signer(mut self, signer: impl Signer + 'static) -> Self {
         self.signer = Some(Arc::new(signer));
         self
@@ -212,7 +207,6 @@ impl Options {
 
     /// Keeps log, documents and vault in another store than the home's database. The home is
     /// locked all the same, before anything is asked of the store and until it is dropped.
-    #[must_use]
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Some(Box::new(store));
         self.kept = Kept::ByHost;
@@ -220,7 +214,6 @@ impl Options {
     }
 
     /// Sets what is fixed for a home, when it is made.
-    #[must_use]
     pub fn limits(mut self, limits: HomeLimits) -> Self {
         self.limits = limits;
         self
@@ -228,7 +221,6 @@ impl Options {
 
     /// Opens only the home that a trust file from elsewhere is for. Without it the one that lies in
     /// the home is taken, where there is one: that protects against nobody who owns the folder.
-    #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = Some(trust);
         self
@@ -237,7 +229,6 @@ impl Options {
     /// Sets the recovery key of a home that is made: it can give every role other keys, whoever
     /// has stolen the operator's. Keep it where nobody who has the others can reach it. Without
     /// this one is made in the home, as `keys/recovery.key`, where the keys lie there.
-    #[must_use]
     pub fn recovery(mut self, key: PublicKey) -> Self {
         self.recovery = RecoveryKey::Given(key);
         self
@@ -245,7 +236,6 @@ impl Options {
 
     /// Seals the keys that are made with the home, as [`KeyUse::SEALED`] says. The runtime that
     /// makes it signs with them all the same.
-    #[must_use]
     pub fn seal(mut self, seal: Seal) -> Self {
         self.seal = seal;
         self
@@ -254,7 +244,6 @@ impl Options {
     /// Who says what the addresses of names are, for `http_request` and `net.egress`; without one
     /// the system's resolver does. What it says is judged all the same.
     #[cfg(feature = "http")]
-    #[must_use]
     pub fn lookup(mut self, lookup: impl Lookup) -> Self {
         self.lookup = Arc::new(lookup);
         self
@@ -263,7 +252,6 @@ impl Options {
     /// Who keeps the secrets that those tools may send; without one they lie sealed
     /// [in the home](crate::keys::secrets).
     #[cfg(feature = "http")]
-    #[must_use]
     pub fn secrets(mut self, secrets: impl Secrets) -> Self {
         self.secrets = Some(Arc::new(secrets));
         self

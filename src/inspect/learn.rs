@@ -92,7 +92,6 @@ pub fn is_recording(kernel: &Kernel) -> bool {
 }
 
 /// The grant of a token that was proposed.
-#[must_use]
 pub fn grant(proposed: &ForAgent) -> Grant {
     let grant = Grant::to(proposed.agent.as_str()).budget(proposed.budget);
     let tools = proposed.grants.iter();

@@ -63,7 +63,6 @@ impl Inspection {
     }
 
     /// The kernel, as the log leaves it.
-    #[must_use]
     pub const fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -92,7 +91,6 @@ impl Inspection {
     }
 
     /// The states of all agents that have one.
-    #[must_use]
     pub fn states(&self) -> Vec<AgentState> {
         states(&self.kernel)
     }

@@ -41,7 +41,6 @@ pub const fn allowed_word(reason: Reason) -> &'static str {
 
 impl Remedy<'_> {
     /// Tells the model who goes on.
-    #[must_use]
     pub fn advice(&self) -> Option<String> {
         if let Some(ask) = self.ask {
             return Some(format!(
@@ -74,7 +73,6 @@ impl Remedy<'_> {
     }
 
     /// The operator's command, for a POSIX shell.
-    #[must_use]
     pub fn command(&self, home: &Path) -> Option<String> {
         let home = std::path::absolute(home).unwrap_or_else(|_| home.to_path_buf());
         let home = home.to_string_lossy();
@@ -151,7 +149,6 @@ pub struct HiddenHome {
 
 impl HiddenHome {
     /// Finds the names of a home.
-    #[must_use]
     pub fn of(home: &Path) -> Self {
         let absolute = std::path::absolute(home).unwrap_or_else(|_| home.to_path_buf());
         let real = home.canonicalize().unwrap_or_else(|_| absolute.clone());
@@ -160,7 +157,6 @@ impl HiddenHome {
 
     /// A text without what is the operator's: the absolute path of the home, ids of tokens, and
     /// clauses with a command. A text that names the home by a relative path keeps that path.
-    #[must_use]
     pub fn for_model(&self, text: &str) -> String {
         let mut told = text.to_owned();
         for path in [&self.real, &self.absolute] {

@@ -227,13 +227,11 @@ impl TokenInfo {
 
 impl View {
     /// The tool of that name.
-    #[must_use]
     pub fn tool(&self, tool: &ToolId) -> Option<&ToolInfo> {
         self.tools.iter().find(|info| info.tool == *tool)
     }
 
     /// The token of that id.
-    #[must_use]
     pub fn token(&self, token: TokenId) -> Option<&TokenInfo> {
         self.tokens.iter().find(|info| info.id == token)
     }
@@ -298,7 +296,6 @@ impl View {
 
 impl Inspection {
     /// What there is as the log leaves it: nobody offers a tool, and nothing is counted.
-    #[must_use]
     pub fn view(&self) -> View {
         View::new(self.kernel(), (self.providers.delegated(), Vec::new()), Counts::default())
     }

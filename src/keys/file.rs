@@ -117,7 +117,6 @@ impl KeyFile {
     }
 
     /// The file's bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let map = described(self.key_use, &self.public);
         let map = match &self.secret {
@@ -136,13 +135,11 @@ impl KeyFile {
     }
 
     /// What it is for.
-    #[must_use]
     pub const fn key_use(&self) -> KeyUse {
         self.key_use
     }
 
     /// Its public key.
-    #[must_use]
     pub const fn public_key(&self) -> PublicKey {
         self.public
     }
@@ -201,25 +198,21 @@ impl SecretKey {
     }
 
     /// What it is for.
-    #[must_use]
     pub const fn key_use(&self) -> KeyUse {
         self.key_use
     }
 
     /// Its public key.
-    #[must_use]
     pub const fn public_key(&self) -> PublicKey {
         self.public
     }
 
     /// Signs `message`, which already begins with its context.
-    #[must_use]
     pub fn sign(&self, message: &[u8]) -> Signature {
         Signature::from_bytes(self.key.sign(message).to_bytes())
     }
 
     /// Its own word, for one home and one role, that somebody holds it.
-    #[must_use]
     pub fn possession(&self, home: &HomeId, role: Role) -> Possession {
         let message = possession(home, role, &self.public);
         let signature = self.sign(&preimage(POSSESSION_CONTEXT, &message));

@@ -28,7 +28,6 @@ impl KeyUse {
     ];
 
     /// Its name, which is also that of its file.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Role(role) => role.name(),
@@ -38,14 +37,12 @@ impl KeyUse {
     }
 
     /// The use of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let uses = Role::IN_USE.into_iter().map(Self::Role).chain([Self::Recovery, Self::Holder]);
         uses.into_iter().find(|one| one.name() == name)
     }
 
     /// Where its file lies in a folder of keys: `NAME.key`.
-    #[must_use]
     pub fn path(self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.key", self.name()))
     }

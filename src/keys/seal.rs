@@ -32,7 +32,6 @@ pub struct Passphrase(Zeroizing<Vec<u8>>);
 
 impl Passphrase {
     /// `None` where there is nothing, or more than 1,024 bytes: then it seals nothing.
-    #[must_use]
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let bytes = Zeroizing::new(bytes);
         (1..=PASSPHRASE_BYTES_MAX).contains(&bytes.len()).then_some(Self(bytes))

@@ -74,14 +74,12 @@ pub struct SecretFiles {
 
 impl SecretFiles {
     /// Those of a home.
-    #[must_use]
     pub fn of(home: &Home) -> Self {
         let (folder, key) = (home.folder().join("secrets"), home.keys().join("secrets.key"));
         Self { folder, key }
     }
 
     /// Those in a folder, under a key of that path.
-    #[must_use]
     pub fn at(folder: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
         Self { folder: folder.as_ref().to_path_buf(), key: key.as_ref().to_path_buf() }
     }

@@ -3,6 +3,7 @@
 use syscap_format::{Canonical, Item, MapBuilder};
 
 /// The arguments of a call: a canonical map with text keys. [`crate::args!`] writes one.
+#[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct Args {
     map: MapBuilder,
@@ -10,19 +11,16 @@ pub struct Args {
 
 impl Args {
     /// No arguments.
-    #[must_use]
     pub const fn new() -> Self {
         Self { map: MapBuilder::new() }
     }
 
     /// Sets one.
-    #[must_use]
     pub fn with(self, name: &str, value: impl IntoArg) -> Self {
         Self { map: value.put(self.map, name) }
     }
 
     /// The canonical map.
-    #[must_use]
     pub fn finish(self) -> Canonical {
         self.map.finish()
     }

@@ -42,6 +42,7 @@ shape! {
     /// # rt.close()
     /// # }
     /// ```
+    #[must_use]
     pub struct Grant {
         1 => agent: String,
         2 => tools: Vec<String> [..TOOLS_MAX],
@@ -82,7 +83,6 @@ shape! {
 impl Grant {
     /// A grant to an agent, of no tools, with [`Budget::standard`], for an hour; where it is
     /// derived from another token, with the budget and to the end of that.
-    #[must_use]
     pub fn to(agent: &str) -> Self {
         Self {
             agent: agent.to_owned(),
@@ -106,7 +106,6 @@ impl Grant {
 
     /// What a token grants, once more: the same tools, scopes, limits and flags, with nothing of it
     /// used, for as long a life. Whoever held that one may hand this one on as far.
-    #[must_use]
     pub fn like(body: &TokenBody) -> Self {
         let life = body.expires.since(body.not_before);
         let mut grant = Self::to(body.agent.as_str())
@@ -124,47 +123,40 @@ impl Grant {
     }
 
     /// Sets what sessions by the token begin with: what whoever goes on by it has read before.
-    #[must_use]
     pub fn begins_with(mut self, label: Label) -> Self {
         self.label = self.label.join(label);
         self
     }
 
     /// Adds tools, by their ids.
-    #[must_use]
     pub fn tools<S: AsRef<str>>(mut self, tools: impl IntoIterator<Item = S>) -> Self {
         self.tools.extend(tools.into_iter().map(|tool| tool.as_ref().to_owned()));
         self
     }
 
     /// Lets the agent read and write its own workspace.
-    #[must_use]
     pub fn workspace(self) -> Self {
         self.path("workspace", Rights::READ.union(Rights::WRITE))
     }
 
     /// Lets the agent read below a root: `workspace`, `shared`, `docs/guides`. It is a path below
     /// the base directory and never begins with `/`; `docs/files.md` says how calls name it.
-    #[must_use]
     pub fn read(self, root: &str) -> Self {
         self.path(root, Rights::READ)
     }
 
     /// Lets the agent write below a root.
-    #[must_use]
     pub fn write(self, root: &str) -> Self {
         self.path(root, Rights::WRITE)
     }
 
     /// Gives rights below a root, beside those given already.
-    #[must_use]
     pub fn path(mut self, root: &str, rights: Rights) -> Self {
         self.paths.push((root.to_owned(), rights));
         self
     }
 
     /// Gives every tool of the grant a scope in a dimension.
-    #[must_use]
     pub fn scope(mut self, dimension: &str, scope: Scope) -> Self {
         self.scopes.push((dimension.to_owned(), scope));
         self
@@ -172,7 +164,6 @@ impl Grant {
 
     /// Adds a tool with scopes of its own: what is said of the grant's other tools is not said
     /// of it.
-    #[must_use]
     pub fn tool_with(mut self, tool: ToolId, grant: ToolGrant) -> Self {
         let scopes = grant.iter().map(|(dimension, scope)| (dimension.to_owned(), scope.clone()));
         self.apart.push(Apart { tool, scopes: scopes.collect() });
@@ -202,14 +193,12 @@ impl Grant {
     }
 
     /// Sets the budget.
-    #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
     }
 
     /// Sets one limit of the budget, and leaves the others as they are.
-    #[must_use]
     pub fn limit(mut self, dimension: Dimension, limit: u64) -> Self {
         self.limits.retain(|(other, _)| *other != dimension);
         self.limits.push((dimension, limit));
@@ -227,7 +216,6 @@ impl Grant {
     /// Sets how long the token lives, from when it is issued; at most 90 days. One that is signed
     /// [beside the process that holds the home](crate::Inspection::token) begins a minute, and at
     /// most a tenth of that time, before it is signed, and ends as much earlier.
-    #[must_use]
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.life_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
         self
@@ -237,7 +225,6 @@ impl Grant {
     /// it gives no more than it does, to the same agent or one below, and what that uses is charged
     /// to it as well. The home's own holder key signs what is derived by
     /// [`Runtime::attenuate`](crate::Runtime::attenuate), unless another [holds it](Self::held_by).
-    #[must_use]
     pub fn delegable(mut self, levels: u64) -> Self {
         self.levels = levels;
         self
@@ -251,7 +238,6 @@ impl Grant {
 
     /// Names the key by which the token can be handed on: its owner need not ask this home for a
     /// signature, and [registers](crate::Runtime::register) what it derives.
-    #[must_use]
     pub fn held_by(mut self, holder: PublicKey) -> Self {
         self.holder = Some(holder);
         self
@@ -261,7 +247,6 @@ impl Grant {
     /// call that repeats an idempotency key of that one, or of one that it renewed itself, gets the
     /// first outcome, as far as this grants the tool. It gives nothing else, and takes nothing from
     /// the other.
-    #[must_use]
     pub fn renews(mut self, token: TokenId) -> Self {
         self.renews = Some(token);
         self
@@ -271,7 +256,6 @@ impl Grant {
     /// it is issued before: then it goes on until that one must be renewed, or ends. The time lies
     /// before the token's own end. A token that is derived from another has none of its own, and
     /// ends with those above it.
-    #[must_use]
     pub fn renew_within(mut self, time: Duration) -> Self {
         self.renew_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self
@@ -280,7 +264,6 @@ impl Grant {
     /// Makes it valid only while the home has a list of revocations that is no older than that
     /// time: what stops hearing of revocations stops. A token that is derived from another follows
     /// that one.
-    #[must_use]
     pub fn fresh_within(mut self, time: Duration) -> Self {
         self.fresh_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self
@@ -288,7 +271,6 @@ impl Grant {
 
     /// Grants only tools that leave everything as it is, whatever else is said, and no change of
     /// the agent's state.
-    #[must_use]
     pub fn read_only(mut self) -> Self {
         self.flags = self.flags.and(TokenFlags::READ_ONLY);
         self

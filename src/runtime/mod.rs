@@ -213,13 +213,11 @@ impl Runtime {
     }
 
     /// The home's folder, and what lies where in it.
-    #[must_use]
     pub fn home(&self) -> &Home {
         self.home.home()
     }
 
     /// The home's id.
-    #[must_use]
     pub const fn id(&self) -> HomeId {
         self.id
     }

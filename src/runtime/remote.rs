@@ -27,13 +27,11 @@ pub struct ProvedSession {
 
 impl ProvedSession {
     /// The session's number: what each proof names.
-    #[must_use]
     pub fn number(&self) -> Seq {
         self.session.number()
     }
 
     /// The agent.
-    #[must_use]
     pub fn agent(&self) -> &AgentId {
         self.session.agent()
     }

@@ -64,7 +64,6 @@ pub struct CallWith {
 
 impl CallWith {
     /// A key, and nothing else.
-    #[must_use]
     pub fn key(key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..Self::default() }
     }
@@ -92,7 +91,6 @@ impl CallContext {
     pub const WITHIN_MAX: usize = WITHIN_MAX;
 
     /// A name, and nothing else.
-    #[must_use]
     pub const fn tag(tag: u64) -> Self {
         Self { tag, within: Vec::new() }
     }

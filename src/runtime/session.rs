@@ -116,7 +116,6 @@ impl Session {
     /// # rt.close()
     /// # }
     /// ```
-    #[must_use]
     pub fn by(&self, source: Source) -> Self {
         let (home, place) = (Arc::clone(&self.home), Arc::clone(&self.place));
         Self { home, agent: self.agent.clone(), token: self.token, source, place }
@@ -454,26 +453,22 @@ impl Session {
     }
 
     /// The agent.
-    #[must_use]
     pub const fn agent(&self) -> &AgentId {
         &self.agent
     }
 
     /// The token.
-    #[must_use]
     pub const fn token(&self) -> TokenId {
         self.token
     }
 
     /// Who brings about what is called here, by the host's word: the agent, but for
     /// [`Session::by`].
-    #[must_use]
     pub const fn source(&self) -> Source {
         self.source
     }
 
     /// The record that opened the session, with the holder that it was last used at.
-    #[must_use]
     pub fn number(&self) -> Seq {
         self.place().number
     }

@@ -114,7 +114,6 @@ impl Inspection {
     }
 
     /// The change that puts a policy in force, or beside the one in force; the other stays.
-    #[must_use]
     pub fn policy_change(&self, change: &PolicyPlace) -> Option<PolicyChange> {
         let (policy, shadow) = (self.kernel().policy_hash(), self.kernel().shadow_hash());
         Some(match change {
@@ -129,7 +128,6 @@ impl Inspection {
     /// The change that puts manifests on record, each in the place of its tool's, and takes tools
     /// off it. `None` where this program's own tools are not those on record: then they come
     /// first.
-    #[must_use]
     pub fn tools_change(
         &self,
         accepted: &[(ToolId, ObjectId)],
@@ -151,7 +149,6 @@ impl Inspection {
     }
 
     /// The change that sets tools, and unsets tools. As [`Inspection::tools_change`].
-    #[must_use]
     pub fn settings_change(&self, change: &Configured) -> Option<ToolsChange> {
         let unset = change.unset.iter().filter_map(Network::unset);
         let set: Vec<(ToolId, ObjectId)> = (change.set.iter().cloned().chain(unset))
@@ -161,7 +158,6 @@ impl Inspection {
     }
 
     /// The change that puts this program's own tools on record. `None` where they are there.
-    #[must_use]
     pub fn own_tools_change(&self) -> Option<ToolsChange> {
         let kernel: &Kernel = self.kernel();
         let tools = kernel.registry_hash_after(&self.absent)?;

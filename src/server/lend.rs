@@ -24,7 +24,6 @@ impl SessionTicket {
     }
 
     /// Its bytes, which are the secret.
-    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -125,13 +125,11 @@ impl Holding {
     }
 
     /// The home's id.
-    #[must_use]
     pub(crate) fn id(&self) -> HomeId {
         self.core.look(Kernel::home)
     }
 
     /// The home's folder.
-    #[must_use]
     pub(crate) fn home(&self) -> &Home {
         &self.inner.home
     }

@@ -107,7 +107,6 @@ impl Holding {
 
     /// The delegated tools as they are on record; for each, how every offer of it stands, with
     /// the manifest that was offered.
-    #[must_use]
     pub(crate) fn delegated(&self) -> Vec<(Manifest, Vec<Offer>)> {
         self.providers.delegated()
     }

@@ -54,7 +54,6 @@ pub struct HostRan {
 
 impl HostRan {
     /// What a run came to whose tool did not say that it failed.
-    #[must_use]
     pub const fn new(result: Result<Canonical, Refused>, tx: TxOutcome, used: Amounts) -> Self {
         Self { result, tx, failed: false, used }
     }
@@ -122,7 +121,6 @@ shape! {
 
 impl Offer {
     /// The tool.
-    #[must_use]
     pub const fn tool(&self) -> &ToolId {
         &self.manifest.tool
     }
@@ -148,7 +146,6 @@ struct State {
 
 impl Cancel {
     /// Not cancelled.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

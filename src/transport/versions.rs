@@ -20,7 +20,6 @@ impl Versions {
     pub const OURS: Self = Self { least: 4, greatest: 4 };
 
     /// The greatest version that both sides speak.
-    #[must_use]
     pub fn common(self, other: Self) -> Option<u64> {
         let greatest = self.greatest.min(other.greatest);
         (greatest >= self.least.max(other.least)).then_some(greatest)

@@ -16,7 +16,6 @@ pub struct Echo {
 
 impl Echo {
     /// The tool.
-    #[must_use]
     pub fn new() -> Option<Self> {
         let manifest = Manifest::new(ToolId::new("echo")?, EffectClass::Pure)
             .described("Echo", "Gives back the value that it is given.")
@@ -65,7 +64,6 @@ pub struct CurrentTime {
 
 impl CurrentTime {
     /// The tool, on the host's clock.
-    #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Option<Self> {
         let manifest = Manifest::new(ToolId::new("current_time")?, EffectClass::Pure)
             .described("Current time", "Tells the time in UTC.");

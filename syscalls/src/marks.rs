@@ -33,7 +33,6 @@ impl Mark {
     ];
 
     /// Its name in grants and policies.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -46,7 +45,6 @@ impl Mark {
     }
 
     /// The argument of a call that policies ask for it by.
-    #[must_use]
     pub const fn argument(self) -> &'static str {
         match self {
             Self::Unknown => "does_unknown",

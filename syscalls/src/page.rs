@@ -30,7 +30,6 @@ pub struct ResultPage {
 
 impl ResultPage {
     /// The tool.
-    #[must_use]
     pub fn new() -> Option<Self> {
         let of = "What to show a part of: {\"$ref\": {\"record\": N, \"path\": [..]}} of an \
                   earlier result.";

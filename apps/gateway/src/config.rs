@@ -24,7 +24,6 @@ impl KnownClient {
         [Self::ClaudeCode, Self::ClaudeDesktop, Self::Cursor, Self::VsCode, Self::Gemini];
 
     /// Its name on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -36,13 +35,11 @@ impl KnownClient {
     }
 
     /// The client of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
 
     /// The file that it reads servers from: of a project, where it has one for projects.
-    #[must_use]
     pub const fn file(self) -> &'static str {
         match self {
             Self::ClaudeCode => ".mcp.json",

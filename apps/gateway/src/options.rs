@@ -25,7 +25,6 @@ pub struct ServerCommand {
 
 impl ServerCommand {
     /// One that finds nothing of its own in its environment and may ask nothing.
-    #[must_use]
     pub const fn new(name: String, command: Vec<String>) -> Self {
         Self { name, command, env: Vec::new(), asks: Vec::new(), tools: Vec::new() }
     }
@@ -56,7 +55,6 @@ impl Question {
     pub const ALL: [Self; 3] = [Self::Sampling, Self::Elicitation, Self::Roots];
 
     /// Its name on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sampling => "sampling",
@@ -66,7 +64,6 @@ impl Question {
     }
 
     /// The one of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|question| question.name() == name)
     }
@@ -145,7 +142,6 @@ impl Options {
     pub const APPROVAL_WAIT: Duration = Duration::from_secs(45);
 
     /// With what holds where nothing is said.
-    #[must_use]
     pub fn new(home: PathBuf, agent: AgentId, servers: Vec<ServerCommand>) -> Self {
         Self {
             // What a client is told is searched for this path.
@@ -172,7 +168,6 @@ impl Options {
     }
 
     /// What a token may use that is issued here.
-    #[must_use]
     pub fn budget(&self) -> Budget {
         let limits = self.limits.iter();
         limits.fold(Budget::working_day(), |budget, (dimension, limit)| {

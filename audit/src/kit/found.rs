@@ -85,7 +85,6 @@ impl Rule {
     ];
 
     /// The rule's name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty",

@@ -53,6 +53,7 @@ pub fn prove<'a, S: Store + 'static>(
 }
 
 /// A store to check, and what helps to check it.
+#[must_use]
 pub struct Kit<'a> {
     create: Opener<'a>,
     open: Opener<'a>,
@@ -63,7 +64,6 @@ pub struct Kit<'a> {
 
 impl<'a> Kit<'a> {
     /// A store that is made by the one and opened by the other.
-    #[must_use]
     pub fn new<S: Store + 'static>(
         mut create: impl FnMut(&Path) -> Result<S, StoreError> + 'a,
         mut open: impl FnMut(&Path) -> Result<S, StoreError> + 'a,
@@ -81,7 +81,6 @@ impl<'a> Kit<'a> {
     /// number, counted from 1, fails as a bad or full disk would, perhaps in the midst of it; where
     /// it makes no difference between writes it may take the number for how much goes well. The
     /// kit counts up until a commit goes through.
-    #[must_use]
     pub fn failing<S: Store + 'static>(
         mut self,
         mut open: impl FnMut(&Path, u64) -> Result<S, StoreError> + 'a,
@@ -93,14 +92,12 @@ impl<'a> Kit<'a> {
     /// Checks [`Rule::Durable`] too, by killing processes. `test` is the full name of the test
     /// that calls [`Kit::check`]: the kit runs the test's own program again with that test alone,
     /// and in that process `check` commits until it is killed.
-    #[must_use]
     pub fn killed_in(mut self, test: &str) -> Self {
         self.killed_in = Some(Box::from(test));
         self
     }
 
     /// Makes the places in this folder, and not where temporary files are: on another disk.
-    #[must_use]
     pub fn within(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_path_buf());
         self

@@ -150,19 +150,16 @@ impl SqliteStore {
     }
 
     /// How many transactions were committed.
-    #[must_use]
     pub const fn commits(&self) -> u64 {
         self.counts.commits
     }
 
     /// What was done since the store was opened.
-    #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
     /// The home's folder.
-    #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
     }

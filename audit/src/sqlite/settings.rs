@@ -9,6 +9,7 @@ pub const ROOM_BYTES_MIN: u64 = 16 << 20;
 /// would leave too little for new calls at once.
 pub const ROOM_BYTES_SPARE: u64 = 1 << 20;
 /// How a store is opened.
+#[must_use]
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub(super) durability: Durability,
@@ -26,13 +27,11 @@ pub(super) enum Pages {
 impl Settings {
     /// The defaults for a durability. [`Durability::Memory`] is taken as
     /// [`Durability::Process`].
-    #[must_use]
     pub const fn new(durability: Durability) -> Self {
         Self { durability, room_bytes_min: ROOM_BYTES_MIN, pages: Pages::Unlimited }
     }
 
     /// Replaces [`ROOM_BYTES_MIN`].
-    #[must_use]
     pub const fn room_bytes_min(mut self, bytes: u64) -> Self {
         self.room_bytes_min = bytes;
         self
@@ -40,7 +39,6 @@ impl Settings {
 
     /// Lets the database have that many pages and no more, as if the disk were full then. The
     /// ballast counts: when it is given up there are [`super::BALLAST_BYTES`] more.
-    #[must_use]
     pub const fn pages_max(mut self, pages: u32) -> Self {
         self.pages = Pages::AtMost(pages);
         self

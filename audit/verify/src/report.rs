@@ -259,7 +259,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// The exit code of `syscap verify`.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Sound => 0,
@@ -308,7 +307,6 @@ pub struct Report {
 
 impl Report {
     /// The verdict. Of several the first of these: tampered, newer, not anchored, incomplete.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         if self.findings_count > 0 {
             return Verdict::Tampered;

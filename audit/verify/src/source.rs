@@ -29,7 +29,6 @@ impl Chunk {
     }
 
     /// How many records it holds.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }

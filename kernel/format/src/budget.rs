@@ -46,7 +46,6 @@ impl Dimension {
     ];
 
     /// The name in documents and on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Calls => "calls",
@@ -79,7 +78,6 @@ impl Dimension {
     }
 
     /// The dimension of that name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dimension| dimension.name() == name)
     }
@@ -119,6 +117,7 @@ impl Field for Dimension {
 }
 
 /// An amount in each of the ten dimensions.
+#[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts([u64; 10]);
 
@@ -127,14 +126,12 @@ impl Amounts {
     pub const ZERO: Self = Self([0; 10]);
 
     /// These amounts, with `amount` in `dimension`.
-    #[must_use]
     pub fn with(mut self, dimension: Dimension, amount: u64) -> Self {
         self.set(dimension, amount);
         self
     }
 
     /// The amount in `dimension`.
-    #[must_use]
     pub fn get(&self, dimension: Dimension) -> u64 {
         self.0.get(dimension.place()).copied().unwrap_or(0)
     }
@@ -151,19 +148,16 @@ impl Amounts {
     }
 
     /// The smaller amount in each dimension.
-    #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         self.combine(other, u64::min)
     }
 
     /// The sum, at most the largest number there is.
-    #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         self.combine(other, u64::saturating_add)
     }
 
     /// The difference, at least 0.
-    #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         self.combine(other, u64::saturating_sub)
     }
@@ -217,6 +211,7 @@ impl Field for Amounts {
 }
 
 /// What a token may use in all, in each dimension. A dimension at 0 permits nothing of it.
+#[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget(Amounts);
 
@@ -224,7 +219,6 @@ impl Budget {
     /// A day's work of one agent with files: 1,000 calls, 10 minutes of processor, an hour of
     /// running, 256 MiB in 1,000 files, 16 calls at once, a million model tokens, 64 MiB each
     /// way on the network, one credit.
-    #[must_use]
     pub fn standard() -> Self {
         Self::none()
             .with(Dimension::Calls, 1_000)
@@ -242,7 +236,6 @@ impl Budget {
     /// What an agent that a person works with uses up in no working day: 100,000 calls, two days of
     /// waiting for them, six hours of processor time, 20,000 files and 4 GiB written, 4 GiB sent
     /// and as much received, the rest as [`standard`](Self::standard).
-    #[must_use]
     pub fn working_day() -> Self {
         Self::standard()
             .with(Dimension::Calls, 100_000)
@@ -255,19 +248,16 @@ impl Budget {
     }
 
     /// Nothing in any dimension.
-    #[must_use]
     pub const fn none() -> Self {
         Self(Amounts::ZERO)
     }
 
     /// This budget, with the limit of one dimension set.
-    #[must_use]
     pub fn with(self, dimension: Dimension, limit: u64) -> Self {
         Self(self.0.with(dimension, limit))
     }
 
     /// The limits.
-    #[must_use]
     pub const fn amounts(&self) -> &Amounts {
         &self.0
     }
@@ -279,7 +269,6 @@ impl Budget {
     }
 
     /// The smaller limit in each dimension.
-    #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         Self(self.0.meet(&other.0))
     }

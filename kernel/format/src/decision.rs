@@ -55,7 +55,6 @@ pub fn matches_digest(places: &[u16]) -> [u8; 32] {
 
 impl Decision {
     /// A verdict that no constraint led to.
-    #[must_use]
     pub const fn plain(verdict: Verdict) -> Self {
         Self {
             verdict,

@@ -27,7 +27,6 @@ code! {
 
 impl Namespace {
     /// The namespace of that name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|namespace| namespace.name() == name)
     }
@@ -43,7 +42,6 @@ impl Namespace {
     }
 
     /// The namespace of a key.
-    #[must_use]
     pub fn of(key: &FactKey) -> Option<Self> {
         Self::from_name(key.as_str().split('.').next()?)
     }
@@ -59,7 +57,6 @@ impl FactKey {
     pub const NAME_BYTES_MAX: usize = 64;
 
     /// Checks the form. The namespace is one of [`Namespace`].
-    #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('.')?;
         let allowed =
@@ -71,7 +68,6 @@ impl FactKey {
     }
 
     /// The key as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -97,14 +93,12 @@ pub struct Facts(BTreeMap<FactKey, Option<Canonical>>);
 
 impl Facts {
     /// No facts.
-    #[must_use]
     pub fn none() -> &'static Self {
         static NONE: Facts = Facts(BTreeMap::new());
         &NONE
     }
 
     /// What is known under a key.
-    #[must_use]
     pub fn get(&self, key: &FactKey) -> Fact<'_> {
         match self.0.get(key) {
             None => Fact::Missing,

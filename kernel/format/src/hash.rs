@@ -199,20 +199,17 @@ impl Domain {
     ];
 
     /// The context string.
-    #[must_use]
     pub const fn context(self) -> &'static str {
         self.context
     }
 
     /// The context key: the first stage of BLAKE3's `derive_key`.
-    #[must_use]
     pub const fn context_key(&self) -> &[u8; 32] {
         &self.key
     }
 
     /// Hashes the concatenation of `parts`. Callers pass parts that together are one
     /// self-delimiting item or a sequence of such, never bare fields side by side.
-    #[must_use]
     pub fn hash(self, parts: &[&[u8]]) -> [u8; 32] {
         let mut hasher = self.hasher();
         for part in parts {

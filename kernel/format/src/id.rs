@@ -95,7 +95,6 @@ impl Salt {
     }
 
     /// The 32 bytes.
-    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -117,13 +116,11 @@ impl Seq {
     pub const GENESIS: Self = Self(0);
 
     /// The position `n`.
-    #[must_use]
     pub const fn new(n: u64) -> Self {
         Self(n)
     }
 
     /// The number.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -151,14 +148,12 @@ impl AgentId {
     pub const BYTES_MAX: usize = 128;
 
     /// Checks the form.
-    #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fine = text.len() <= Self::BYTES_MAX && text.split('/').all(is_component);
         fine.then(|| Self(Arc::from(text)))
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -178,7 +173,6 @@ impl AgentId {
     }
 
     /// The name of the agent's folder: `/` written as `+`, which no id contains.
-    #[must_use]
     pub fn folder(&self) -> String {
         self.0.replace('/', "+")
     }
@@ -201,7 +195,6 @@ impl ToolId {
     pub const BYTES_MAX: usize = 64;
 
     /// Checks the form.
-    #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         Self::is_valid(text).then(|| Self(Arc::from(text)))
     }
@@ -212,7 +205,6 @@ impl ToolId {
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -228,7 +220,6 @@ impl IdempotencyKey {
     pub const BYTES_MAX: usize = 64;
 
     /// Checks the form.
-    #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
         let fine = (1..=Self::BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
@@ -236,7 +227,6 @@ impl IdempotencyKey {
     }
 
     /// The key as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -252,7 +242,6 @@ impl ConstraintId {
     pub const BYTES_MAX: usize = 160;
 
     /// Checks the form.
-    #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'/' | b'-');
         let fine = (1..=Self::BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
@@ -260,7 +249,6 @@ impl ConstraintId {
     }
 
     /// The id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

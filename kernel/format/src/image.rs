@@ -102,7 +102,6 @@ shape! {
 
 impl StateImage {
     /// The canonical bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }

@@ -36,6 +36,7 @@ code! {
 /// What is made from several things carries the [`Label::join`] of their labels: it is trusted
 /// only if all are, as confidential as the most confidential, and of all their categories. The
 /// default is trusted, public, of no category: it adds nothing to what it is joined with.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Label {
     integrity: Integrity,
@@ -58,32 +59,27 @@ impl Label {
     pub const UNTRUSTED: Self = Self { integrity: Integrity::Untrusted, ..Self::PUBLIC };
 
     /// Of both and of no category.
-    #[must_use]
     pub const fn new(integrity: Integrity, confidentiality: Confidentiality) -> Self {
         Self { integrity, confidentiality, categories: 0 }
     }
 
     /// Of these categories besides.
-    #[must_use]
     pub const fn with_categories(mut self, categories: u32) -> Self {
         self.categories |= categories;
         self
     }
 
     /// Whose word it is.
-    #[must_use]
     pub const fn integrity(self) -> Integrity {
         self.integrity
     }
 
     /// Who may see it.
-    #[must_use]
     pub const fn confidentiality(self) -> Confidentiality {
         self.confidentiality
     }
 
     /// Its categories, as bits.
-    #[must_use]
     pub const fn categories(self) -> u32 {
         self.categories
     }
@@ -101,7 +97,6 @@ impl Label {
     }
 
     /// The label of what is made from both.
-    #[must_use]
     pub fn join(self, other: Self) -> Self {
         Self {
             integrity: self.integrity.max(other.integrity),

@@ -116,6 +116,7 @@ code! {
 
 shape! {
     /// One argument of a tool.
+    #[must_use]
     pub struct Param {
         /// Its name.
         1 => pub name: Box<str>,
@@ -170,6 +171,7 @@ impl ArgumentResource {
 
 shape! {
     /// What the kernel knows of a tool. Its id is the hash of its canonical bytes.
+    #[must_use]
     pub struct Manifest {
         /// Version of this form.
         1 => pub version: u64,
@@ -221,7 +223,6 @@ shape! {
 impl Manifest {
     /// A tool of that effect without arguments, taking a result of up to 1 MiB, setting aside
     /// one second of processor and ten of wall time a call.
-    #[must_use]
     pub fn new(tool: ToolId, effect: EffectClass) -> Self {
         Self {
             version: 1,
@@ -249,7 +250,6 @@ impl Manifest {
     }
 
     /// Sets title and description.
-    #[must_use]
     pub fn described(mut self, title: &str, description: &str) -> Self {
         self.title = Box::from(title);
         self.description = Box::from(description);
@@ -257,21 +257,18 @@ impl Manifest {
     }
 
     /// Adds another name.
-    #[must_use]
     pub fn alias(mut self, alias: ToolId) -> Self {
         self.aliases.push(alias);
         self
     }
 
     /// Adds an argument.
-    #[must_use]
     pub fn param(mut self, param: Param) -> Self {
         self.params.push(param);
         self
     }
 
     /// Adds a dimension in which the tool needs a scope.
-    #[must_use]
     pub fn needs(mut self, dimension: &str) -> Self {
         self.dimensions.push(Box::from(dimension));
         self
@@ -279,7 +276,6 @@ impl Manifest {
 
     /// Says that the values of an argument name resources of that type in a dimension, in which the
     /// tool needs a scope.
-    #[must_use]
     pub fn resource(mut self, argument: &str, dimension: &str, kind: ScopeType) -> Self {
         if !self.dimensions.iter().any(|known| **known == *dimension) {
             self = self.needs(dimension);
@@ -320,7 +316,6 @@ impl Manifest {
 
     /// The type of the resources that a call compares in a dimension, as far as it is known: a
     /// tool may declare a dimension of its own without one.
-    #[must_use]
     pub fn scope_type(&self, dimension: &str) -> Option<ScopeType> {
         let mut own = self.argument_resources().filter(|own| *own.dimension == *dimension);
         let known = || ScopeDimension::named(dimension).map(|known| known.kind);
@@ -328,21 +323,18 @@ impl Manifest {
     }
 
     /// Adds an obligation that a run of the tool can keep to.
-    #[must_use]
     pub fn honours(mut self, kind: ObligationKind) -> Self {
         self.honours.push(kind);
         self
     }
 
     /// Says which foreign definition it was made from.
-    #[must_use]
     pub fn defined_by(mut self, definition: DefinitionHash) -> Self {
         self.definition = Some(definition);
         self
     }
 
     /// Keeps the whole foreign definition that it was made from, and its hash.
-    #[must_use]
     pub fn defined_as(mut self, definition: &Canonical) -> Self {
         self.definition = Some(definition_hash(definition.item()));
         self.definition_bytes = Some(definition.as_bytes().to_vec());
@@ -351,7 +343,6 @@ impl Manifest {
 
     /// The whole foreign definition. `None` where it is not kept, or is not what `definition` is
     /// the hash of.
-    #[must_use]
     pub fn whole_definition(&self) -> Option<Canonical> {
         let bytes = self.definition_bytes.clone()?;
         let whole = Canonical::check(bytes, Profile::DATA).ok()?;
@@ -359,28 +350,24 @@ impl Manifest {
     }
 
     /// Sets what its results and errors carry.
-    #[must_use]
     pub fn labelled(mut self, label: Label) -> Self {
         self.label = label;
         self
     }
 
     /// Says which tool takes back what this one did.
-    #[must_use]
     pub fn compensated_by(mut self, tool: ToolId) -> Self {
         self.compensated_by = Some(tool);
         self
     }
 
     /// Says what an operator has set it to.
-    #[must_use]
     pub fn set_to(mut self, settings: Canonical) -> Self {
         self.settings = Some(settings);
         self
     }
 
     /// The canonical bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }
@@ -400,7 +387,6 @@ impl Manifest {
     }
 
     /// The id.
-    #[must_use]
     pub fn id(&self) -> ObjectId {
         object_id(&self.to_bytes())
     }
@@ -412,7 +398,6 @@ impl Manifest {
     }
 
     /// The largest result that the kernel takes from it, in bytes.
-    #[must_use]
     pub fn result_limit(&self) -> usize {
         usize::try_from(self.result_bytes_max).unwrap_or(usize::MAX).min(RESULT_BYTES_MAX)
     }
@@ -420,7 +405,6 @@ impl Manifest {
 
 impl Param {
     /// A required argument without bounds.
-    #[must_use]
     pub fn required(name: &str, kind: ParamType, description: &str) -> Self {
         Self {
             name: Box::from(name),
@@ -434,20 +418,17 @@ impl Param {
     }
 
     /// An argument that may be left out.
-    #[must_use]
     pub fn optional(name: &str, kind: ParamType, description: &str) -> Self {
         Self { presence: Presence::Optional, ..Self::required(name, kind, description) }
     }
 
     /// The value where none is given.
-    #[must_use]
     pub fn or(mut self, default: Canonical) -> Self {
         self.default = Some(default);
         self
     }
 
     /// Bounds: of an integer, or of a length.
-    #[must_use]
     pub fn within(mut self, min: u64, max: u64) -> Self {
         self.min = Some(min);
         self.max = Some(max);

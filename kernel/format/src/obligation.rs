@@ -61,25 +61,21 @@ impl Obligation {
     pub const ELEVATED: &str = "elevated";
 
     /// A result of at most so many bytes.
-    #[must_use]
     pub const fn result_cap(bytes: u64) -> Self {
         Self { kind: ObligationKind::ResultCap, name: None, max: Some(bytes) }
     }
 
     /// A run that changes nothing.
-    #[must_use]
     pub const fn read_only() -> Self {
         Self { kind: ObligationKind::ReadOnly, name: None, max: None }
     }
 
     /// A run whose files are opened by `openat2`, and by nothing weaker.
-    #[must_use]
     pub const fn openat2() -> Self {
         Self { kind: ObligationKind::Openat2, name: None, max: None }
     }
 
     /// At most `max` of a dimension; `None` for one that a run does not meter unit by unit.
-    #[must_use]
     pub fn budget_cut(dimension: Dimension, max: u64) -> Option<Self> {
         let name = Some(Box::from(dimension.name()));
         let cut = Self { kind: ObligationKind::BudgetCut, name, max: Some(max) };
@@ -87,26 +83,22 @@ impl Obligation {
     }
 
     /// Approval by somebody who may approve what can't be undone.
-    #[must_use]
     pub fn elevated() -> Self {
         let name = Some(Box::from(Self::ELEVATED));
         Self { kind: ObligationKind::Approval, name, max: None }
     }
 
     /// At most so many calls by one approval.
-    #[must_use]
     pub const fn approval_uses(max: u64) -> Self {
         Self { kind: ObligationKind::ApprovalUses, name: None, max: Some(max) }
     }
 
     /// A mark of that topic in the record.
-    #[must_use]
     pub fn notify(topic: &str) -> Self {
         Self { kind: ObligationKind::Notify, name: Some(Box::from(topic)), max: None }
     }
 
     /// The obligation that these words, as its `Display` writes them, are of.
-    #[must_use]
     pub fn named(words: &str) -> Option<Self> {
         let (kind, rest) = match words.split_once(' ') {
             Some((kind, rest)) => (kind, Some(rest)),
@@ -131,7 +123,6 @@ impl Obligation {
 
     /// Joins obligations: sorted, each once, of two caps or cuts the smaller. So the order in
     /// which constraints stand never shows.
-    #[must_use]
     pub fn unite(mut all: Vec<Self>) -> Vec<Self> {
         all.sort_by(|a, b| a.key().cmp(&b.key()).then(a.max.cmp(&b.max)));
         all.dedup_by(|later, first| later.key() == first.key());

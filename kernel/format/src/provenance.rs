@@ -45,7 +45,6 @@ shape! {
 impl Provenance {
     /// Provenance of a call that `source` brought about at `time`, of which its caller says
     /// nothing.
-    #[must_use]
     pub const fn new(source: Source, time: UnixMillis) -> Self {
         let inputs = Vec::new();
         Self { source, time: Some(time), inputs, trace: None, claimed: None }

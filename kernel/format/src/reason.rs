@@ -27,7 +27,6 @@ pub enum Retry {
 
 impl Retry {
     /// The word in the error object.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fix => "fix",
@@ -52,31 +51,26 @@ macro_rules! reasons {
             pub const ALL: &'static [Self] = &[ $( Self::$variant, )* ];
 
             /// The stable number.
-            #[must_use]
             pub const fn code(self) -> u64 {
                 match self { $( Self::$variant => $code, )* }
             }
 
             /// The reason of that number.
-            #[must_use]
             pub const fn from_code(code: u64) -> Option<Self> {
                 match code { $( $code => Some(Self::$variant), )* _ => None }
             }
 
             /// The name in error objects.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $name, )* }
             }
 
             /// What the caller can do, where nothing was done.
-            #[must_use]
             pub const fn retry(self) -> Retry {
                 match self { $( Self::$variant => Retry::$retry, )* }
             }
 
             /// What to change, in one sentence.
-            #[must_use]
             pub const fn hint(self) -> &'static str {
                 match self { $( Self::$variant => $hint, )* }
             }
@@ -201,7 +195,6 @@ reasons! {
 impl Reason {
     /// What the caller can do, where that became of the effect. Nobody sends again by itself what
     /// may have been done.
-    #[must_use]
     pub const fn retry_after(self, tx: TxOutcome) -> Retry {
         match (tx, self.retry()) {
             (TxOutcome::Unknown, Retry::Fix | Retry::Wait) => Retry::Ask,
@@ -281,7 +274,6 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// The word in the error object.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Refused => "refused",
@@ -312,7 +304,6 @@ pub struct Refused {
 
 impl Refused {
     /// A reason without details.
-    #[must_use]
     pub const fn new(reason: Reason) -> Self {
         Self { reason, field: None, got: None, allowed: None }
     }
@@ -354,7 +345,6 @@ impl Refused {
     }
 
     /// The reason.
-    #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
     }
@@ -362,14 +352,12 @@ impl Refused {
     /// This refusal as a tool gives it, if `may_give` says that a tool can at that point
     /// ([`Reason::is_of_a_plan`] and the like). Any other becomes [`Reason::Failed`] without
     /// details: a tool can't speak for the kernel or the policy.
-    #[must_use]
     pub fn by_tool(self, may_give: fn(Reason) -> bool) -> Self {
         if may_give(self.reason) { self } else { Self::new(Reason::Failed) }
     }
 
     /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.
     /// `retry` is the reason's; `ask` where a run failed, and what it did is not known.
-    #[must_use]
     pub fn error_object(&self, kind: ErrorKind) -> Canonical {
         let details = [&self.got, &self.field, &self.allowed];
         let given = details.iter().filter(|detail| detail.is_some()).count();

@@ -50,7 +50,6 @@ impl PublicKey {
     }
 
     /// The encoded key.
-    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -100,7 +99,6 @@ impl Signature {
     }
 
     /// The 64 bytes.
-    #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 64] {
         &self.0
     }

@@ -31,14 +31,12 @@ shape! {
 
 impl Snapshot {
     /// The first snapshot of an agent: no facts.
-    #[must_use]
     pub fn genesis(agent: AgentId) -> Self {
         let facts = MapBuilder::new().finish();
         Self { version: 1, agent, parent: None, number: 0, facts, label: None }
     }
 
     /// The snapshot that follows this one, with other facts.
-    #[must_use]
     pub fn next(&self, facts: &BTreeMap<FactKey, FactId>) -> Self {
         Self {
             version: 1,
@@ -67,7 +65,6 @@ impl Snapshot {
     }
 
     /// The canonical bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }
@@ -81,7 +78,6 @@ impl Snapshot {
     }
 
     /// The id.
-    #[must_use]
     pub fn id(&self) -> SnapshotId {
         SnapshotId::from_bytes(Domain::SNAPSHOT.hash(&[&self.to_bytes()]))
     }

@@ -8,13 +8,11 @@ pub struct UnixMillis(u64);
 
 impl UnixMillis {
     /// `ms` milliseconds after the epoch.
-    #[must_use]
     pub const fn new(ms: u64) -> Self {
         Self(ms)
     }
 
     /// Milliseconds since the epoch.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -26,7 +24,6 @@ impl UnixMillis {
     }
 
     /// Milliseconds from `earlier` to this time, 0 if it is not earlier.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

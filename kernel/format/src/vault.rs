@@ -52,7 +52,6 @@ impl VaultText {
     }
 
     /// The commitment to it.
-    #[must_use]
     pub fn hash(&self) -> TextHash {
         text_hash(&self.salt, self.field, &self.text)
     }
@@ -153,19 +152,16 @@ impl VaultWrite {
     }
 
     /// The row of a record that commits to texts.
-    #[must_use]
     pub fn texts(seq: Seq, texts: Vec<VaultText>) -> Self {
         Self { seq, row: VaultEntry { texts, ..VaultEntry::default() }.to_row() }
     }
 
     /// The bytes of a row.
-    #[must_use]
     pub fn row(salts: Option<&CallSalts>, args: Option<&[u8]>, result: Option<&[u8]>) -> Vec<u8> {
         row(salts, args.map_or(Kept::Nothing, Kept::Whole), result, &[])
     }
 
     /// The bytes of a row whose arguments are in pieces.
-    #[must_use]
     pub fn row_of_pieces(salts: &CallSalts, pieces: &[ArgsPiece]) -> Vec<u8> {
         row(Some(salts), Kept::InPieces(pieces), None, &[])
     }
@@ -201,14 +197,12 @@ pub struct VaultEntry {
 
 impl VaultEntry {
     /// What one row holds; `None` where it is not of a form that this version reads.
-    #[must_use]
     pub fn from_row(row: &[u8]) -> Option<Self> {
         parse(row).ok()
     }
 
     /// What is committed to; `None` where it was erased, or the vault has something else. It is
     /// the one way from a row to a value that is believed.
-    #[must_use]
     pub fn committed(&self, commitment: Commitment<'_>) -> Option<Canonical> {
         let salts = self.salts?;
         let bytes = match commitment {
@@ -233,14 +227,12 @@ impl VaultEntry {
     }
 
     /// The text that is committed to; `None` where it was erased, or the vault has another.
-    #[must_use]
     pub fn text(&self, commitment: &TextHash) -> Option<&str> {
         let found = self.texts.iter().find(|text| text.hash() == *commitment);
         found.map(|text| &*text.text)
     }
 
     /// The row that holds this.
-    #[must_use]
     pub fn to_row(&self) -> Vec<u8> {
         let args = match &self.args {
             Some(args) => Kept::Whole(args),

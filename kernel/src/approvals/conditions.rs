@@ -71,7 +71,6 @@ impl Condition {
     }
 
     /// What the vault has of one on record; `None` where it was erased.
-    #[must_use]
     pub fn read(recorded: &Precondition, entry: &VaultEntry) -> Option<Self> {
         let subject = Box::from(entry.text(&recorded.subject)?);
         let seen = match &recorded.seen {

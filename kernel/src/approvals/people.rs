@@ -17,7 +17,6 @@ impl Kernel {
     /// asks a person about is refused as [`Asked`](syscap_format::Reason::Asked) at once,
     /// and none is put on record to wait. What waited before can be answered, and goes on, as
     /// elsewhere: the state is the same.
-    #[must_use]
     pub fn headless(mut self) -> Self {
         self.people = People::Absent;
         self
@@ -40,7 +39,6 @@ pub enum AskStanding {
 impl Kernel {
     /// How a call stands that an agent's session was told to wait for; `None` where there is no
     /// such call of that agent, or it is over: it has run, or what was approved has ended.
-    #[must_use]
     pub fn standing(&self, agent: &AgentId, ask: Seq) -> Option<AskStanding> {
         let now = self.now();
         // Also what has ended, as long as it is known.

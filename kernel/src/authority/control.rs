@@ -171,7 +171,6 @@ impl Kernel {
     }
 
     /// Where the durable log ends: the head for a signer to name.
-    #[must_use]
     pub fn durable(&self) -> Option<Head> {
         self.pending.durable()
     }

@@ -218,7 +218,6 @@ fn clipped(software: Box<str>) -> Box<str> {
 
 impl Kernel {
     /// The intents without an outcome.
-    #[must_use]
     pub fn open_intents(&self) -> Vec<Seq> {
         self.state.open.keys().copied().collect()
     }

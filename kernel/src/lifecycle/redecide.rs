@@ -55,7 +55,6 @@ pub enum NotAsked {
 
 impl NotAsked {
     /// In words.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Erased => "erased",

@@ -189,7 +189,6 @@ pub(super) enum AttributeError {
 
 impl Attribute {
     /// The attribute of that text; `None` where there is none.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::from_text(text).ok()
     }
@@ -267,7 +266,6 @@ impl Attribute {
     }
 
     /// The argument that it is, or lies in.
-    #[must_use]
     pub fn argument(&self) -> Option<&str> {
         match self {
             Self::Argument(name, _) => Some(name),

@@ -62,7 +62,6 @@ impl Effect {
     pub const ALL: [Self; 2] = [Self::Allow, Self::Deny];
 
     /// The name in documents.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -76,7 +75,6 @@ impl OnFail {
     pub const ALL: [Self; 4] = [Self::Block, Self::Ask, Self::Defer, Self::Degrade];
 
     /// The name in documents.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Degrade => "degrade",
@@ -87,7 +85,6 @@ impl OnFail {
     }
 
     /// The verdict that comes of it.
-    #[must_use]
     pub const fn verdict(self) -> Verdict {
         match self {
             Self::Degrade => Verdict::Degrade,

@@ -222,7 +222,6 @@ impl LoadError {
     }
 
     /// A document that names a tool by an alias.
-    #[must_use]
     pub fn alias(alias: &ToolId, tool: &ToolId) -> Self {
         Self::new(LoadFault::Alias, alias.as_str(), String::from("tools"))
             .suggest(Some(String::from(tool.as_str())))

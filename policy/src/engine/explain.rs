@@ -86,7 +86,6 @@ impl Tree {
     }
 
     /// What is known of it.
-    #[must_use]
     pub const fn truth(&self) -> Truth {
         match self {
             Self::Joint { truth, .. } | Self::Test { truth, .. } => *truth,

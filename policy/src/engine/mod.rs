@@ -103,7 +103,6 @@ impl Policy {
     }
 
     /// What is written.
-    #[must_use]
     pub const fn written(&self) -> &Document {
         &self.document
     }
@@ -111,19 +110,16 @@ impl Policy {
     /// What is written, with each test that a parameter or `params.risk` decides left open, for an
     /// analysis: what holds of this holds whatever the parameters are. `None` where there is no
     /// such test.
-    #[must_use]
     pub fn opened(&self) -> Option<Document> {
         Parsed::opened(&self.bytes)
     }
 
     /// The canonical document as indented JSON, for people: it reads as the same policy.
-    #[must_use]
     pub fn to_json(&self) -> String {
         document::json(&self.bytes)
     }
 
     /// The policy's hash, as the kernel works it out.
-    #[must_use]
     pub fn hash(&self) -> PolicyHash {
         object_of(self).hash()
     }
@@ -136,21 +132,18 @@ impl Policy {
 
     /// The decision on any values, such as a scenario's. As `risk`, where it is missing, stands
     /// what follows from the call's tool and effect class.
-    #[must_use]
     pub fn decide_values(&self, values: &dyn Values) -> Decision {
         let values = WithRisk::new(&self.document, values);
         self.compiled.run(&values).decision(&self.document)
     }
 
     /// The decision on a call, and what each constraint that applies had to do with it.
-    #[must_use]
     pub fn explain(&self, question: &Question<'_>) -> Explanation {
         let decision = self.decide(question);
         explain::explain(&self.document, &Seen::new(question, &self.document), decision)
     }
 
     /// The decision on any values, and what each constraint that applies had to do with it.
-    #[must_use]
     pub fn explain_values(&self, values: &dyn Values) -> Explanation {
         let decision = self.decide_values(values);
         explain::explain(&self.document, &WithRisk::new(&self.document, values), decision)

@@ -57,26 +57,22 @@ pub enum Given {
 
 impl Given {
     /// Text.
-    #[must_use]
     pub fn text(text: &str) -> Self {
         Self::Text(Box::from(text))
     }
 
     /// A path: its root's name, and what lies below it; `workspace` is some agent's. `None` where
     /// it is none.
-    #[must_use]
     pub fn path(text: &str) -> Option<Self> {
         read::path(text).map(Self::Path)
     }
 
     /// A path and all below it, by a text such as [`path`](Self::path) reads.
-    #[must_use]
     pub fn tree(text: &str) -> Option<Self> {
         read::path(text).map(Self::Tree)
     }
 
     /// A view of it.
-    #[must_use]
     pub fn value(&self) -> Value<'_> {
         match self {
             Self::Erased => Value::Erased,
@@ -114,18 +110,17 @@ impl From<i128> for Given {
 }
 
 /// The values of one call. What is not given is missing.
+#[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scenario(BTreeMap<Attribute, Given>);
 
 impl Scenario {
     /// One in which everything is missing.
-    #[must_use]
     pub const fn new() -> Self {
         Self(BTreeMap::new())
     }
 
     /// A call of a tool of that class by an agent.
-    #[must_use]
     pub fn call(tool: &ToolId, class: EffectClass, agent: &AgentId) -> Self {
         Self::new()
             .with(Attribute::Tool, Given::text(tool.as_str()))
@@ -134,7 +129,6 @@ impl Scenario {
     }
 
     /// With a value set. Nothing is checked: see [`Scenario::set`].
-    #[must_use]
     pub fn with(mut self, attribute: Attribute, value: Given) -> Self {
         self.set(attribute, value);
         self
@@ -152,7 +146,6 @@ impl Scenario {
     }
 
     /// The value that is given.
-    #[must_use]
     pub fn get(&self, attribute: &Attribute) -> Option<&Given> {
         self.0.get(attribute)
     }

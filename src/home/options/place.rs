@@ -13,7 +13,6 @@ use crate::home::options::{Asks, Options, RecoveryKey};
 
 impl Options {
     /// Puts the agents' files below a folder that exists, when the home is made.
-    #[must_use]
     pub fn base(mut self, folder: impl AsRef<Path>) -> Self {
         self.base.folder = Some(folder.as_ref().to_path_buf());
         self
@@ -21,7 +20,6 @@ impl Options {
 
     /// Says what must open the agents' files, when the home is made. It stays with the home: where
     /// the system lacks that, the home is not opened. What it was is in the record of each call.
-    #[must_use]
     pub fn openers(mut self, openers: Openers) -> Self {
         self.base.openers = openers;
         self
@@ -31,7 +29,6 @@ impl Options {
     /// its `main` begins with [`launch::entry`](syscap_launch::entry); else those tools are refused
     /// with [`Reason::NotConfined`](crate::format::Reason::NotConfined).
     #[cfg(feature = "shell")]
-    #[must_use]
     pub fn launcher(mut self, launcher: Launcher) -> Self {
         self.launcher = Some(Arc::new(launcher));
         self
@@ -55,14 +52,12 @@ impl Options {
     /// # rt.close()
     /// # }
     /// ```
-    #[must_use]
     pub fn headless(mut self) -> Self {
         self.asks = Asks::Refused;
         self
     }
 
     /// Makes the home without a recovery key: who steals the operator's key has the home for good.
-    #[must_use]
     pub fn no_recovery(mut self) -> Self {
         self.recovery = RecoveryKey::Without;
         self

@@ -30,7 +30,6 @@ pub struct Block {
 
 impl Block {
     /// Of results, the newest first, in at most `bytes_max` bytes, at least [`BLOCK_BYTES_MIN`].
-    #[must_use]
     pub fn of(artifacts: &[Artifact], bytes_max: usize) -> Self {
         let room = bytes_max.max(BLOCK_BYTES_MIN).saturating_sub(FRAME_BYTES);
         let (mut entries, mut label, mut shown) = (String::new(), Label::PUBLIC, 0_usize);

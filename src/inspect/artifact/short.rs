@@ -79,7 +79,6 @@ pub(crate) struct Answered {
 
 impl Short {
     /// Of an answer.
-    #[must_use]
     pub fn of(answer: &ToolResult, cut: Cut) -> Self {
         let delivered = answer.delivered();
         let receipt = answer.receipt();

@@ -59,7 +59,6 @@ pub enum Was {
 
 impl Was {
     /// In words.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Asked => "ask",

@@ -53,7 +53,6 @@ pub enum Part {
 
 impl Part {
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Arguments => "arguments",

@@ -24,7 +24,6 @@ pub enum Choice<'v> {
 impl View {
     /// Which of an agent's tokens is used where none is named; hook, gateway and run choose alike. A
     /// token that grants nothing, as one that only renews another, is passed over.
-    #[must_use]
     pub fn choose(&self, agent: &AgentId, fits: impl Fn(&TokenInfo) -> bool) -> Choice<'_> {
         let own = || self.tokens.iter().filter(|it| it.agent == *agent && !it.tools.is_empty());
         let is_live = |token: &&TokenInfo| token.is_live(self.now);
@@ -46,7 +45,6 @@ impl View {
 
     /// What stops an agent: a freeze of the home, of the agent or of one above it. Freezes that are
     /// not shown (`frozen_in_all`) are not seen.
-    #[must_use]
     pub fn stopped_by(&self, agent: &AgentId) -> Option<&Freeze> {
         self.frozen.iter().find(|freeze| stops(freeze, agent))
     }

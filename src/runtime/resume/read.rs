@@ -103,13 +103,11 @@ impl Resume {
     }
 
     /// The text.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The fields that nothing here reads, by their places: `title`, `permissions.network`.
-    #[must_use]
     pub fn unread(&self) -> Vec<String> {
         let permissions = self.whole.get(PERMISSIONS);
         let files = permissions.and_then(|it| it.get("file_access"));

@@ -34,14 +34,12 @@ pub struct AsyncSession {
 
 impl AsyncSession {
     /// Each call on a thread of its own.
-    #[must_use]
     pub fn new(session: Session) -> Self {
         Self { session: Arc::new(session), spawn: Arc::new(on_a_thread) }
     }
 
     /// Each call where `spawn` puts what blocks: with tokio
     /// `move |work| { handle.spawn_blocking(work); }`.
-    #[must_use]
     pub fn on(session: Session, spawn: impl Fn(Work) + Send + Sync + 'static) -> Self {
         let spawn = move |work: Work| {
             spawn(work);
@@ -121,19 +119,16 @@ impl AsyncSession {
     }
 
     /// The agent.
-    #[must_use]
     pub fn agent(&self) -> &AgentId {
         self.session.agent()
     }
 
     /// The token.
-    #[must_use]
     pub fn token(&self) -> TokenId {
         self.session.token()
     }
 
     /// The session itself.
-    #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
     }

@@ -163,14 +163,12 @@ impl HostTool {
     }
 
     /// The manifest as it stands.
-    #[must_use]
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
     /// Runs it by a closure. It is called on a thread of its own, several at once where several
     /// calls are made.
-    #[must_use]
     pub fn run<T, F>(self, body: F) -> ClosureTool
     where
         T: IntoArg,
@@ -187,7 +185,6 @@ impl HostTool {
     /// dropped, where it stands. One that is dropped before it answered, then or because its task
     /// was aborted or its executor shut down, has failed: what it did is not known, and the call
     /// is charged in full.
-    #[must_use]
     pub fn run_async<T, F, W>(
         self,
         spawn: impl Fn(Task) + Send + Sync + 'static,
@@ -206,13 +203,11 @@ impl HostTool {
     }
 
     /// Runs it by a type: see [`Typed`].
-    #[must_use]
     pub fn typed<P: Typed>(self) -> TypedTool<P> {
         TypedTool::new(self.manifest)
     }
 
     /// Runs it by a type that prepares its effect and then makes it: see [`Transactional`].
-    #[must_use]
     pub fn transactional<P: Transactional>(self) -> TransactionalTool<P> {
         TransactionalTool::new(self.manifest)
     }

@@ -24,13 +24,11 @@ impl<'a> HostArgs<'a> {
     }
 
     /// The map itself.
-    #[must_use]
     pub const fn as_item(self) -> Item<'a> {
         self.map
     }
 
     /// An argument, where it was given or has a default.
-    #[must_use]
     pub fn get(self, name: &str) -> Option<Item<'a>> {
         self.map.get(name)
     }
@@ -93,7 +91,6 @@ impl<'a> HostArgs<'a> {
     }
 
     /// A refusal of an argument that is not of the form that a plan needs.
-    #[must_use]
     pub fn bad(self, name: &str, allowed: &str) -> Refused {
         Refused::new(Reason::BadArgument).field(name).allowed(allowed)
     }
@@ -184,7 +181,6 @@ impl ToolCall {
     }
 
     /// The arguments.
-    #[must_use]
     pub fn args(&self) -> HostArgs<'_> {
         HostArgs::new(self.args.item())
     }
@@ -214,31 +210,26 @@ impl ToolCall {
     }
 
     /// The tool.
-    #[must_use]
     pub const fn tool(&self) -> &ToolId {
         &self.tool
     }
 
     /// The agent that calls.
-    #[must_use]
     pub const fn agent(&self) -> &AgentId {
         &self.agent
     }
 
     /// The session through which it calls.
-    #[must_use]
     pub const fn session(&self) -> Seq {
         self.session
     }
 
     /// Position of the intent: unique in the log, and so a name for what the tool does elsewhere.
-    #[must_use]
     pub const fn intent(&self) -> Seq {
         self.intent
     }
 
     /// The largest result that can be delivered, in bytes.
-    #[must_use]
     pub const fn result_bytes_max(&self) -> usize {
         self.result_bytes_max
     }
@@ -251,7 +242,6 @@ impl ToolCall {
     }
 
     /// What was set aside.
-    #[must_use]
     pub fn hold(&self) -> Amounts {
         self.meter.hold()
     }

@@ -9,6 +9,7 @@ use syscap_kernel::OverHold;
 ///
 /// Its words go to the caller, which may be a model: an error that names what the caller must not
 /// know belongs into a log, and a [`Failure::new`] in its place.
+#[must_use]
 #[derive(Debug)]
 pub struct Failure {
     why: Refused,
@@ -17,14 +18,12 @@ pub struct Failure {
 
 impl Failure {
     /// Failed, in the host's words: one short line.
-    #[must_use]
     pub fn new(what: &str) -> Self {
         Self::because(Refused::new(Reason::Failed).got(what))
     }
 
     /// Failed for a reason that is a tool's to give; any other is recorded as [`Reason::Failed`]
     /// ([`Refused::by_tool`]).
-    #[must_use]
     pub fn because(why: Refused) -> Self {
         // The kernel would take the words of another reason away: they are kept as what was got.
         let words = (300..400).contains(&why.reason().code());
@@ -34,14 +33,12 @@ impl Failure {
 
     /// Says that the effect was not begun. Where nothing is said, that of a tool that changes
     /// things counts as unknown, and the call is charged in full.
-    #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.tx = Some(TxOutcome::NoOp);
         self
     }
 
     /// Says that the effect was begun and undone.
-    #[must_use]
     pub fn rolled_back(mut self) -> Self {
         self.tx = Some(TxOutcome::RolledBack);
         self

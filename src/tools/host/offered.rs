@@ -14,6 +14,7 @@ use crate::tools::provide::{HostCall, HostRan, Provider};
 ///
 /// Scopes are checked in the holder, by a [`Typed`](crate::tools::host::Typed) tool's plan: such a tool can't
 /// be offered from elsewhere.
+#[must_use]
 #[derive(Clone, Default)]
 pub struct HostTools {
     tools: BTreeMap<ToolId, ClosureTool>,
@@ -21,20 +22,17 @@ pub struct HostTools {
 
 impl HostTools {
     /// No tools.
-    #[must_use]
     pub const fn new() -> Self {
         Self { tools: BTreeMap::new() }
     }
 
     /// Adds a tool, in place of one of the same name.
-    #[must_use]
     pub fn with(mut self, tool: ClosureTool) -> Self {
         self.tools.insert(tool.manifest.tool.clone(), tool);
         self
     }
 
     /// The manifests.
-    #[must_use]
     pub fn manifests(&self) -> Vec<Manifest> {
         self.tools.values().map(|tool| tool.manifest.clone()).collect()
     }

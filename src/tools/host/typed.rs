@@ -58,6 +58,7 @@ pub trait Typed: Send + Sized + 'static {
 }
 
 /// A value that is ready to run, what it would touch, and the most that it may use.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Planned<P> {
     value: P,
@@ -67,7 +68,6 @@ pub struct Planned<P> {
 
 impl<P> Planned<P> {
     /// Touches nothing, and uses no more than the manifest sets aside.
-    #[must_use]
     pub fn new(value: P) -> Self {
         Self { value, demands: Demands::default(), untouched: Vec::new() }
     }
@@ -99,7 +99,6 @@ impl<P> Planned<P> {
 
     /// Touches a resource, which the token's scope in that dimension must permit. The argument
     /// that named it stands in the refusal.
-    #[must_use]
     pub fn touches(
         mut self,
         dimension: &'static str,
@@ -114,14 +113,12 @@ impl<P> Planned<P> {
     /// [`needs`](crate::tools::host::HostTool::needs): an argument that names the resource was left out. A call
     /// that neither touches something in a declared dimension nor says this is refused, by
     /// [`Reason::NotCompared`](syscap_format::Reason::NotCompared).
-    #[must_use]
     pub fn untouched(mut self, dimension: &'static str) -> Self {
         self.untouched.push(dimension);
         self
     }
 
     /// Sets so much more aside than the manifest does.
-    #[must_use]
     pub fn hold(mut self, dimension: Dimension, amount: u64) -> Self {
         let sum = self.demands.hold.get(dimension).saturating_add(amount);
         self.demands.hold = self.demands.hold.with(dimension, sum);

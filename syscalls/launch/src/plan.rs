@@ -42,7 +42,6 @@ pub const DOOR: u32 = 0x5359_5343;
 impl Plan {
     /// The program, under its own name, in a folder: confined as well as is to be had
     /// ([`Level::Contained`] required), without network, arguments, environment or bounds.
-    #[must_use]
     pub fn new(program: OwnedFd, name: OsString, folder: OwnedFd) -> Self {
         Self {
             program,
@@ -155,7 +154,6 @@ impl Level {
     pub const ALL: [Self; 3] = [Self::Bounded, Self::Confined, Self::Contained];
 
     /// Its name in plans, policies and records.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bounded => "bounded",
@@ -165,7 +163,6 @@ impl Level {
     }
 
     /// The level of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }

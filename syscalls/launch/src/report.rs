@@ -45,7 +45,6 @@ pub enum Bound {
 
 impl Bound {
     /// Its name in reports.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wall => "wall",
@@ -78,7 +77,6 @@ pub struct Achieved {
 
 impl Achieved {
     /// The level that this amounts to where a plan grants that network.
-    #[must_use]
     pub fn level(&self, network: Network) -> Level {
         let confined = self.landlock >= 3 && self.seccomp;
         let apart = self.processes && self.mounts && (self.network || network == Network::Host);

@@ -90,7 +90,6 @@ impl Base {
     }
 
     /// How what lies in it is reached.
-    #[must_use]
     pub const fn enforcement(&self) -> Enforcement {
         self.walk.enforcement()
     }

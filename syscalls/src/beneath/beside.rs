@@ -89,7 +89,6 @@ impl Began {
     }
 
     /// What it may have read, by itself and from those that ran beside it.
-    #[must_use]
     pub fn label(&self) -> Label {
         let all = self.all.lock();
         all.iter().find(|one| one.id == self.id).map_or(Label::PUBLIC, |one| one.label)

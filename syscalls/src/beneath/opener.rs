@@ -185,7 +185,6 @@ impl Openers {
     pub const ALL: [Self; 3] = [Self::Strongest, Self::Openat2, Self::CapStd];
 
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Strongest => "strongest",
@@ -195,7 +194,6 @@ impl Openers {
     }
 
     /// The one of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|openers| openers.name() == name)
     }

@@ -125,7 +125,6 @@ impl Base {
 
 impl OpenFile {
     /// The size when it was opened.
-    #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }

@@ -53,7 +53,6 @@ struct Seen {
 
 impl Survey {
     /// The label of all of it together.
-    #[must_use]
     pub const fn label(&self) -> Label {
         self.label
     }

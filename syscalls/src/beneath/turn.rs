@@ -30,7 +30,6 @@ pub struct Turn {
 
 impl Turn {
     /// How many folders were made for it.
-    #[must_use]
     pub const fn folders(&self) -> u32 {
         self.folders
     }

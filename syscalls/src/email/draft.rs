@@ -37,7 +37,6 @@ pub struct EmailDraft {
 
 impl EmailDraft {
     /// The tool over an open base; the message's date is of that clock.
-    #[must_use]
     pub fn over(base: Arc<dyn Opener>, clock: Arc<dyn Clock>) -> Option<Self> {
         let list = |name, what| Param::optional(name, ParamType::Any, what);
         let to = "Who it is for: an address, or a list of them.";

@@ -45,13 +45,11 @@ pub struct Files {
 
 impl Files {
     /// The tools over an open base.
-    #[must_use]
     pub fn over(base: Arc<dyn Opener>) -> Self {
         Self { base }
     }
 
     /// What opens beneath the base, for other tools that keep something there.
-    #[must_use]
     pub const fn base(&self) -> &Arc<dyn Opener> {
         &self.base
     }

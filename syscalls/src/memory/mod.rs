@@ -44,7 +44,6 @@ pub struct Memory {
 
 impl Memory {
     /// The tools over an open base.
-    #[must_use]
     pub fn over(base: Arc<dyn Opener>) -> Self {
         Self { base, writing: Arc::default() }
     }

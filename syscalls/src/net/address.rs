@@ -29,7 +29,6 @@ pub enum Special {
 
 impl Special {
     /// What it is, for people.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Local => "this machine or network",

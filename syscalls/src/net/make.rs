@@ -13,13 +13,11 @@ use super::settings::{Settings, SettingsError};
 
 impl Network {
     /// `http_request` where nothing is set.
-    #[must_use]
     pub fn request(&self) -> Option<HttpRequest> {
         HttpRequest::standard(self)
     }
 
     /// `net.egress` without routes.
-    #[must_use]
     pub fn egress(&self) -> Option<NetEgress> {
         NetEgress::standard(self)
     }
@@ -46,7 +44,6 @@ impl Network {
     /// The effect classes that calls of a tool can have: of the template by the methods that are
     /// allowed; of any other tool the manifest's own. None where the settings can't be read: then
     /// there is no such tool.
-    #[must_use]
     pub fn classes(manifest: &Manifest) -> BTreeSet<EffectClass> {
         if !Self::makes(manifest) || manifest.tool.as_str() == NET_EGRESS {
             return BTreeSet::from([manifest.effect]);
@@ -59,7 +56,6 @@ impl Network {
 
     /// How long one request of a tool of the template may take, in milliseconds; `None` of any
     /// other tool.
-    #[must_use]
     pub fn timeout_ms(manifest: &Manifest) -> Option<u64> {
         if !Self::makes(manifest) || manifest.tool.as_str() == NET_EGRESS {
             return None;
@@ -71,7 +67,6 @@ impl Network {
     }
 
     /// The manifest of a built-in tool where nothing is set; `None` of any other tool.
-    #[must_use]
     pub fn unset(tool: &ToolId) -> Option<Manifest> {
         match tool.as_str() {
             HTTP_REQUEST => Some(request::unset(tool.clone())),

@@ -25,7 +25,6 @@ impl Method {
         [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
     /// Its name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -38,7 +37,6 @@ impl Method {
     }
 
     /// The method of that name, in large or small letters.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(name))
     }
@@ -50,7 +48,6 @@ impl Method {
     }
 
     /// What it does to the world.
-    #[must_use]
     pub const fn effect(self) -> EffectClass {
         if self.is_safe() { EffectClass::ExternalRead } else { EffectClass::ExternalWrite }
     }

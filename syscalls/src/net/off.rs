@@ -20,7 +20,6 @@ impl Network {
     }
 
     /// Of no tool.
-    #[must_use]
     pub const fn unset(_: &ToolId) -> Option<Manifest> {
         None
     }

@@ -13,7 +13,6 @@ pub struct Network {
 
 impl Network {
     /// Of these two.
-    #[must_use]
     pub fn new(lookup: Arc<dyn Lookup>, secrets: Arc<dyn Secrets>) -> Self {
         Self { lookup, secrets }
     }

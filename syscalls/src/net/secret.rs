@@ -25,7 +25,6 @@ pub struct Origin {
 
 impl Origin {
     /// Reads one: a URL without a path.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let target = Target::absolute(text).ok()?;
         let (is_secure, place, port) = target.origin();
@@ -35,7 +34,6 @@ impl Origin {
     }
 
     /// In the one way that it is written.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -55,7 +53,6 @@ pub struct Secret {
 
 impl Secret {
     /// One of that value. It must be visible ASCII: then a header and a query can carry it.
-    #[must_use]
     pub fn new(value: Zeroizing<String>, origins: Vec<Origin>) -> Option<Self> {
         let plain = value.bytes().filter(u8::is_ascii_alphanumeric).count();
         let is_fine = plain >= SECRET_BYTES_MIN
@@ -66,13 +63,11 @@ impl Secret {
     }
 
     /// The value, for a server that may have it.
-    #[must_use]
     pub fn value_for(&self, target: &Target) -> Option<&str> {
         self.origins.iter().any(|origin| origin.is_of(target)).then_some(&self.value)
     }
 
     /// The servers.
-    #[must_use]
     pub fn origins(&self) -> &[Origin] {
         &self.origins
     }

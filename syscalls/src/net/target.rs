@@ -135,7 +135,6 @@ impl Target {
     }
 
     /// The same with more names and values in its query, behind those that it has.
-    #[must_use]
     pub fn with_query<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut changed = self.clone();
         let mut pairs = pairs.into_iter().peekable();
@@ -152,7 +151,6 @@ impl Target {
     }
 
     /// The same as a folder: what is below it begins with all of its path.
-    #[must_use]
     pub fn folder(&self) -> Self {
         let mut changed = self.clone();
         if !changed.url.path().ends_with('/') {
@@ -164,7 +162,6 @@ impl Target {
     }
 
     /// The URL, written in the one way that it is used.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
@@ -176,19 +173,16 @@ impl Target {
     }
 
     /// What is connected to.
-    #[must_use]
     pub const fn place(&self) -> &Place {
         &self.place
     }
 
     /// The port, also where it is the usual one.
-    #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
     /// What a token must permit: the host or the address, and the port.
-    #[must_use]
     pub fn resources(&self) -> [Resource; 2] {
         let place = match &self.place {
             Place::Name(name) => Resource::Host(name.clone()),
@@ -198,7 +192,6 @@ impl Target {
     }
 
     /// What tells one server from another: secrets go to no other.
-    #[must_use]
     pub fn origin(&self) -> (bool, &Place, u16) {
         (self.is_secure(), &self.place, self.port)
     }

@@ -58,7 +58,6 @@ pub struct Org {
 impl Org {
     /// The tools over an open base, of the home that the registrar is for; messages are of that
     /// clock's time.
-    #[must_use]
     pub fn over(
         base: Arc<dyn Opener>,
         clock: Arc<dyn Clock>,

@@ -23,13 +23,11 @@ pub struct Programs {
 impl Programs {
     /// The tools over an open base. Without a launcher the host itself is one, if its `main` begins
     /// with [`syscap_launch::entry`]; else every call is refused.
-    #[must_use]
     pub fn over(base: Arc<dyn Opener>, launcher: Option<Arc<Launcher>>) -> Self {
         Self { base, launcher }
     }
 
     /// `shell`.
-    #[must_use]
     pub fn shell(&self) -> Option<Shell> {
         let argv = "The program's name, and what it is given.";
         let manifest = manifest("shell")?
@@ -39,7 +37,6 @@ impl Programs {
     }
 
     /// `shell_script`.
-    #[must_use]
     pub fn script(&self) -> Option<Shell> {
         let script = "What `sh -c` runs.";
         let manifest = manifest("shell_script")?

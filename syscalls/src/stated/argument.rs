@@ -40,7 +40,6 @@ impl ArgumentKind {
     pub const NAMES: [&'static str; 6] = ["path", "tree", "url", "host", "recipient", "command"];
 
     /// The word for it.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Path(_) => "path",
@@ -53,7 +52,6 @@ impl ArgumentKind {
     }
 
     /// The kind of that word; of paths below these roots.
-    #[must_use]
     pub fn named(name: &str, roots: Vec<PathRoot>) -> Option<Self> {
         Some(match name {
             "path" => Self::Path(roots),
@@ -67,7 +65,6 @@ impl ArgumentKind {
     }
 
     /// The roots, of paths.
-    #[must_use]
     pub fn roots(&self) -> &[PathRoot] {
         match self {
             Self::Path(roots) | Self::Tree(roots) => roots,
@@ -76,7 +73,6 @@ impl ArgumentKind {
     }
 
     /// The dimension in which a token must have a scope.
-    #[must_use]
     pub const fn dimension(&self) -> Option<&'static str> {
         match self {
             Self::Path(_) | Self::Tree(_) => Some(PATH_DIMENSION),
@@ -94,6 +90,7 @@ impl fmt::Display for ArgumentKind {
 }
 
 /// An argument as an operator declares it.
+#[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     /// What it names.
@@ -104,13 +101,11 @@ pub struct Declared {
 
 impl Declared {
     /// By the tool's class.
-    #[must_use]
     pub const fn new(kind: ArgumentKind) -> Self {
         Self { kind, needs: None }
     }
 
     /// Says what is done at a path.
-    #[must_use]
     pub const fn needing(mut self, needs: Rights) -> Self {
         self.needs = Some(needs);
         self

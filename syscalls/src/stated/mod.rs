@@ -107,7 +107,6 @@ impl Stated {
     }
 
     /// The dimensions of the arguments that a call leaves out: it touches nothing by them.
-    #[must_use]
     pub fn untouched(&self, request: &Request<'_>) -> Vec<&'static str> {
         let names_nothing = |name: &str| match request.args.get(name) {
             None => true,
@@ -140,7 +139,6 @@ impl Stated {
 /// What is offered, with what is stated of the tool on record. Where the definition is another,
 /// what is declared of arguments is kept as far as the tool still takes them, and a class only
 /// where it is the graver one: what was said of one definition makes no other one harmless.
-#[must_use]
 pub fn carried(offered: Manifest, on_record: &Manifest) -> Manifest {
     let Ok(mut stated) = Stated::of(on_record) else { return offered };
     if stated.is_empty() {
@@ -159,7 +157,6 @@ pub fn carried(offered: Manifest, on_record: &Manifest) -> Manifest {
 }
 
 /// The manifest as it was before anything was stated; as it is, where what is stated can't be read.
-#[must_use]
 pub fn plain(manifest: &Manifest) -> Manifest {
     without(manifest).unwrap_or_else(|_| manifest.clone())
 }

@@ -32,7 +32,6 @@ pub enum Folder {
 
 impl PathRoot {
     /// Reads `ROOT` or `ROOT=/FOLDER`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (root, folder) = match text.split_once('=') {
             None => (text, Folder::Relative),

@@ -60,7 +60,6 @@ const FORMATS: [(&str, &str); 10] = [
 impl Unlimited {
     /// Those of a tool, in the order of its schema. None for a tool that no server defined: what
     /// ours name is in their manifests.
-    #[must_use]
     pub fn of(manifest: &Manifest) -> Vec<Self> {
         let (Some(whole), Ok(stated)) = (manifest.whole_definition(), Stated::of(manifest)) else {
             return Vec::new();

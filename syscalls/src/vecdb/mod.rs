@@ -47,7 +47,6 @@ pub struct Vectors {
 
 impl Vectors {
     /// The tools over an open base.
-    #[must_use]
     pub fn over(base: Arc<dyn Opener>) -> Self {
         Self { store: Arc::new(store::Store::over(base)) }
     }

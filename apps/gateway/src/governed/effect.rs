@@ -105,7 +105,6 @@ pub enum Because {
 
 impl Because {
     /// In a few words.
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Said => "by --class",

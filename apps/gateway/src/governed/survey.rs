@@ -127,7 +127,6 @@ impl Proposed {
     }
 
     /// What it is proposed to count as.
-    #[must_use]
     pub const fn class(&self) -> EffectClass {
         self.manifest.effect
     }

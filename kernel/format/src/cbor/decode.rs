@@ -26,19 +26,16 @@ struct Head {
 
 impl<'a> Decoder<'a> {
     /// Starts at the first byte of `bytes`.
-    #[must_use]
     pub const fn new(bytes: &'a [u8], profile: Profile) -> Self {
         Self { bytes, at: 0, depth_left: profile.depth_max, floats: profile.floats }
     }
 
     /// The offset of the next byte.
-    #[must_use]
     pub const fn position(&self) -> usize {
         self.at
     }
 
     /// A fault at the current position, for schema checks by callers.
-    #[must_use]
     pub const fn fault(&self, fault: DecodeFault) -> DecodeError {
         DecodeError { fault, at: self.at }
     }

@@ -15,25 +15,21 @@ pub struct Encoder {
 
 impl Encoder {
     /// An empty encoder.
-    #[must_use]
     pub const fn new() -> Self {
         Self { out: Vec::new() }
     }
 
     /// An empty encoder with room for `capacity` bytes.
-    #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self { out: Vec::with_capacity(capacity) }
     }
 
     /// The bytes written.
-    #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.out
     }
 
     /// How many bytes were written.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
     }
@@ -146,6 +142,7 @@ pub(crate) fn head(major: u8, value: u64, mut put: impl FnMut(&[u8])) {
 ///
 /// What was set lies side by side behind room for the map's head. Where the keys came in canonical
 /// order, as most do, that is the map already, and nothing is copied.
+#[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct MapBuilder {
     written: Encoder,
@@ -162,50 +159,42 @@ struct Entry {
 
 impl MapBuilder {
     /// An empty map.
-    #[must_use]
     pub const fn new() -> Self {
         Self { written: Encoder::new(), entries: Vec::new() }
     }
 
     /// Sets `key` to text.
-    #[must_use]
     pub fn text(self, key: &str, value: &str) -> Self {
         self.room(value.len()).with(key, |encoder| encoder.text(value))
     }
 
     /// Sets `key` to a byte string.
-    #[must_use]
     pub fn bytes(self, key: &str, value: &[u8]) -> Self {
         self.room(value.len()).with(key, |encoder| encoder.bytes(value))
     }
 
     /// Sets `key` to an unsigned integer.
-    #[must_use]
     pub fn uint(self, key: &str, value: u64) -> Self {
         self.with(key, |encoder| encoder.uint(value))
     }
 
     /// Sets `key` to a signed integer.
-    #[must_use]
     pub fn int(self, key: &str, value: i64) -> Self {
         self.with(key, |encoder| encoder.int(value))
     }
 
     /// Sets `key` to `false` or `true`.
-    #[must_use]
     pub fn boolean(self, key: &str, value: bool) -> Self {
         self.with(key, |encoder| encoder.boolean(value))
     }
 
     /// Sets `key` to an item.
-    #[must_use]
     pub fn item(self, key: &str, value: Item<'_>) -> Self {
         let len = value.as_bytes().len();
         self.room(len).with(key, |encoder| encoder.item(value))
     }
 
     /// Sets `key` to what `write` writes, which must be exactly one canonical item.
-    #[must_use]
     pub(crate) fn with(mut self, key: &str, write: impl FnOnce(&mut Encoder)) -> Self {
         if self.written.is_empty() {
             self.written.out.push(0);
@@ -219,7 +208,6 @@ impl MapBuilder {
     }
 
     /// The map, its keys sorted.
-    #[must_use]
     pub fn finish(mut self) -> Canonical {
         // Encoded keys compare by length, which the head carries, then by bytes: the map's order.
         let ascend = |one: &Entry, next: &Entry| self.key(one) < self.key(next);

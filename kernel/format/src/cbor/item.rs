@@ -60,49 +60,41 @@ impl<'a> Item<'a> {
     }
 
     /// The encoded item.
-    #[must_use]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
     /// The type.
-    #[must_use]
     pub fn kind(self) -> ItemKind {
         self.decoder().peek().unwrap_or(ItemKind::Null)
     }
 
     /// The text, if it is text.
-    #[must_use]
     pub fn as_text(self) -> Option<&'a str> {
         self.decoder().text().ok()
     }
 
     /// The bytes, if it is a byte string.
-    #[must_use]
     pub fn as_byte_string(self) -> Option<&'a [u8]> {
         self.decoder().bytes().ok()
     }
 
     /// The number, if it is an unsigned integer.
-    #[must_use]
     pub fn as_uint(self) -> Option<u64> {
         self.decoder().uint().ok()
     }
 
     /// The number, if it is an integer.
-    #[must_use]
     pub fn as_int(self) -> Option<i128> {
         self.decoder().int().ok()
     }
 
     /// The number, if it is a float.
-    #[must_use]
     pub fn as_float(self) -> Option<f64> {
         self.decoder().float().ok()
     }
 
     /// The value, if it is `false` or `true`.
-    #[must_use]
     pub fn as_bool(self) -> Option<bool> {
         self.decoder().boolean().ok()
     }
@@ -114,7 +106,6 @@ impl<'a> Item<'a> {
     }
 
     /// The value of a text key, if it is a map that has it.
-    #[must_use]
     pub fn get(self, key: &str) -> Option<Item<'a>> {
         let (mut decoder, count) =
             if self.kind() == ItemKind::Map { self.children() } else { return None };
@@ -131,7 +122,6 @@ impl<'a> Item<'a> {
     }
 
     /// How many items an array, or entries a map has; 0 for anything else.
-    #[must_use]
     pub fn count(self) -> usize {
         self.children().1
     }
@@ -181,7 +171,6 @@ impl Canonical {
     }
 
     /// A text item.
-    #[must_use]
     pub fn text(value: &str) -> Self {
         let mut encoder = Encoder::new();
         encoder.text(value);
@@ -189,7 +178,6 @@ impl Canonical {
     }
 
     /// A list of items.
-    #[must_use]
     pub fn list(items: impl ExactSizeIterator<Item = Self>) -> Self {
         let mut encoder = Encoder::new();
         encoder.array(items.len());
@@ -198,7 +186,6 @@ impl Canonical {
     }
 
     /// A map with text keys, each once: they may come in any order.
-    #[must_use]
     pub fn map(mut entries: Vec<(&str, Item<'_>)>) -> Self {
         // Encoded keys compare by length, then by bytes: the head carries the length.
         entries.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
@@ -213,7 +200,6 @@ impl Canonical {
     }
 
     /// `null`.
-    #[must_use]
     pub fn null() -> Self {
         Self(Item::NULL.as_bytes().to_vec())
     }
@@ -224,19 +210,16 @@ impl Canonical {
     }
 
     /// A view of the item.
-    #[must_use]
     pub fn item(&self) -> Item<'_> {
         Item::checked(&self.0)
     }
 
     /// The encoded item.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The encoded item, given up.
-    #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }

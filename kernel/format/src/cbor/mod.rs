@@ -47,7 +47,6 @@ impl Profile {
     pub const MESSAGE: Self = Self { depth_max: 80, floats: Floats::Shortest };
 
     /// How many arrays and maps may enclose one another.
-    #[must_use]
     pub const fn depth_max(self) -> u8 {
         self.depth_max
     }

@@ -40,7 +40,6 @@ shape! {
 
 impl Control {
     /// The message that a key signs.
-    #[must_use]
     pub fn message(
         home: &HomeId,
         head: &Head,
@@ -61,13 +60,11 @@ impl Control {
     }
 
     /// An event with the signature of one key.
-    #[must_use]
     pub fn by_one(head: Head, body: Vec<u8>, signed: Signed) -> Self {
         Self { head, body, signatures: [signed].into() }
     }
 
     /// The canonical bytes, as they stand in a record.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }

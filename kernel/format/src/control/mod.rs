@@ -85,6 +85,7 @@ code! {
 
 shape! {
     /// Body of a `revoke` event: what it names ends, for ever.
+    #[must_use]
     pub struct Revocation {
         /// What kind of thing ends.
         1 => pub target: RevokeTarget,
@@ -114,39 +115,33 @@ pub enum Revoked {
 
 impl Revocation {
     /// Ends a token and all that was derived from it, or is yet.
-    #[must_use]
     pub const fn subtree(token: TokenId) -> Self {
         Self { token: Some(token), ..Self::of(RevokeTarget::Subtree) }
     }
 
     /// Ends all that was derived from a token so far. The token lives, and can be handed on anew.
-    #[must_use]
     pub const fn children(token: TokenId) -> Self {
         Self { token: Some(token), ..Self::of(RevokeTarget::Children) }
     }
 
     /// Ends every root token of an epoch before this one, and what was derived from it. From then
     /// on none is registered below it, and new ones are of this epoch.
-    #[must_use]
     pub const fn epoch(least: u64) -> Self {
         Self { epoch: Some(least), ..Self::of(RevokeTarget::Epoch) }
     }
 
     /// Ends every token by a key or held by it, and what was derived from it. From then on none is
     /// registered that is.
-    #[must_use]
     pub const fn key(key: PublicKey) -> Self {
         Self { key: Some(key), ..Self::of(RevokeTarget::Key) }
     }
 
     /// The same, with the commitment to why: of the text under the body's key 5.
-    #[must_use]
     pub const fn because(self, cause: TextHash) -> Self {
         Self { cause: Some(cause), ..self }
     }
 
     /// What it ends; `None` where it names something else than its target, or more.
-    #[must_use]
     pub const fn revoked(&self) -> Option<Revoked> {
         let Self { target, token, epoch, key, cause: _ } = *self;
         match (target, token, epoch, key) {
@@ -204,25 +199,21 @@ code! {
 
 impl Freeze {
     /// Stops one agent.
-    #[must_use]
     pub fn agent(agent: &AgentId) -> Self {
         Self::begins(FreezeTarget::Agent, agent.as_str())
     }
 
     /// Stops one tool.
-    #[must_use]
     pub fn tool(tool: &ToolId) -> Self {
         Self::begins(FreezeTarget::Tool, tool.as_str())
     }
 
     /// Stops every call.
-    #[must_use]
     pub fn all() -> Self {
         Self::begins(FreezeTarget::Kernel, "")
     }
 
     /// The end of the same.
-    #[must_use]
     pub fn thaw(self) -> Self {
         Self { change: FreezeChange::Thaw, ..self }
     }
@@ -244,6 +235,7 @@ code! {
 
 shape! {
     /// Body of a `freeze` event.
+    #[must_use]
     pub struct Freeze {
         /// What it stops.
         1 => pub target: FreezeTarget,

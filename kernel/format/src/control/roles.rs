@@ -38,7 +38,6 @@ impl Role {
 
     /// The role that signs control events of `kind`; `None` for kinds that are not signed. Who must
     /// sign one event of a home is [`HomeLimits::role_of`](crate::record::HomeLimits::role_of).
-    #[must_use]
     pub const fn of(kind: RecordKind) -> Option<Self> {
         match kind {
             RecordKind::Policy => Some(Self::Policy),
@@ -89,7 +88,6 @@ shape! {
 
 impl RoleSet {
     /// A role with these keys, any one of which may sign.
-    #[must_use]
     pub fn any_of(role: Role, keys: impl IntoIterator<Item = PublicKey>) -> Self {
         let mut keys: Vec<PublicKey> = keys.into_iter().collect();
         keys.sort_unstable();
@@ -150,7 +148,6 @@ impl Roles {
     }
 
     /// The keys of a role; `None` for a reserved one.
-    #[must_use]
     pub fn set(&self, role: Role) -> Option<&RoleSet> {
         self.0.iter().find(|set| set.role == role)
     }

@@ -24,13 +24,11 @@ shape! {
 
 impl Trust {
     /// What a verifier must know.
-    #[must_use]
     pub const fn new(home: HomeId, roles: Roles) -> Self {
         Self { version: VERSION, home, roles }
     }
 
     /// The canonical bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }

@@ -77,67 +77,56 @@ pub struct ToolCall<'a> {
 
 impl<'a> ToolCall<'a> {
     /// The canonical envelope, with what was filled in.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The arguments as sent.
-    #[must_use]
     pub fn args(&self) -> Item<'_> {
         Item::trusted(self.bytes.get(self.args.clone()).unwrap_or_default())
     }
 
     /// The tool, by its id or an alias.
-    #[must_use]
     pub fn tool(&self) -> &str {
         text_at(&self.bytes, &self.tool)
     }
 
     /// The agent.
-    #[must_use]
     pub const fn agent(&self) -> &AgentId {
         &self.agent
     }
 
     /// The token.
-    #[must_use]
     pub const fn token(&self) -> TokenId {
         self.token
     }
 
     /// The snapshot that it was made on.
-    #[must_use]
     pub const fn snapshot(&self) -> SnapshotId {
         self.snapshot
     }
 
     /// The policy that it counts on.
-    #[must_use]
     pub const fn policy(&self) -> PolicyHash {
         self.policy
     }
 
     /// Where it came from.
-    #[must_use]
     pub const fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 
     /// Its idempotency key.
-    #[must_use]
     pub const fn key(&self) -> Option<&IdempotencyKey> {
         self.key.as_ref()
     }
 
     /// What was filled in.
-    #[must_use]
     pub const fn filled(&self) -> Filled {
         self.filled
     }
 
     /// What it names.
-    #[must_use]
     pub fn named(&self) -> Named<'_> {
         Named {
             tool: Some(self.tool()),
@@ -216,13 +205,11 @@ impl Faulty {
     }
 
     /// What is wrong with it.
-    #[must_use]
     pub const fn refused(&self) -> &Refused {
         &self.refused
     }
 
     /// What it names.
-    #[must_use]
     pub fn named(&self) -> Named<'_> {
         Named {
             tool: self.tool.as_deref(),

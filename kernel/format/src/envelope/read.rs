@@ -15,7 +15,6 @@ use crate::time::UnixMillis;
 impl ToolResult {
     /// The answer of an envelope, as [`ToolResult::to_canonical`] writes it; `None` of any other
     /// form. It is believed as whoever sent it is: only the log it names proves it.
-    #[must_use]
     pub fn from_canonical(envelope: &Canonical) -> Option<Self> {
         let item = envelope.item();
         let key = match status(item)? {
@@ -28,7 +27,6 @@ impl ToolResult {
     }
 
     /// The same, where what was delivered stands apart from the [head](ToolResult::head).
-    #[must_use]
     pub fn from_parts(head: Item<'_>, delivered: Canonical) -> Option<Self> {
         let read = Self::read(head, delivered)?;
         (read.head().as_bytes() == head.as_bytes()).then_some(read)

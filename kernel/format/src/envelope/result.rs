@@ -77,7 +77,6 @@ pub struct ToolResult {
 impl ToolResult {
     /// The answer that a record stands for. `reason` says why there is no result, `delivered` is
     /// the result or the error object.
-    #[must_use]
     pub fn new(
         record: &CallFields,
         reason: Option<Reason>,
@@ -105,19 +104,16 @@ impl ToolResult {
     }
 
     /// Whether there is a result.
-    #[must_use]
     pub const fn status(&self) -> Status {
         if self.reason.is_some() { Status::Error } else { Status::Ok }
     }
 
     /// Why there is none.
-    #[must_use]
     pub const fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
     /// The result, or the error object: exactly what [`ToolResult::result_hash`] commits to.
-    #[must_use]
     pub const fn delivered(&self) -> &Canonical {
         &self.delivered
     }
@@ -129,31 +125,26 @@ impl ToolResult {
     }
 
     /// What became of the effect.
-    #[must_use]
     pub const fn tx_outcome(&self) -> TxOutcome {
         self.tx
     }
 
     /// What the policy took away from the call: empty unless it was degraded.
-    #[must_use]
     pub fn degraded(&self) -> &[Obligation] {
         &self.degraded
     }
 
     /// Where the call stands in the log.
-    #[must_use]
     pub const fn receipt(&self) -> &Receipt {
         &self.receipt
     }
 
     /// The tool, where the call named one that exists.
-    #[must_use]
     pub const fn tool(&self) -> Option<&ToolId> {
         self.tool.as_ref()
     }
 
     /// Where the call came from, as its record says; `None` where the call could not be read.
-    #[must_use]
     pub const fn provenance(&self) -> Option<&Provenance> {
         self.provenance.as_ref()
     }
@@ -181,14 +172,12 @@ impl ToolResult {
     }
 
     /// What a model is given of it, as JSON: the result, or the error object with its `hint`.
-    #[must_use]
     pub fn to_json(&self) -> String {
         json::from_data(self.delivered.item())
     }
 
     /// The record under which the call waits for a person, where it does: once somebody has
     /// approved it, the same call goes on.
-    #[must_use]
     pub fn ask(&self) -> Option<Seq> {
         let object = self.delivered.item();
         let text = |key| object.get(key).and_then(Item::as_text);
@@ -198,26 +187,22 @@ impl ToolResult {
     }
 
     /// What the caller can do, where there is no result: as in the error object.
-    #[must_use]
     pub fn retry(&self) -> Option<Retry> {
         self.reason.map(|reason| reason.retry_after(self.tx))
     }
 
     /// Which constraint of the policy stopped the call; `None` too where none matched, or something
     /// else did.
-    #[must_use]
     pub const fn constraint(&self) -> Option<&ConstraintId> {
         self.constraint.as_ref()
     }
 
     /// The whole envelope as one map with text keys.
-    #[must_use]
     pub fn to_canonical(&self) -> Canonical {
         self.envelope(Some(self.delivered.item()))
     }
 
     /// The same without what was delivered.
-    #[must_use]
     pub fn head(&self) -> Canonical {
         self.envelope(None)
     }
@@ -276,13 +261,11 @@ pub struct ToolError {
 
 impl ToolError {
     /// The reason.
-    #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
     }
 
     /// The error object that was delivered.
-    #[must_use]
     pub fn object(&self) -> Item<'_> {
         self.object.item()
     }
@@ -304,7 +287,6 @@ impl core::error::Error for ToolError {}
 
 impl Receipt {
     /// The receipt as a map with text keys.
-    #[must_use]
     pub fn to_canonical(&self) -> Canonical {
         let map = MapBuilder::new()
             .bytes("log", self.home.as_bytes())

@@ -29,7 +29,6 @@ shape! {
 
 impl PolicyObject {
     /// The canonical bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }
@@ -43,7 +42,6 @@ impl PolicyObject {
     }
 
     /// The policy's hash.
-    #[must_use]
     pub fn hash(&self) -> PolicyHash {
         PolicyHash::from_bytes(Domain::POLICY.hash(&[&self.to_bytes()]))
     }

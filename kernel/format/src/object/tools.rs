@@ -35,7 +35,6 @@ impl ToolsObject {
     }
 
     /// The canonical bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }
@@ -49,7 +48,6 @@ impl ToolsObject {
     }
 
     /// The tools' hash.
-    #[must_use]
     pub fn hash(&self) -> ToolsHash {
         ToolsHash::from_bytes(Domain::TOOLS.hash(&[&self.to_bytes()]))
     }

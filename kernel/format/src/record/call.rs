@@ -61,7 +61,6 @@ shape! {
 
 impl CallFields {
     /// Nothing known.
-    #[must_use]
     pub const fn unknown() -> Self {
         Self {
             agent_id: None,

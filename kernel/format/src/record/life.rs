@@ -69,7 +69,6 @@ impl Default for HomeLimits {
 impl HomeLimits {
     /// The role that must sign a control event of that kind and body; `None` for kinds that are
     /// not signed.
-    #[must_use]
     pub fn role_of(&self, kind: RecordKind, body: &[u8]) -> Option<Role> {
         let thaws = |body: Freeze| body.change == FreezeChange::Thaw;
         match self.thaws {

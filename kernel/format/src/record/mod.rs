@@ -198,7 +198,6 @@ pub struct RecordView<'a> {
 
 impl RecordView<'_> {
     /// The canonical bytes.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut encoder = Encoder::with_capacity(768);
         let kind = self.body.kind();
@@ -263,13 +262,11 @@ pub enum RecordError {
 
 impl Record {
     /// The canonical bytes.
-    #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.view().encode()
     }
 
     /// A view of it.
-    #[must_use]
     pub fn view(&self) -> RecordView<'_> {
         let Self { seq, prev, time, boot, clock, body } = self;
         let (seq, prev, time, boot, clock) = (*seq, *prev, *time, *boot, *clock);
@@ -335,7 +332,6 @@ impl Record {
     }
 
     /// The leaf of the record's bytes.
-    #[must_use]
     pub fn leaf(&self) -> Leaf {
         leaf(&self.encode())
     }

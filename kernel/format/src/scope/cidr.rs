@@ -47,7 +47,6 @@ impl Cidr {
     }
 
     /// The first address.
-    #[must_use]
     pub fn addr(self) -> IpAddr {
         match self.family {
             // The shift leaves 32 bits.
@@ -57,7 +56,6 @@ impl Cidr {
     }
 
     /// How many bits all addresses share.
-    #[must_use]
     pub const fn prefix(self) -> u8 {
         self.prefix
     }
@@ -115,7 +113,6 @@ impl Cidrs {
     }
 
     /// The blocks, in ascending order.
-    #[must_use]
     pub fn blocks(&self) -> &[Cidr] {
         &self.0
     }

@@ -92,7 +92,6 @@ dimensions! {
 
 impl ScopeDimension {
     /// The dimension of that name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|dimension| dimension.name == name)
     }

@@ -31,7 +31,6 @@ impl Host {
     }
 
     /// The name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,7 +62,6 @@ impl HostPattern {
     pub const SUFFIX_BYTES_MAX: usize = 249;
 
     /// The host alone.
-    #[must_use]
     pub const fn exact(host: Host) -> Self {
         Self { reach: Reach::Exact, host }
     }
@@ -131,7 +129,6 @@ impl Hosts {
     }
 
     /// The patterns, in ascending order.
-    #[must_use]
     pub fn patterns(&self) -> &[HostPattern] {
         &self.0
     }

@@ -30,13 +30,11 @@ impl Ints {
     }
 
     /// The least integer.
-    #[must_use]
     pub const fn least(self) -> i128 {
         self.least
     }
 
     /// The greatest integer.
-    #[must_use]
     pub const fn greatest(self) -> i128 {
         self.greatest
     }

@@ -145,7 +145,6 @@ impl Scope {
     }
 
     /// The type.
-    #[must_use]
     pub const fn scope_type(&self) -> ScopeType {
         match self {
             Self::Names(_) => ScopeType::Names,
@@ -192,7 +191,6 @@ impl Scope {
     ///
     /// Limits bind what is made and what is decoded. A meet can have as many parts as both
     /// scopes together; one that exceeds a limit works, but its encoding is refused.
-    #[must_use]
     pub fn meet(&self, other: &Self) -> Option<Self> {
         match (self, other) {
             (Self::Names(a), Self::Names(b)) => a.meet(b).map(Self::Names),
@@ -208,7 +206,6 @@ impl Scope {
     /// What to change a resource to that isn't permitted, in words for its caller: `below
     /// workspace/notes`, `one of: a, b`, `from 1 to 9`. Of paths only those that have the rights
     /// that are needed.
-    #[must_use]
     pub fn advice(&self, refused: &Resource) -> String {
         match (self, refused) {
             (Self::Paths(scope), Resource::Path { needs, .. } | Resource::Tree { needs, .. }) => {

@@ -25,7 +25,6 @@ impl Name {
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,7 +57,6 @@ impl Names {
     }
 
     /// The names, in ascending order.
-    #[must_use]
     pub fn as_slice(&self) -> &[Name] {
         &self.0
     }

@@ -10,6 +10,7 @@ use crate::field::Field;
 use crate::id::AgentId;
 
 /// What may be done at a path: a set of three bits.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rights(u8);
 
@@ -41,25 +42,21 @@ impl Rights {
     pub const ALL: Self = Self(7);
 
     /// The bits on the wire.
-    #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
     /// The rights of `bits`; `None` where a bit is unknown.
-    #[must_use]
     pub const fn from_bits(bits: u8) -> Option<Self> {
         if bits <= Self::ALL.0 { Some(Self(bits)) } else { None }
     }
 
     /// What either has.
-    #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// What both have.
-    #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
@@ -111,7 +108,6 @@ impl RootName {
     }
 
     /// The name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -139,7 +135,6 @@ impl Root {
     }
 
     /// The name, as paths begin with it.
-    #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Named(name) => name.as_str(),
@@ -148,7 +143,6 @@ impl Root {
     }
 
     /// Whose it is.
-    #[must_use]
     pub const fn owner(&self) -> Option<&AgentId> {
         match self {
             Self::Named(_) => None,
@@ -198,19 +192,16 @@ impl RootedPath {
     }
 
     /// Where it begins.
-    #[must_use]
     pub const fn root(&self) -> &Root {
         &self.root
     }
 
     /// The components joined by `/`; empty for the root itself.
-    #[must_use]
     pub fn below(&self) -> &str {
         &self.below
     }
 
     /// The same text as `{:#}`, escaped and never cut: no two paths have the same.
-    #[must_use]
     pub fn in_full(&self) -> String {
         let below = Whole(&self.below);
         let name = self.root.name();

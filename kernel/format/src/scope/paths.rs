@@ -48,19 +48,16 @@ impl Paths {
     }
 
     /// The rules, sorted by path.
-    #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.0
     }
 
     /// The rule that decides for `path`, if there is one.
-    #[must_use]
     pub fn deciding(&self, path: &RootedPath) -> Option<&Rule> {
         deciding(&self.0, path)
     }
 
     /// What may be done at `path`.
-    #[must_use]
     pub fn rights(&self, path: &RootedPath) -> Rights {
         rights(&self.0, path)
     }
@@ -82,7 +79,6 @@ impl Paths {
     /// Where a path would have these rights, in words: `below workspace or below shared/notes,
     /// not below workspace/old`. Workspaces stand first: that is where a path begins that names
     /// no root.
-    #[must_use]
     pub fn advice(&self, needs: Rights) -> String {
         let permitted = |rule: &&Rule| needs != Rights::NONE && needs.leq(rule.rights);
         let below = |rule: &Rule| format!("below {}", ShownRule(rule, self.owners()).path());

@@ -25,13 +25,11 @@ impl PortRange {
     }
 
     /// The first port.
-    #[must_use]
     pub const fn first(self) -> u16 {
         self.first
     }
 
     /// The last port.
-    #[must_use]
     pub const fn last(self) -> u16 {
         self.last
     }
@@ -72,7 +70,6 @@ impl Ports {
     }
 
     /// The ranges, in ascending order.
-    #[must_use]
     pub fn ranges(&self) -> &[PortRange] {
         &self.0
     }

@@ -10,7 +10,6 @@ impl Scope {
     /// `8000-8080`, blocks as `10.0.0.0/8` or one address, integers as `1..1000`. It permits what
     /// any of the texts permits. `None` where a text is of another form, where there is none, where
     /// there are more than the type takes, and for paths.
-    #[must_use]
     pub fn read(kind: ScopeType, values: &[&str]) -> Option<Self> {
         let scope = match kind {
             ScopeType::Names => Scope::names(values),

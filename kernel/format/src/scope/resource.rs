@@ -38,7 +38,6 @@ pub enum Resource {
 
 impl Resource {
     /// The one type of scope that can permit it.
-    #[must_use]
     pub const fn scope_type(&self) -> ScopeType {
         match self {
             Self::Name(_) => ScopeType::Names,
@@ -52,7 +51,6 @@ impl Resource {
 
     /// The same text as `{:#}`, escaped and never cut: within one type no two resources have the
     /// same. It is what a person approves, and what a bounded set is held against.
-    #[must_use]
     pub fn in_full(&self) -> String {
         match self {
             Self::Name(name) => Whole(name.as_str()).to_string(),
@@ -67,7 +65,6 @@ impl Resource {
 impl Resource {
     /// Reads what [`in_full`](Self::in_full) writes of a path. `None` for any other text, and where
     /// something is escaped.
-    #[must_use]
     pub fn path_in_full(text: &str) -> Option<Self> {
         let all = (1..=Rights::ALL.bits()).filter_map(Rights::from_bits);
         let mut read = all.filter_map(|needs| {

@@ -95,7 +95,6 @@ impl TokenBody {
 
     /// What [`TokenBody::ext`] says where sessions by the token begin with a label: whoever made
     /// the agent that it is for had read that.
-    #[must_use]
     pub fn ext_with(label: Label) -> Canonical {
         let mut number = Encoder::new();
         label.put(&mut number);
@@ -107,7 +106,6 @@ impl TokenBody {
 
     /// The label that a session by it begins with, joined with those of the tokens above it. What
     /// stands there and is none counts as a stranger's word that few may see.
-    #[must_use]
     pub fn label(&self) -> Label {
         match self.ext.item().get(LABEL) {
             None => Label::PUBLIC,
@@ -117,7 +115,6 @@ impl TokenBody {
     }
 
     /// The canonical bytes: what is hashed and signed.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(self)
     }
@@ -131,7 +128,6 @@ impl TokenBody {
     }
 
     /// The id of a body.
-    #[must_use]
     pub fn id_of(body: &[u8]) -> TokenId {
         TokenId::from_bytes(Domain::TOKEN_ID.hash(&[body]))
     }
@@ -215,13 +211,11 @@ impl Token {
     }
 
     /// The body in a wire, not yet decoded, and not verified.
-    #[must_use]
     pub fn body_of(wire: &[u8]) -> Option<&[u8]> {
         split(wire).ok().map(|(body, _)| body)
     }
 
     /// Puts a body and its signature together.
-    #[must_use]
     pub fn wire(body: &[u8], signature: &Signature) -> Vec<u8> {
         let mut encoder = Encoder::with_capacity(body.len().saturating_add(80));
         encoder.array(4);
@@ -233,7 +227,6 @@ impl Token {
     }
 
     /// The id.
-    #[must_use]
     pub const fn id(&self) -> TokenId {
         self.id
     }
@@ -244,7 +237,6 @@ impl Token {
     }
 
     /// What it says.
-    #[must_use]
     pub const fn body(&self) -> &TokenBody {
         &self.body
     }

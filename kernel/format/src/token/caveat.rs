@@ -15,26 +15,22 @@ impl TokenBody {
     /// The caveat of a root that it is as revoked from that time on, unless another token that
     /// [renews](Self::renews) it is on record before. It lies between the token's own beginning
     /// and end.
-    #[must_use]
     pub fn renew_by_caveat(time: UnixMillis) -> Canonical {
         caveat(RENEW_BY, time.get())
     }
 
     /// The caveat of a root that it is valid only while the home has a list of revocations that is
     /// no older than so many milliseconds.
-    #[must_use]
     pub fn fresh_within_caveat(ms: u64) -> Canonical {
         caveat(FRESH_WITHIN, ms)
     }
 
     /// By when it must be renewed, as its issuer said; what was renewed since is not asked.
-    #[must_use]
     pub fn renew_by(&self) -> Option<UnixMillis> {
         self.caveat(RENEW_BY).map(UnixMillis::new)
     }
 
     /// How old the home's list of revocations may be, in milliseconds.
-    #[must_use]
     pub fn fresh_within(&self) -> Option<u64> {
         self.caveat(FRESH_WITHIN)
     }

@@ -11,6 +11,7 @@ use crate::summary::nearest;
 
 /// The scopes that a token gives one tool, by dimension. A dimension that is absent permits
 /// nothing.
+#[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolGrant {
     scopes: Vec<(Box<str>, Scope)>,
@@ -18,13 +19,11 @@ pub struct ToolGrant {
 
 impl ToolGrant {
     /// No scope in any dimension: enough for a tool that touches nothing.
-    #[must_use]
     pub const fn new() -> Self {
         Self { scopes: Vec::new() }
     }
 
     /// This grant with the scope of one dimension set.
-    #[must_use]
     pub fn with(mut self, dimension: &str, scope: Scope) -> Self {
         match self.scopes.iter_mut().find(|(name, _)| **name == *dimension) {
             Some((_, old)) => *old = scope,
@@ -35,7 +34,6 @@ impl ToolGrant {
     }
 
     /// The scope of a dimension.
-    #[must_use]
     pub fn scope(&self, dimension: &str) -> Option<&Scope> {
         self.scopes.iter().find(|(name, _)| **name == *dimension).map(|(_, scope)| scope)
     }
@@ -58,7 +56,6 @@ impl ToolGrant {
     }
 
     /// What both permit.
-    #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         let scopes = self
             .iter()
@@ -75,7 +72,6 @@ pub struct Grants {
 
 impl Grants {
     /// Nothing.
-    #[must_use]
     pub const fn new() -> Self {
         Self { tools: Vec::new() }
     }
@@ -92,7 +88,6 @@ impl Grants {
     }
 
     /// What a tool is granted.
-    #[must_use]
     pub fn get(&self, tool: &ToolId) -> Option<&ToolGrant> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, grant)| grant)
     }
@@ -109,7 +104,6 @@ impl Grants {
     }
 
     /// What both permit.
-    #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         let tools = self
             .iter()

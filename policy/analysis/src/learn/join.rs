@@ -40,7 +40,6 @@ pub struct Denial {
 
 impl Denial {
     /// The name by which an operator loosens it.
-    #[must_use]
     pub fn id(&self) -> String {
         format!("{DENIED}{}", self.ask)
     }

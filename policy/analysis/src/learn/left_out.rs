@@ -33,7 +33,6 @@ pub enum Why {
 
 impl Why {
     /// The name for machines.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Refused(_) => "refused",

@@ -19,7 +19,6 @@ impl Reach {
     pub const ALL: [Self; 4] = [Self::Touched, Self::Gathered, Self::Common, Self::Granted];
 
     /// The name for machines.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Touched => "touched",
@@ -64,7 +63,6 @@ impl Class {
     ];
 
     /// The name for machines.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Absent => "absent",

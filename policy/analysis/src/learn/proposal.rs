@@ -113,7 +113,6 @@ pub struct ArgumentLine {
 
 impl ForAgent {
     /// The least bound, in percent, for which there are tasks enough to narrow any argument.
-    #[must_use]
     pub fn least_percent(&self) -> u64 {
         least_percent(self.seen.tasks)
     }
@@ -121,7 +120,6 @@ impl ForAgent {
 
 impl ArgumentLine {
     /// What must hold, as the policy's document writes it; null where nothing is asked.
-    #[must_use]
     pub fn written(&self) -> Canonical {
         self.condition.as_ref().map_or_else(Canonical::null, document::condition)
     }

@@ -46,7 +46,6 @@ pub enum Allowed {
 
 impl Allowed {
     /// Reads `bank.pay` or `bank.*`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_suffix(".*") {
             Some(name) => ToolId::new(name).map(Self::ReadsBelow),

@@ -77,7 +77,6 @@ pub struct Mutation {
 
 impl Mutation {
     /// Noticed changes in thousandths of those that count; 1000 where none counts.
-    #[must_use]
     pub fn permille(&self) -> usize {
         let counted = self.killed.saturating_add(self.survivors.len());
         self.killed.saturating_mul(1_000).checked_div(counted).unwrap_or(1_000)
@@ -101,7 +100,6 @@ impl Report {
     }
 
     /// How many tests there are, and how many were seen both ways.
-    #[must_use]
     pub fn tests(&self) -> (usize, usize) {
         let all = || self.coverage.iter().flat_map(|constraint| &constraint.tests);
         (all().count(), all().filter(|test| test.is_covered()).count())
