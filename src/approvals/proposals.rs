@@ -46,7 +46,7 @@ impl Inspection {
         }
         let mut store = self.store();
         let head = self.kernel().head().seq;
-        let seen = asked(&mut **store, head, (&call.agent, &call.tool))?;
+        let seen = asked(&mut **store, head, &call.agent, &call.tool)?;
         let proposal = |scopes: Option<Grants>| {
             let covers = |texts: &&Vec<String>| covers(texts, call, scopes.as_ref());
             let covered = seen.iter().filter(covers).count();
@@ -118,13 +118,14 @@ pub(crate) fn look_back(
 fn asked(
     store: &mut dyn Store,
     head: Seq,
-    of: (&AgentId, &ToolId),
+    agent: &AgentId,
+    tool: &ToolId,
 ) -> Result<Vec<Vec<String>>, StoreError> {
     let mut found = Vec::new();
     look_back(store, head, |seq, body| match body {
         Body::Ask(ask)
             if (ask.call.agent_id.as_ref(), ask.call.tool_id.as_ref())
-                == (Some(of.0), Some(of.1)) =>
+                == (Some(agent), Some(tool)) =>
         {
             found.push((seq, ask.resources));
         }

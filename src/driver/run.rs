@@ -191,6 +191,12 @@ enum Slot {
     GivenUp,
 }
 
+/// A run on a thread of its own, as the one that waits for it sees it.
+struct Apart {
+    slot: Mutex<Slot>,
+    changed: Condvar,
+}
+
 fn run_apart(
     job: Job,
     late: Box<dyn FnOnce(Event) + Send>,
@@ -198,23 +204,21 @@ fn run_apart(
     clock: &Arc<Clock>,
 ) -> (Event, Option<GivenUp>) {
     let intent = job.intent();
-    let shared = Arc::new((Mutex::new(Slot::Running), Condvar::new()));
+    let shared = Arc::new(Apart { slot: Mutex::new(Slot::Running), changed: Condvar::new() });
     let (theirs, time) = (Arc::clone(&shared), Arc::clone(clock));
     let given_up = cancel.clone();
     let waiter = Arc::clone(&shared);
     clock.when_moved(move |_| {
-        let (slot, changed) = &*waiter;
         // Locked: else it might come between the waiter's look at the time and its sleep.
-        drop(slot.lock().unwrap_or_else(PoisonError::into_inner));
-        changed.notify_one();
+        drop(waiter.slot.lock().unwrap_or_else(PoisonError::into_inner));
+        waiter.changed.notify_one();
     });
     let started = pool::spawn(move || {
         HERE.set(Some((given_up, Arc::clone(&time))));
         let event = run_here(job, Some(&time));
         // The thread's next job is another's.
         HERE.set(None);
-        let (slot, ended) = &*theirs;
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = theirs.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*slot, Slot::GivenUp) {
             drop(slot);
             late(event);
@@ -222,7 +226,7 @@ fn run_apart(
             // Before the caller is told: it looks whether anything still runs.
             drop(late);
             *slot = Slot::Ended(Box::new(event));
-            ended.notify_one();
+            theirs.changed.notify_one();
         }
     });
     match started {
@@ -232,21 +236,16 @@ fn run_apart(
     }
 }
 
-fn wait(
-    shared: &(Mutex<Slot>, Condvar),
-    intent: Seq,
-    clock: &Clock,
-    cancel: Cancel,
-) -> (Event, Option<GivenUp>) {
-    let (slot, changed) = shared;
+fn wait(run: &Apart, intent: Seq, clock: &Clock, cancel: Cancel) -> (Event, Option<GivenUp>) {
+    let Apart { slot, changed } = run;
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     while matches!(*slot, Slot::Running) {
         let left = clock.until().map(|until| until.saturating_duration_since(Instant::now()));
         slot = match left {
             Some(Duration::ZERO) => break,
             Some(left) => {
-                let waited = changed.wait_timeout(slot, left);
-                waited.unwrap_or_else(PoisonError::into_inner).0
+                let woken = changed.wait_timeout(slot, left);
+                woken.unwrap_or_else(PoisonError::into_inner).0
             }
             None => changed.wait(slot).unwrap_or_else(PoisonError::into_inner),
         };

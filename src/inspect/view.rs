@@ -287,7 +287,11 @@ impl View {
             tokens_in_all: count(kernel.token_count()),
             sessions: sessions(kernel),
             sessions_in_all: count(kernel.sessions().len()),
-            running: kernel.running().filter_map(running).take(VIEW_MAX).collect(),
+            running: kernel
+                .running()
+                .filter_map(|(intent, since, fields)| running(intent, since, fields))
+                .take(VIEW_MAX)
+                .collect(),
             running_in_all: count(kernel.running().count()),
             counts,
         }
@@ -452,7 +456,7 @@ impl SessionInfo {
     }
 }
 
-fn running((intent, since, fields): (Seq, UnixMillis, &CallFields)) -> Option<Running> {
+fn running(intent: Seq, since: UnixMillis, fields: &CallFields) -> Option<Running> {
     let (tool, agent) = (fields.tool_id.clone()?, fields.agent_id.clone()?);
     Some(Running { intent, tool, agent, since })
 }

@@ -51,12 +51,12 @@ impl State {
             frozen: self.frozen.kernel,
             frozen_agents: self.frozen.agents.iter().cloned().collect(),
             frozen_tools: self.frozen.tools.iter().cloned().collect(),
-            open: each(&self.open, open_image),
+            open: each(&self.open, |(intent, open)| open_image(*intent, open)),
             running: each(&self.running, |(intent, token)| RunningImage {
                 intent: *intent,
                 token: place(*token),
             }),
-            keys: self.keys.iter().map(key_image).collect(),
+            keys: self.keys.iter().map(|(slot, used)| key_image(slot, used)).collect(),
             recovered: self.recovered.iter().copied().collect(),
             unconfirmed_before: self.unconfirmed_before,
             unbound: self.unbound.image(),
@@ -110,10 +110,10 @@ impl Streak {
     }
 }
 
-fn open_image((intent, open): (&Seq, &OpenIntent)) -> OpenImage {
+fn open_image(intent: Seq, open: &OpenIntent) -> OpenImage {
     let slot = open.key.as_ref();
     OpenImage {
-        intent: *intent,
+        intent,
         token: place(open.token),
         session: open.session,
         held: open.held,
@@ -125,7 +125,7 @@ fn open_image((intent, open): (&Seq, &OpenIntent)) -> OpenImage {
     }
 }
 
-fn key_image((slot, used): (&KeySlot, &KeyUse)) -> KeyImage {
+fn key_image(slot: &KeySlot, used: &KeyUse) -> KeyImage {
     let (standing, outcome) = match used.state {
         KeyState::InFlight => (KeyStanding::InFlight, None),
         KeyState::Done(outcome) => (KeyStanding::Done, Some(outcome)),

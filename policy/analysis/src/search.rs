@@ -12,7 +12,7 @@ use super::classes::{self, Asked, Class, Classes, Combine, Shape};
 use super::formula::{Is, Needs};
 use super::problem::{Call, Problem, SIDES};
 use super::variable::Variable;
-use super::witness;
+use super::witness::{self, Shaped};
 
 /// Open rules that cost as much as a node: so work and memory are bounded by the nodes.
 const RULES_A_NODE: u64 = 16;
@@ -304,7 +304,8 @@ impl<'p, 'd> Search<'p, 'd> {
             let of = |n: usize| self.problem.variables.get(n);
             match (of(variable), of(*relative)) {
                 (Some(Variable::One(a)), Some(Variable::One(b))) => {
-                    witness::go_together((a, class.shape), (b, *shape))
+                    let a = Shaped { attribute: a, shape: class.shape };
+                    witness::go_together(a, Shaped { attribute: b, shape: *shape })
                 }
                 _ => true,
             }

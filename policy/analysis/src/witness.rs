@@ -7,16 +7,23 @@ use super::problem::{Call, Problem, of_call};
 use super::variable::Variable;
 use alloc::vec::Vec;
 
+/// An attribute, and the shape of its value.
+#[derive(Clone, Copy)]
+pub(super) struct Shaped<'a> {
+    pub(super) attribute: &'a Attribute,
+    pub(super) shape: Shape,
+}
+
 /// Whether two values of one fact or argument can be at once. A field is missing unless a map
 /// holds it, and what was erased was erased as a whole.
-pub(super) fn go_together(a: (&Attribute, Shape), b: (&Attribute, Shape)) -> bool {
-    if (a.1 == Shape::Erased) != (b.1 == Shape::Erased) {
+pub(super) fn go_together(a: Shaped<'_>, b: Shaped<'_>) -> bool {
+    if (a.shape == Shape::Erased) != (b.shape == Shape::Erased) {
         return false;
     }
-    let below = |inner: (&Attribute, Shape), outer: (&Attribute, Shape)| {
-        !is_below(inner.0, outer.0)
-            || matches!(inner.1, Shape::Missing | Shape::Erased)
-            || outer.1 == Shape::Inner
+    let below = |inner: Shaped<'_>, outer: Shaped<'_>| {
+        !is_below(inner.attribute, outer.attribute)
+            || matches!(inner.shape, Shape::Missing | Shape::Erased)
+            || outer.shape == Shape::Inner
     };
     below(a, b) && below(b, a)
 }

@@ -35,7 +35,8 @@ pub(crate) async fn offer(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
         let kernel = Arc::clone(&gateway.kernel);
         blocking(move || kernel.withdraw(&gone)).await??;
     }
-    let manifests = listed.iter().map(|(id, tool)| manifest(gateway, id, tool, None));
+    let manifests =
+        listed.iter().map(|(id, (place, tool))| manifest(gateway, id, *place, tool, None));
     let mut offers: BTreeMap<ToolId, Offer> = BTreeMap::new();
     for offer in provide(gateway, manifests.collect()).await? {
         offers.insert(offer.tool().clone(), offer);
@@ -107,12 +108,12 @@ async fn restate(
 ) -> Result<BTreeMap<ToolId, Offer>, Unreached> {
     let (mut plain, mut other, mut told) = (Vec::new(), Vec::new(), Vec::new());
     for offer in offers.values().filter(|offer| offer.standing == Standing::Ready) {
-        let Some(tool) = listed.get(offer.tool()) else { continue };
+        let Some((place, tool)) = listed.get(offer.tool()) else { continue };
         // What came on record after it was said is the newer word.
-        if !gateway.is_said_first(offer.tool(), tool.1.hash) {
+        if !gateway.is_said_first(offer.tool(), tool.hash) {
             continue;
         }
-        let said = manifest(gateway, offer.tool(), tool, Some(&offer.manifest));
+        let said = manifest(gateway, offer.tool(), *place, tool, Some(&offer.manifest));
         let whole = carried(said.clone(), &offer.manifest);
         if said.effect != whole.effect && said.effect != stated::plain(&offer.manifest).effect {
             say(&format!(
@@ -196,13 +197,14 @@ fn listed(gateway: &Gateway) -> ListedTools {
 fn manifest(
     gateway: &Gateway,
     id: &ToolId,
-    (place, definition): &(usize, Definition),
+    place: usize,
+    definition: &Definition,
     recorded: Option<&Manifest>,
 ) -> Manifest {
     // What an operator has stated of it is put to it again by whoever puts it on record.
     let recorded = recorded.map(stated::plain);
     let recorded = recorded.as_ref();
-    let visible = format!("{}{}", gateway.prefix(*place), definition.name());
+    let visible = format!("{}{}", gateway.prefix(place), definition.name());
     let called = [definition.name(), &visible, id.as_str()];
     let options = &gateway.options;
     let said = || class(&called, &options.classes, options.hints, definition.annotations());
