@@ -1,4 +1,4 @@
-//! One call, as a program would make it: `one_call HOME AGENT TOKEN TOOL ARGUMENTS`. Prints the
+//! One call, as a program would make it: `few-features HOME AGENT TOKEN TOOL ARGUMENTS`. Prints the
 //! result, or the name of the reason why there is none.
 
 use syscap::Runtime;
@@ -7,7 +7,7 @@ use syscap::format::{TokenId, json::Escapes};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [home, agent, token, tool, arguments] = &args[..] else {
-        return Err("one_call HOME AGENT TOKEN TOOL ARGUMENTS".into());
+        return Err("few-features HOME AGENT TOKEN TOOL ARGUMENTS".into());
     };
     let token = TokenId::from_hex(token).ok_or("a token's id has 64 hexadecimal digits")?;
     let rt = Runtime::open(home)?;
