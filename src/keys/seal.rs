@@ -3,9 +3,11 @@
 use std::fmt;
 
 #[cfg(feature = "seal")]
-use chacha20poly1305::XChaCha20Poly1305 as Cipher;
+use argon2::{Argon2, Block, Params};
 #[cfg(feature = "seal")]
 use chacha20poly1305::aead::{Aead as _, Payload};
+#[cfg(feature = "seal")]
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 use syscap_format::{Canonical, MapBuilder};
 use syscap_kernel::Entropy;
 use zeroize::Zeroizing;
@@ -81,35 +83,6 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// Seals a seed. What it `belongs` to is bound to it.
-    pub(super) fn seal(
-        seed: &[u8; 32],
-        passphrase: &Passphrase,
-        belongs: &[u8],
-        entropy: &dyn Entropy,
-    ) -> Result<Self, Error> {
-        let cost = Cost { kib: KIB, passes: PASSES, lanes: LANES };
-        let (mut salt, mut nonce) = ([0; 16], [0; 24]);
-        entropy.fill(&mut salt)?;
-        entropy.fill(&mut nonce)?;
-        let sealed = cost.encrypt(passphrase, &salt, nonce, seed, belongs)?;
-        Ok(Self { cost, salt, nonce, bytes: sealed.into() })
-    }
-
-    /// The seed; `None` where the passphrase is another, or something was changed.
-    pub(super) fn open(
-        &self,
-        passphrase: &Passphrase,
-        belongs: &[u8],
-    ) -> Result<Option<Zeroizing<[u8; 32]>>, SignerError> {
-        let Self { cost, salt, nonce, bytes } = self;
-        let Some(opened) = cost.decrypt(passphrase, salt, *nonce, bytes, belongs)? else {
-            return Ok(None);
-        };
-        let seed = <[u8; 32]>::try_from(&opened[..]).map_err(|_| SignerError::BadKey)?;
-        Ok(Some(Zeroizing::new(seed)))
-    }
-
     pub(super) fn to_canonical(&self) -> Canonical {
         MapBuilder::new()
             .text("kdf", "argon2id")
@@ -138,91 +111,89 @@ impl Sealed {
         if kib > KIB_MAX || passes > PASSES_MAX || lanes > LANES_MAX {
             return Err(KeyFileError::Costly);
         }
-        if !sealed.cost.makes_sense() {
-            return Err(KeyFileError::Form);
-        }
+        // Also what makes no sense of them.
+        #[cfg(feature = "seal")]
+        sealed.cost.params().map_err(|_| KeyFileError::Form)?;
         Ok(sealed)
     }
 }
 
 #[cfg(feature = "seal")]
-impl Cost {
-    fn makes_sense(self) -> bool {
-        self.params().is_ok()
-    }
-
-    fn params(self) -> Result<argon2::Params, SignerError> {
-        let Self { kib, passes, lanes } = self;
-        argon2::Params::new(kib, passes, lanes, Some(32)).map_err(|_| SignerError::BadKey)
-    }
-
-    fn cipher(self, passphrase: &Passphrase, salt: &[u8]) -> Result<Cipher, SignerError> {
-        use chacha20poly1305::KeyInit as _;
-
-        let params = self.params()?;
-        let mut blocks: Zeroizing<Vec<argon2::Block>> = Zeroizing::default();
-        // A machine that has not so much memory says so, and does not end the process.
-        blocks.try_reserve_exact(params.block_count()).map_err(|_| SignerError::NoMemory)?;
-        blocks.resize(params.block_count(), argon2::Block::default());
-        let mut key = Zeroizing::new([0; 32]);
-        argon2::Argon2::from(params)
-            .hash_password_into_with_memory(&passphrase.0, salt, &mut key[..], &mut blocks[..])
-            .map_err(|_| SignerError::BadKey)?;
-        Ok(Cipher::new((&*key).into()))
-    }
-
-    fn encrypt(
-        self,
+impl Sealed {
+    /// Seals a seed. What it `belongs` to is bound to it.
+    pub(super) fn seal(
+        seed: &[u8; 32],
         passphrase: &Passphrase,
-        salt: &[u8],
-        nonce: [u8; 24],
-        msg: &[u8],
-        aad: &[u8],
-    ) -> Result<Vec<u8>, SignerError> {
-        let payload = Payload { msg, aad };
-        let cipher = self.cipher(passphrase, salt)?;
-        cipher.encrypt(&nonce.into(), payload).map_err(|_| SignerError::BadKey)
+        belongs: &[u8],
+        entropy: &dyn Entropy,
+    ) -> Result<Self, Error> {
+        let cost = Cost { kib: KIB, passes: PASSES, lanes: LANES };
+        let (mut salt, mut nonce) = ([0; 16], [0; 24]);
+        entropy.fill(&mut salt)?;
+        entropy.fill(&mut nonce)?;
+        let cipher = cost.cipher(passphrase, &salt)?;
+        let payload = Payload { msg: seed, aad: belongs };
+        let sealed = cipher.encrypt(&nonce.into(), payload).map_err(|_| SignerError::BadKey)?;
+        Ok(Self { cost, salt, nonce, bytes: sealed.into() })
     }
 
-    fn decrypt(
-        self,
+    /// The seed; `None` where the passphrase is another, or something was changed.
+    pub(super) fn open(
+        &self,
         passphrase: &Passphrase,
-        salt: &[u8],
-        nonce: [u8; 24],
-        msg: &[u8],
-        aad: &[u8],
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, SignerError> {
-        let opened = self.cipher(passphrase, salt)?.decrypt(&nonce.into(), Payload { msg, aad });
-        Ok(opened.ok().map(Zeroizing::new))
+        belongs: &[u8],
+    ) -> Result<Option<Zeroizing<[u8; 32]>>, SignerError> {
+        let cipher = self.cost.cipher(passphrase, &self.salt)?;
+        let payload = Payload { msg: &self.bytes, aad: belongs };
+        let Ok(opened) = cipher.decrypt(&self.nonce.into(), payload) else { return Ok(None) };
+        let opened = Zeroizing::new(opened);
+        let seed = <[u8; 32]>::try_from(&opened[..]).map_err(|_| SignerError::BadKey)?;
+        Ok(Some(Zeroizing::new(seed)))
     }
 }
 
-/// Without the feature `seal` sealed keys are known as such, and none is made or opened.
+/// Without the feature `seal` a sealed key is known as such, and none is made or opened.
 #[cfg(not(feature = "seal"))]
+impl Sealed {
+    pub(super) fn seal(
+        _: &[u8; 32],
+        _: &Passphrase,
+        _: &[u8],
+        _: &dyn Entropy,
+    ) -> Result<Self, Error> {
+        Err(SignerError::NoSeal.into())
+    }
+
+    pub(super) fn open(
+        &self,
+        _: &Passphrase,
+        _: &[u8],
+    ) -> Result<Option<Zeroizing<[u8; 32]>>, SignerError> {
+        Err(SignerError::NoSeal)
+    }
+}
+
+#[cfg(feature = "seal")]
 impl Cost {
-    const fn makes_sense(self) -> bool {
-        self.kib > 0 && self.passes > 0 && self.lanes > 0
+    fn params(self) -> Result<Params, SignerError> {
+        let Self { kib, passes, lanes } = self;
+        Params::new(kib, passes, lanes, Some(32)).map_err(|_| SignerError::BadKey)
     }
 
-    fn encrypt(
+    fn cipher(
         self,
-        _: &Passphrase,
-        _: &[u8],
-        _: [u8; 24],
-        _: &[u8],
-        _: &[u8],
-    ) -> Result<Vec<u8>, SignerError> {
-        Err(SignerError::NoSeal)
-    }
-
-    fn decrypt(
-        self,
-        _: &Passphrase,
-        _: &[u8],
-        _: [u8; 24],
-        _: &[u8],
-        _: &[u8],
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, SignerError> {
-        Err(SignerError::NoSeal)
+        passphrase: &Passphrase,
+        salt: &[u8],
+    ) -> Result<XChaCha20Poly1305, SignerError> {
+        let params = self.params()?;
+        let mut blocks: Zeroizing<Vec<Block>> = Zeroizing::default();
+        // A machine that has not so much memory says so, and does not end the process.
+        blocks.try_reserve_exact(params.block_count()).map_err(|_| SignerError::NoMemory)?;
+        blocks.resize(params.block_count(), Block::default());
+        let mut key = Zeroizing::new([0; 32]);
+        Argon2::from(params)
+            .hash_password_into_with_memory(&passphrase.0, salt, &mut key[..], &mut blocks[..])
+            .map_err(|_| SignerError::BadKey)?;
+        Ok(XChaCha20Poly1305::new((&*key).into()))
     }
 }

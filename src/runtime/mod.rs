@@ -317,7 +317,7 @@ impl Runtime {
     /// Offers tools that this process runs itself, until they are withdrawn or it ends; also to
     /// each new holder. Those that are offered for the first time are put on record, in one signed
     /// change; where nobody is there who signs it they wait for an operator, as
-    /// [`Standing::New`](crate::tools::provide::Standing::New). Of the others the manifest on record stays. A
+    /// [`Standing::New`](crate::provide::Standing::New). Of the others the manifest on record stays. A
     /// tool needs no scope: what a delegated run touches nobody here sees, so its manifest must name
     /// no dimensions.
     ///

@@ -57,7 +57,7 @@ pub struct CallWith {
     /// The caller's own name for the call, which the tool's provider is told; 0 for none.
     pub tag: u64,
     /// This call's own. Cancelled from elsewhere it tells the tool that nobody waits for the
-    /// result: see [`ToolCall::is_cancelled`](crate::tools::host::ToolCall::is_cancelled). What was begun
+    /// result: see [`ToolCall::is_cancelled`](crate::host::ToolCall::is_cancelled). What was begun
     /// is ended, metered and recorded all the same.
     pub cancel: Cancel,
 }

@@ -23,6 +23,13 @@ impl Shared for Arc<dyn Opener> {
     }
 }
 
+/// What a call that reads runs by.
+pub type ReadBy<'p, C> = ReadPermit<'p, PlannedRead<C>>;
+/// What a call that changes something runs by.
+pub type ChangeBy<'p, C> = Permit<'p, PlannedChange<C>>;
+/// The result of a change, and whether anything was changed; or what became of one that failed.
+pub type Changed = Result<(Canonical, TxOutcome), (Refused, Effect)>;
+
 /// A call of a tool that only reads.
 pub trait ReadCall: Sized + Send + 'static {
     /// What its calls share.
@@ -40,11 +47,7 @@ pub trait ReadCall: Sized + Send + 'static {
     fn parse(request: &Request<'_>) -> Result<(Self, Demands), Refused>;
 
     /// The result. The label of what was read goes to the permit.
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused>;
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused>;
 }
 
 /// A call of a tool that changes something.
@@ -73,12 +76,8 @@ pub trait ChangeCall: Sized + Send + 'static {
         Finding::Unknown
     }
 
-    /// The result, and whether anything was changed; or what became of the change that failed.
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)>;
+    /// Makes the change.
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed;
 }
 
 /// A tool that reads.

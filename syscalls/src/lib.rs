@@ -26,6 +26,10 @@ pub mod email;
 pub mod fs;
 pub mod marks;
 pub mod memory;
+#[cfg(feature = "http")]
+pub mod net;
+#[cfg(not(feature = "http"))]
+#[path = "net/off.rs"]
 pub mod net;
 pub mod org;
 pub mod page;

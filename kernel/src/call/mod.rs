@@ -15,7 +15,8 @@
 //! The types are crate-private, so no other crate can make, skip, repeat or reorder a step; and
 //! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
 //! in their place. What a step found the next ones are lent: session and token by the
-//! [`Context`](crate::call::context::Context), tool and grant by [`Found`], the envelope as it was read.
+//! [`Context`](crate::call::context::Context), tool and grant by [`Found`], the envelope as it was
+//! read.
 //! A step that says no leaves what is known of the call where it is recorded from.
 
 mod answered;

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "http")]
-use crate::keys::secrets::SecretFiles;
 use syscap_kernel::Registry;
 use syscap_syscalls::beneath::Opener;
 use syscap_syscalls::builtin::{CurrentTime, Echo};
 #[cfg(feature = "calendar")]
 use syscap_syscalls::calendar;
+use syscap_syscalls::calls::NotAdded;
 #[cfg(feature = "mail")]
 use syscap_syscalls::email::EmailDraft;
 use syscap_syscalls::fs::Files;
@@ -23,6 +22,8 @@ use syscap_syscalls::vecdb::Vectors;
 use crate::error::Error;
 use crate::home::Home;
 use crate::home::options::Options;
+#[cfg(feature = "http")]
+use crate::keys::secrets::SecretFiles;
 use crate::server::org::{self, Office};
 
 impl Options {
@@ -45,16 +46,15 @@ impl Options {
         network: &Network,
         office: &Arc<Office>,
     ) -> Result<Registry, Error> {
-        let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
         let mut registry = Registry::new();
         self.tools.iter().try_for_each(|add| add(&mut registry))?;
         files.add_to(&mut registry)?;
         Memory::over(Arc::clone(files.base())).add_to(&mut registry)?;
         self.add_by_feature(&mut registry, files.base(), network)?;
-        registry.add_read(ResultPage::new().ok_or_else(bad)?)?;
+        registry.add_read(ResultPage::new().ok_or(NotAdded::Name)?)?;
         org::add_tools(&mut registry, files.base(), &self.clock, office)?;
-        registry.add_read(Echo::new().ok_or_else(bad)?)?;
-        registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or_else(bad)?)?;
+        registry.add_read(Echo::new().ok_or(NotAdded::Name)?)?;
+        registry.add_read(CurrentTime::new(Arc::clone(&self.clock)).ok_or(NotAdded::Name)?)?;
         office.has_tools(&registry);
         Ok(registry)
     }
@@ -72,24 +72,23 @@ impl Options {
         base: &Arc<dyn Opener>,
         network: &Network,
     ) -> Result<(), Error> {
-        let bad = || Error::BadName { what: "a built-in tool", got: String::new() };
         #[cfg(feature = "vectors")]
         Vectors::over(Arc::clone(base)).add_to(registry)?;
         #[cfg(feature = "shell")]
         {
             let programs = Programs::over(Arc::clone(base), self.launcher.clone());
-            registry.add(programs.shell().ok_or_else(bad)?)?;
-            registry.add(programs.script().ok_or_else(bad)?)?;
+            registry.add(programs.shell().ok_or(NotAdded::Name)?)?;
+            registry.add(programs.script().ok_or(NotAdded::Name)?)?;
         }
         #[cfg(feature = "mail")]
         {
             let draft = EmailDraft::over(Arc::clone(base), Arc::clone(&self.clock));
-            registry.add(draft.ok_or_else(bad)?)?;
+            registry.add(draft.ok_or(NotAdded::Name)?)?;
         }
         #[cfg(feature = "http")]
         {
-            registry.add(network.request().ok_or_else(bad)?)?;
-            registry.add(network.egress().ok_or_else(bad)?)?;
+            registry.add(network.request().ok_or(NotAdded::Name)?)?;
+            registry.add(network.egress().ok_or(NotAdded::Name)?)?;
         }
         #[cfg(feature = "calendar")]
         calendar::add_to(registry, base)?;

@@ -8,7 +8,7 @@ use syscap_kernel::Next;
 
 impl Session {
     /// The newest results that were delivered to this session, the newest first, at most
-    /// [`LAST_MAX`](crate::inspect::artifact::LAST_MAX). Its label holds theirs already.
+    /// [`LAST_MAX`](crate::artifact::LAST_MAX). Its label holds theirs already.
     ///
     /// # Errors
     /// [`Error::NotHolder`] where another process holds the home; [`Error::Halted`] where the

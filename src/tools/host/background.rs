@@ -24,7 +24,7 @@ type Spawn = dyn Fn(Work) -> io::Result<()> + Send + Sync;
 /// A session whose calls are futures. Cloned, it is the same session.
 ///
 /// A call is begun when its future is polled first. Dropping the future does not undo it: the
-/// tool is told that nobody waits any more ([`ToolCall::is_cancelled`](crate::tools::host::ToolCall)), and what
+/// tool is told that nobody waits any more ([`ToolCall::is_cancelled`](crate::host::ToolCall)), and what
 /// was begun is ended, metered and recorded.
 #[derive(Clone)]
 pub struct AsyncSession {

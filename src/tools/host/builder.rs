@@ -109,7 +109,7 @@ impl HostTool {
     }
 
     /// Says that it needs a scope in this dimension, in which each [`Typed`] plan touches
-    /// something, or says that it does not ([`Planned::untouched`](crate::tools::host::Planned::untouched)). A
+    /// something, or says that it does not ([`Planned::untouched`](crate::host::Planned::untouched)). A
     /// closure makes no plan: it says by [`argument`](Self::argument) which argument names the
     /// resource, and is no tool without that.
     pub fn needs(mut self, dimension: &str) -> Self {

@@ -33,9 +33,9 @@ impl Ended {
 /// Runs a call, and blocks until that has ended.
 pub(crate) type Body = dyn Fn(ToolCall) -> Ended + Send + Sync;
 
-/// A tool that is a closure: made by [`HostTool::run`](crate::tools::host::HostTool::run) or
-/// [`HostTool::run_async`](crate::tools::host::HostTool::run_async), given to
-/// [`Options::tool`](crate::Options::tool) or [`HostTools::with`](crate::tools::host::HostTools::with).
+/// A tool that is a closure: made by [`HostTool::run`](crate::host::HostTool::run) or
+/// [`HostTool::run_async`](crate::host::HostTool::run_async), given to
+/// [`Options::tool`](crate::Options::tool) or [`HostTools::with`](crate::host::HostTools::with).
 #[derive(Clone)]
 pub struct ClosureTool {
     pub(crate) manifest: Manifest,

@@ -12,7 +12,7 @@ use crate::tools::provide::{HostCall, HostRan, Provider};
 /// A set of closures to be offered to the holder of a home:
 /// `access.provide(tools.manifests(), Arc::new(tools))`.
 ///
-/// Scopes are checked in the holder, by a [`Typed`](crate::tools::host::Typed) tool's plan: such a tool can't
+/// Scopes are checked in the holder, by a [`Typed`](crate::host::Typed) tool's plan: such a tool can't
 /// be offered from elsewhere.
 #[must_use]
 #[derive(Clone, Default)]

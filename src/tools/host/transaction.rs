@@ -88,7 +88,7 @@ pub trait Transactional: Send + Sized + 'static {
     }
 }
 
-/// A tool in two steps: made by [`HostTool::transactional`](crate::tools::host::HostTool::transactional), given
+/// A tool in two steps: made by [`HostTool::transactional`](crate::host::HostTool::transactional), given
 /// to [`Options::tool`](crate::Options::tool).
 pub struct TransactionalTool<P> {
     manifest: Manifest,

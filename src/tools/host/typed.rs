@@ -110,7 +110,7 @@ impl<P> Planned<P> {
     }
 
     /// Says that this call touches nothing in a dimension which the tool declares by
-    /// [`needs`](crate::tools::host::HostTool::needs): an argument that names the resource was left out. A call
+    /// [`needs`](crate::host::HostTool::needs): an argument that names the resource was left out. A call
     /// that neither touches something in a declared dimension nor says this is refused, by
     /// [`Reason::NotCompared`](syscap_format::Reason::NotCompared).
     pub fn untouched(mut self, dimension: &'static str) -> Self {
@@ -126,7 +126,7 @@ impl<P> Planned<P> {
     }
 }
 
-/// A tool that is a type: made by [`HostTool::typed`](crate::tools::host::HostTool::typed), given to
+/// A tool that is a type: made by [`HostTool::typed`](crate::host::HostTool::typed), given to
 /// [`Options::tool`](crate::Options::tool).
 pub struct TypedTool<P> {
     manifest: Manifest,

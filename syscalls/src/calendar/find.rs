@@ -6,7 +6,7 @@ use syscap_format::{
     Canonical, EffectClass, Item, Manifest, ObligationKind, Param, ParamType, Refused, Rights,
     ToolId,
 };
-use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
+use syscap_kernel::{Demands, Request, Resolve};
 
 use super::event::{Event, Said, Series};
 use super::found::Found;
@@ -15,7 +15,7 @@ use super::series::{Times, Window};
 use super::skip::{Skip, Steps};
 use super::zones::Zones;
 use crate::beneath::{FsError, Kind, Location, Opener};
-use crate::calls::{PlannedRead, ReadCall};
+use crate::calls::{ReadBy, ReadCall};
 use crate::fs::path::{Ending, Place, resolver};
 use crate::fs::{PATH_DIMENSION, refusal};
 
@@ -114,11 +114,7 @@ impl ReadCall for FindEvents {
         ))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         let mut search = Search {
             call: self,
             base: &**on,

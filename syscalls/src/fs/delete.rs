@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use syscap_format::{
-    Canonical, EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Reason, Refused, Rights,
-    TxOutcome,
+    EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Reason, Refused, Rights, TxOutcome,
 };
-use syscap_kernel::{Demands, Inspect, Permit, Request};
+use syscap_kernel::{Demands, Inspect, Request};
 
 use super::condition::{Look, held};
 use super::path::{Ending, Place};
 use super::{manifest, refusal};
 use crate::beneath::{Effect, Existing, Opener, Parents, Removal};
-use crate::calls::{ChangeCall, PlannedChange};
+use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::turns::wait_of;
 
 /// Of a folder the slash at the end says nothing more.
@@ -62,11 +61,7 @@ impl ChangeCall for DeletePath {
         })
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.file().map_err(not_done)?;
         let [(existing, digest)] =

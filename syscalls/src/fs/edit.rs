@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use syscap_format::{
-    Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType,
-    Reason, Refused, Rights, TxOutcome,
+    Amounts, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Reason, Refused,
+    Rights, TxOutcome,
 };
-use syscap_kernel::{Broken, Condition, Demands, Finding, Inspect, Permit, Request, Resolve};
+use syscap_kernel::{Broken, Condition, Demands, Finding, Inspect, Request, Resolve};
 
 use super::condition::{Look, held, sha256};
 use super::path::{self, Ending, Place};
 use super::write::{left_behind, meter_of, temp_name};
 use super::{diff, manifest, refusal};
 use crate::beneath::{Effect, Existing, Opener, Parents, Write};
-use crate::calls::{ChangeCall, PlannedChange};
+use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::turns::wait_of;
 
 /// Largest file that is edited: what a write can make.
@@ -107,11 +107,7 @@ impl ChangeCall for EditFile {
         }
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.file().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());

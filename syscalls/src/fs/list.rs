@@ -6,13 +6,13 @@ use syscap_format::{
     Canonical, EffectClass, Item, Manifest, MapBuilder, ObligationKind, Param, ParamType, Refused,
     Rights,
 };
-use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
+use syscap_kernel::{Demands, Request, Resolve};
 
 use super::path::{self, Ending, Place};
 use super::stat::kind_name;
 use super::{manifest, refusal};
 use crate::beneath::{Entry, Kind, Listing, Opener};
-use crate::calls::{PlannedRead, ReadCall};
+use crate::calls::{ReadBy, ReadCall};
 
 /// Most names that one call lists.
 pub const LIST_MAX: u64 = 5_000;
@@ -64,11 +64,7 @@ impl ReadCall for ListFolder {
         ))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         let listing = on.list(&self.place.location()?, self.limit).map_err(refusal)?;
         Ok(result(&listing, permit.result_bytes_max()))
     }

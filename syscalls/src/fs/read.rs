@@ -6,12 +6,12 @@ use syscap_format::{
     Canonical, EffectClass, Item, Manifest, MapBuilder, ObligationKind, Param, ParamType, Refused,
     Rights,
 };
-use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
+use syscap_kernel::{Demands, Request, Resolve};
 
 use super::path::{self, Ending, Place};
 use super::{manifest, refusal};
 use crate::beneath::{Chunk, Opener};
-use crate::calls::{PlannedRead, ReadCall};
+use crate::calls::{ReadBy, ReadCall};
 
 /// Most bytes that one call reads: what a model can take in, several times over.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
@@ -73,11 +73,7 @@ impl ReadCall for ReadFile {
         ))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         // A policy may ask for less: then less is read, and `more` says so.
         let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
         let file = on.open_file(&self.place.file()?, FILE_BYTES_MAX).map_err(refusal)?;

@@ -6,7 +6,7 @@ use syscap_format::{
     Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType,
     Reason, Refused, Rights, TxOutcome,
 };
-use syscap_kernel::{Demands, Inspect, Permit, Request};
+use syscap_kernel::{Demands, Inspect, Request};
 
 use super::condition::{Look, held};
 use super::path::{Ending, Place};
@@ -15,7 +15,7 @@ use crate::beneath::{
     Charge, Effect, Existing, FolderMode, FsError, Opener, Parents, Refused as NoMore, Rename,
     Renamed,
 };
-use crate::calls::{ChangeCall, PlannedChange};
+use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::turns::wait_of;
 
 /// What a file needs where it is taken from. Elsewhere the agent may be able to read it: moved
@@ -72,11 +72,7 @@ impl ChangeCall for MoveFile {
         Ok(Some(Box::new(Look::at(parse(request)?, base))))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let not_done = |refused| (refused, Effect::NotDone);
         let from = self.from.file().map_err(|refused| not_done(refused.field("from")))?;
         let to = self.to.file().map_err(|refused| not_done(refused.field("to")))?;

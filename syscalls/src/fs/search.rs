@@ -8,12 +8,12 @@ use syscap_format::{
     Canonical, Dimension, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
     ParamType, Reason, Refused, Rights,
 };
-use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
+use syscap_kernel::{Demands, Request, Resolve};
 
 use super::path::{self, Ending, Place};
 use super::{manifest, refusal};
 use crate::beneath::{FsError, Kind, Opener};
-use crate::calls::{PlannedRead, ReadCall};
+use crate::calls::{ReadBy, ReadCall};
 
 /// Most files that one call looks into, and most folders.
 pub const SEARCH_FILES_MAX: usize = 5_000;
@@ -114,11 +114,7 @@ impl ReadCall for Search {
         ))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         // What is set aside must do: who exceeds it has no token any more.
         let set_aside_us = permit.hold().get(Dimension::CpuUs);
         let mut found = Found {

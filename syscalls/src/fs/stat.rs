@@ -5,13 +5,13 @@ use std::sync::Arc;
 use syscap_format::{
     Canonical, EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Refused, Rights,
 };
-use syscap_kernel::{Demands, ReadPermit, Request, Resolve};
+use syscap_kernel::{Demands, Request, Resolve};
 
 use super::condition::hex;
 use super::path::{self, Ending, Place};
 use super::{manifest, refusal};
 use crate::beneath::{DIGEST_BYTES_MAX, Kind, Metadata, Opener};
-use crate::calls::{PlannedRead, ReadCall};
+use crate::calls::{ReadBy, ReadCall};
 
 /// `fs.stat`: what stands at a path. To look is to read: it needs the same right.
 #[derive(Debug)]
@@ -54,11 +54,7 @@ impl ReadCall for LookAt {
         ))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         let location = self.place.location()?;
         let seen = on.metadata(&location).map_err(refusal)?;
         let digest = if self.digest && seen.kind == Kind::File {

@@ -15,7 +15,7 @@ use crate::beneath::{
     Charge, Discarded, Effect, Existing, FolderMode, FsError, Location, OpenFile, Opener, Parents,
     Refused as NoMore, TempName, Write, WriteFailure, Written,
 };
-use crate::calls::{ChangeCall, PlannedChange};
+use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::turns::wait_of;
 
 /// Most bytes that one call writes: what fits into an envelope.
@@ -117,11 +117,7 @@ impl ChangeCall for WriteFile {
         }
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.place.file().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());
@@ -231,7 +227,7 @@ impl WriteFile {
     fn look(
         &self,
         base: &dyn Opener,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
+        permit: &mut ChangeBy<'_, Self>,
         at: &Location,
         (existing, expected): Held,
     ) -> Result<(Option<Before>, Held), Refused> {

@@ -4,11 +4,11 @@ use syscap_format::{
     AgentId, Canonical, EffectClass, Item, Manifest, MapBuilder, ObligationKind, Param, ParamType,
     Reason, Refused,
 };
-use syscap_kernel::{Demands, ReadPermit, Request};
+use syscap_kernel::{Demands, Request};
 
 use super::{KEYS_MAX, Key, SUFFIX, VALUE_BYTES_MAX, folder_of, key_param, manifest, wrong};
 use crate::beneath::{FsError, Kind, Opener};
-use crate::calls::{PlannedRead, ReadCall};
+use crate::calls::{ReadBy, ReadCall};
 use crate::fs::{hex, sha256};
 use crate::memory::Memory;
 
@@ -40,11 +40,7 @@ impl ReadCall for ReadMemory {
     /// `{value, version, truncated}`: the version is the SHA-256 of the whole text, by which a
     /// write can be held to it; `truncated` where the value is not all of it, cut between two
     /// characters.
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         // A policy may ask for less: then less of the text is given, and `truncated` says so.
         let room = permit.result_bytes_max().saturating_sub(FRAME_BYTES);
         let location = self.key.location()?;
@@ -92,11 +88,7 @@ impl ReadCall for ListMemory {
     }
 
     /// `{keys: [{key, size_bytes}]}`, in the order of their bytes.
-    fn run(
-        &self,
-        on: &Self::On,
-        _: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, _: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         let (entries, skipped) = kept(&*on.base, &self.agent)?;
         let meant = entries.iter().filter(|(key, _)| key.starts_with(&self.prefix));
         let shown = meant.map(|(key, size_bytes)| {

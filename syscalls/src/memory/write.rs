@@ -3,17 +3,17 @@
 use std::sync::PoisonError;
 
 use syscap_format::{
-    AgentId, Amounts, Canonical, Dimension, EffectClass, Item, Manifest, MapBuilder, Param,
-    ParamType, Reason, Refused, TxOutcome,
+    AgentId, Amounts, Dimension, EffectClass, Item, Manifest, MapBuilder, Param, ParamType, Reason,
+    Refused, TxOutcome,
 };
-use syscap_kernel::{Broken, Demands, Finding, Permit, Request};
+use syscap_kernel::{Broken, Demands, Finding, Request};
 
 use super::read::kept;
 use super::{KEYS_MAX, Key, Memory, TOTAL_BYTES_MAX, VALUE_BYTES_MAX, key_param, manifest, wrong};
 use crate::beneath::{
     Discarded, Effect, Existing, FolderMode, FsError, Opener, Parents, Removal, Write,
 };
-use crate::calls::{ChangeCall, PlannedChange};
+use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::fs::{digest_of, hex, meter_of, temp_name};
 use crate::turns::wait_of;
 
@@ -77,11 +77,7 @@ impl ChangeCall for WriteMemory {
         }
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let not_done = |refused| (refused, Effect::NotDone);
         let location = self.key.location().map_err(not_done)?;
         let temp = temp_name(permit.intent(), permit.leaf());
@@ -179,11 +175,7 @@ impl ChangeCall for DeleteMemory {
         Ok((Self { key: Key::parse(request)? }, Demands::default()))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let location = self.key.location().map_err(|refused| (refused, Effect::NotDone))?;
         // As for a write: whoever counts what there is counts all or nothing of this.
         let _writing = on.writing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,9 +9,9 @@ use syscap_format::{
 use syscap_kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
 use super::method::Method;
-use super::names::{NET_EGRESS, PURPOSE_DIMENSION, ROUTE_DIMENSION, USER_AGENT};
+use super::names::{NET_EGRESS, PURPOSE_DIMENSION, ROUTE_DIMENSION};
 use super::parcel::Parcel;
-use super::parts::Network;
+use super::parts::{Network, USER_AGENT};
 use super::request::{REQUEST_BYTES_MAX, bad, body};
 use super::settings::{
     self, Placed, Settings, SettingsError, Spot, TIMEOUT_MS_MAX, Through, entries, text, unknown,

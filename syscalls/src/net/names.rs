@@ -20,7 +20,3 @@ pub const SCHEME_DIMENSION: &str = dimension::SCHEME.name;
 pub const ROUTE_DIMENSION: &str = dimension::ROUTE.name;
 /// The dimension of a grant that names purposes.
 pub const PURPOSE_DIMENSION: &str = dimension::PURPOSE.name;
-
-/// What requests say of who makes them, where nothing else is set.
-#[cfg(feature = "http")]
-pub(super) const USER_AGENT: &str = concat!("syscap/", env!("CARGO_PKG_VERSION"));

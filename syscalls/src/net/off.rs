@@ -1,9 +1,17 @@
 //! The network of a build without the feature `http`: it makes no tool.
 
+#[path = "names.rs"]
+mod names;
+
 use std::convert::Infallible;
 
 use syscap_format::{Manifest, ToolId};
 use syscap_kernel::Registry;
+
+pub use self::names::{
+    ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, NET_EGRESS, PORT_DIMENSION, PURPOSE_DIMENSION,
+    ROUTE_DIMENSION, SCHEME_DIMENSION,
+};
 
 /// Makes no tool.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::{lookup::Lookup, secret::Secrets};
 
+/// What requests say of who makes them, where nothing else is set.
+pub(super) const USER_AGENT: &str = concat!("syscap/", env!("CARGO_PKG_VERSION"));
+
 /// The network as tools have it: who looks names up, and who keeps secrets.
 #[derive(Clone)]
 pub struct Network {

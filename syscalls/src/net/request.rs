@@ -11,10 +11,10 @@ use syscap_kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 use super::headers::{FIELDS_MAX, is_query, is_value, name, same};
 use super::method::Method;
 use super::names::{
-    ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION, USER_AGENT,
+    ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION,
 };
 use super::parcel::Parcel;
-use super::parts::Network;
+use super::parts::{Network, USER_AGENT};
 use super::settings::{Settings, SettingsError, Spot};
 use super::target::{Place, Target, UrlFault};
 

@@ -6,13 +6,13 @@ use syscap_format::{
     AgentId, Canonical, EffectClass, Item, Label, Manifest, MapBuilder, ObligationKind, Param,
     ParamType, Reason, Refused, TxOutcome,
 };
-use syscap_kernel::{Demands, Permit, ReadPermit, Request};
+use syscap_kernel::{Demands, Request};
 
 use super::inbox::{MessageId, messages};
 use super::manifest;
 use super::message::{FILE_BYTES_MAX, Kept};
 use crate::beneath::{Effect, FsError, Opener, Parents, Removal};
-use crate::calls::{ChangeCall, PlannedChange, PlannedRead, ReadCall};
+use crate::calls::{ChangeBy, ChangeCall, Changed, ReadBy, ReadCall};
 use crate::fs::refusal;
 use crate::turns::wait_of;
 
@@ -88,11 +88,7 @@ impl ReadCall for List {
         ))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         self.list(&**on, permit.result_bytes_max()).map_err(refusal)
     }
 }
@@ -168,11 +164,7 @@ impl ReadCall for ReadOne {
         Ok((Self { agent: request.agent.clone(), id: id(request)? }, Demands::default()))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         let (kept, label) = open(&**on, &self.agent, &self.id).map_err(wrong)?;
         // What is no message was put there by somebody else.
         let none = || Refused::new(Reason::NotAFile).field("id").got("no message");
@@ -203,11 +195,7 @@ impl ChangeCall for DeleteOne {
         Ok((Self { agent: request.agent.clone(), id: id(request)? }, Demands::default()))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let at = self.id.in_inbox(&self.agent).map_err(|error| (wrong(error), Effect::NotDone))?;
         let wait = wait_of(permit.hold());
         let turn = on.turn(&at, Parents::Require, &[], wait, &mut |_| Ok(()));

@@ -6,13 +6,13 @@ use syscap_format::{
     Canonical, EffectClass, Encoder, Item, Label, Manifest, MapBuilder, Name, ObligationKind,
     Param, ParamType, Profile, Reason, Refused,
 };
-use syscap_kernel::{Demands, ReadPermit, Request};
+use syscap_kernel::{Demands, Request};
 
 use super::collection::Hit;
 use super::filter::Filter;
 use super::store::{Held, Store};
 use super::{collection_of, demand, manifest, unit, wrong};
-use crate::calls::{PlannedRead, ReadCall};
+use crate::calls::{ReadBy, ReadCall};
 
 /// Most hits of one call.
 pub const QUERY_HITS_MAX: u64 = 4_096;
@@ -68,11 +68,7 @@ impl ReadCall for Query {
         ))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut ReadPermit<'_, PlannedRead<Self>>,
-    ) -> Result<Canonical, Refused> {
+    fn run(&self, on: &Self::On, permit: &mut ReadBy<'_, Self>) -> Result<Canonical, Refused> {
         let bytes_max = permit.result_bytes_max();
         let look = |held: &Held| self.among(held, bytes_max);
         let (result, label) = on.look(self.name.as_str(), look).map_err(wrong)??;

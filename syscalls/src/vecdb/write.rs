@@ -12,7 +12,7 @@ use super::filter::Scalar;
 use super::store::{Frame, Held, Store, list};
 use super::{VECTORS_MAX, collection_of, demand, is_id, manifest, unit, wrong};
 use crate::beneath::Effect;
-use crate::calls::{ChangeCall, PlannedChange};
+use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::fs::meter_of;
 
 /// Most vectors of one call, and ids.
@@ -70,11 +70,7 @@ impl ChangeCall for Upsert {
         Ok((Self { name, items, dimensions }, demands))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let frame = Frame::put(permit.live().label, self.dimensions, &self.items);
         let fresh = change(on, &self.name, &frame, permit, |held| {
             let there = held.collection.dimensions();
@@ -180,11 +176,7 @@ impl ChangeCall for Delete {
         Ok((Self { name, ids }, demands))
     }
 
-    fn run(
-        &self,
-        on: &Self::On,
-        permit: &mut Permit<'_, PlannedChange<Self>>,
-    ) -> Result<(Canonical, TxOutcome), (Refused, Effect)> {
+    fn run(&self, on: &Self::On, permit: &mut ChangeBy<'_, Self>) -> Changed {
         let found = |held: &Held| {
             let ids: HashSet<&str> = self.ids.iter().map(AsRef::as_ref).collect();
             ids.into_iter().filter(|id| held.collection.has(id)).count()

@@ -39,13 +39,6 @@ impl Face {
         begin(&self.gateway, Able::of(context)).await.map_err(|error| no_beginning(&error))
     }
 
-    /// Begins, and waits until a list may be made.
-    async fn begin_list(&self, context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.begin(context).await?;
-        self.gateway.client.outbox.list_turn(&context.id).await;
-        Ok(())
-    }
-
     /// Whether resources are let through.
     fn expect_resources(&self) -> Result<(), ErrorData> {
         let off = || ErrorData::resource_not_found("no resource is passed on", None);
@@ -190,7 +183,7 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.begin_list(&context).await?;
+        self.begin(&context).await?;
         let granted = self.gateway.granted();
         let mut listed = ListToolsResult::with_all_items(self.gateway.catalog().list(&granted));
         let ended = renewal::ended(&self.gateway).await.map(Value::from);
@@ -233,7 +226,7 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.begin_list(&context).await?;
+        self.begin(&context).await?;
         let prompts = if self.gateway.options.prompts {
             passing::prompts(&self.gateway).await?
         } else {
@@ -262,7 +255,6 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.begin_list(&context).await?;
         let asked = self.asked(&context, None).await?;
         let resources = if self.gateway.options.resources {
             passing::resources(&self.gateway, &asked).await?
@@ -277,7 +269,6 @@ impl ServerHandler for Face {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.begin_list(&context).await?;
         let asked = self.asked(&context, None).await?;
         let templates = if self.gateway.options.resources {
             passing::templates(&self.gateway, &asked).await?

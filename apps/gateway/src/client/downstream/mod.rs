@@ -180,11 +180,7 @@ impl ClientWire {
                 // They answer something, and are as few as that.
                 _ => self.outbox.answer(&line),
             },
-            JsonRpcMessage::Response(answer) => self.outbox.answer_to(&answer.id, &line),
-            JsonRpcMessage::Error(error) => match &error.id {
-                Some(id) => self.outbox.answer_to(id, &line),
-                None => self.outbox.answer(&line),
-            },
+            _ => self.outbox.answer(&line),
         }
         Ok(())
     }

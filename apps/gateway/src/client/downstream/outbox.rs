@@ -5,12 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use rmcp::model::RequestId;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::say::say;
@@ -28,11 +25,9 @@ const LATER_BYTES_MAX: usize = 4_096;
 /// Most bytes that are handed to the system at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Most requests for lists that wait while more is taken in.
+/// Most requests for lists that are being answered while more is taken in: a request is short and
+/// a list is long, so that requests wait, unread, and not answers.
 const LISTS_MAX: usize = 64;
-/// How long a list waits for the one before it to be put here: the library drops the answer to a
-/// cancelled request, and one that servers are asked for takes as long as they do.
-const LIST_WAIT: Duration = Duration::from_secs(1);
 
 /// The client leaves too much unread to be asked anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,10 +50,8 @@ pub(crate) struct Outbox {
     filled: Notify,
     /// Cancelled when nothing more can be written.
     closed: CancellationToken,
-    /// Something was written, or a list was made or is here.
+    /// Something was written, or a list was made.
     written: Notify,
-    /// Held by the request for a list that waits until it may be made; the others wait behind it.
-    next_list: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -71,8 +64,6 @@ struct Lines {
     later: BTreeSet<Vec<u8>>,
     /// Requests for lists that are being answered.
     lists: usize,
-    /// The request whose list is being made, or is on its way here.
-    list: Option<RequestId>,
     /// How many were dropped since the client last kept up.
     dropped: u64,
 }
@@ -114,26 +105,6 @@ impl Outbox {
         lines.lists = lines.lists.saturating_add(1);
         drop(lines);
         ListGuard(Arc::clone(self))
-    }
-
-    /// Waits until a list may be made: there is room, and the list before it is here. A request
-    /// is short and a list is long, so that requests wait and not answers.
-    pub(crate) async fn list_turn(&self, id: &RequestId) {
-        let _next = self.next_list.lock().await;
-        timeout(LIST_WAIT, self.until(|lines| lines.list.is_none())).await.ok();
-        self.room().await;
-        self.lock().list = Some(id.clone());
-    }
-
-    /// Puts the answer to a request there.
-    pub(crate) fn answer_to(&self, id: &RequestId, line: &[u8]) {
-        self.answer(line);
-        let mut lines = self.lock();
-        if lines.list.as_ref() == Some(id) {
-            lines.list = None;
-            drop(lines);
-            self.written.notify_waiters();
-        }
     }
 
     /// Puts a request to the client there.
@@ -306,27 +277,17 @@ mod tests {
         outbox.room().await;
     }
 
-    /// Of lists that nobody reads one is made beyond the bound; the rest wait as requests.
+    /// While so many lists are being made nothing more is taken in.
     #[tokio::test]
-    async fn lists_are_made_one_by_one() {
+    async fn lists_are_bounded() {
         let outbox = Arc::new(Outbox::default());
-        let mut made = tokio::task::JoinSet::new();
-        for n in 0..100 {
-            let (outbox, list) = (Arc::clone(&outbox), outbox.enter_list());
-            made.spawn(async move {
-                let id = RequestId::Number(n);
-                outbox.list_turn(&id).await;
-                tokio::task::yield_now().await;
-                drop(list);
-                outbox.answer_to(&id, &line("l", BYTES_MAX / 8));
-            });
-        }
-        while made.len() > 91 {
-            made.join_next().await.unwrap().unwrap();
-        }
-        tokio::task::yield_now().await;
-        assert_eq!(outbox.lock().bytes(), BYTES_MAX / 8 * 9);
-        assert_eq!((made.len(), outbox.lock().lists), (91, 91));
+        let mut lists: Vec<_> = (1..LISTS_MAX).map(|_| outbox.enter_list()).collect();
+        outbox.room_for_requests().await;
+        lists.push(outbox.enter_list());
+        let wait = std::time::Duration::from_millis(50);
+        assert!(tokio::time::timeout(wait, outbox.room_for_requests()).await.is_err());
+        lists.pop();
+        outbox.room_for_requests().await;
     }
 
     /// Nobody waits for a client that is gone, and nothing is kept for it.
