@@ -17,9 +17,8 @@ use crate::keys::fields::Fields;
 use crate::keys::kinds::{KeyFileError, SignerError};
 
 /// What a passphrase costs whoever tries one: the second of the two choices of RFC 9106, section 4.
-const KIB: u32 = 64 << 10;
-const PASSES: u32 = 3;
-const LANES: u32 = 4;
+#[cfg(feature = "seal")]
+const COST: Cost = Cost { kib: 64 << 10, passes: 3, lanes: 4 };
 /// The most that a file may ask for: four times as much memory, five times as many passes. A file
 /// that asks for more is refused before anything is set aside.
 const KIB_MAX: u32 = 256 << 10;
@@ -127,7 +126,7 @@ impl Sealed {
         belongs: &[u8],
         entropy: &dyn Entropy,
     ) -> Result<Self, Error> {
-        let cost = Cost { kib: KIB, passes: PASSES, lanes: LANES };
+        let cost = COST;
         let (mut salt, mut nonce) = ([0; 16], [0; 24]);
         entropy.fill(&mut salt)?;
         entropy.fill(&mut nonce)?;
