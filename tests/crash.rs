@@ -11,7 +11,7 @@ use std::time::Duration;
 use host_support::{new_home, records};
 use syscap::format::{Body, Recovered, Seq};
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 
 const HOME: &str = "SYSCAP_CRASH_HOME";
 const ROUND: &str = "SYSCAP_CRASH_ROUND";
@@ -99,7 +99,7 @@ fn kill_minus_nine_loses_nothing_answered() {
             // The log is sound as it stands, and says that its end is not clean.
             let trust = TrustSource::File(home.join("trust.cbor"));
             let options = VerifyOptions { trust, ..VerifyOptions::default() };
-            assert_eq!(verify_home(&home, &options).unwrap().verdict(), Verdict::Incomplete);
+            assert_eq!(verify_home(&home, &options).unwrap().verdict(), Soundness::Incomplete);
         }
     }
     Runtime::open(&home).unwrap().close().unwrap();
@@ -151,7 +151,7 @@ fn kill_minus_nine_loses_nothing_answered() {
     }
     let trust = TrustSource::File(home.join("trust.cbor"));
     let options = VerifyOptions { trust, ..VerifyOptions::default() };
-    assert_eq!(verify_home(&home, &options).unwrap().verdict(), Verdict::Sound);
+    assert_eq!(verify_home(&home, &options).unwrap().verdict(), Soundness::Sound);
     println!(
         "{rounds} rounds: {} records, {} answered, {files} files, {recovered} open intents \
          recovered ({unknown} unknown, {} writes not done)",

@@ -11,7 +11,7 @@ use host_support::{ample, by_cap_std, new_home, verdict};
 use serde_json::{Value, json};
 use syscap::format::{Item, Scope, TokenId};
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 const HOME: &str = "SYSCAP_KILLED_HOME";
 const ROUND: &str = "SYSCAP_KILLED_ROUND";
@@ -197,7 +197,7 @@ fn kill_minus_nine_leaves_nothing_half_done() {
         drop(session);
         rt.close().unwrap();
     }
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
     println!("{rounds} kills: {kept} vectors and {made} files were answered, and are there");
     assert!(kept > 10 && made > 0, "the kills came too early");
 }

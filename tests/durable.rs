@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use host_support::{end, new_home, verdict};
-use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*, verify::Verdict};
+use syscap::{FileKeys, SystemEntropy, keys::Seal, prelude::*, verify::Soundness};
 
 const FOLDER: &str = "SYSCAP_DURABLE_FOLDER";
 
@@ -218,7 +218,7 @@ fn copy_without_the_write_ahead_log_is_incomplete() {
         .arg(&copy)
         .status();
     assert!(copied.unwrap().success());
-    assert_eq!(verdict(&copy), Verdict::Incomplete);
+    assert_eq!(verdict(&copy), Soundness::Incomplete);
     drop(agent);
     end(&rt, &home);
 }

@@ -17,7 +17,7 @@ use syscap::kernel::{
     ReadPlan, ReadTool, Reading, Request, Room, Store, StoreError, Tool, object_of,
 };
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 use syscap::{Inspection, SystemClock};
 
 /// Long beyond all that these tests do: who has not answered by then never will.
@@ -320,7 +320,7 @@ fn a_plan_that_panics_is_refused() {
         })
         .collect();
     assert_eq!(refusals, [Reason::Panicked; 2]);
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// A policy that panics where it is asked about one tool.
@@ -436,7 +436,7 @@ fn a_closed_home_waits_for_what_was_given_up() {
         _ => true,
     }));
     assert_eq!(count(&records, |body| matches!(body, Body::Refusal(_))), 0);
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// The same for a run on its caller's thread, and for one whose caller waits: they are answered,
@@ -464,7 +464,7 @@ fn a_closed_home_waits_for_what_runs() {
         assert_eq!(count(&records, |body| matches!(body, Body::Outcome(_))), 1);
         assert_eq!(count(&records, |body| matches!(body, Body::Recovery(_))), 0);
         assert_eq!(run.ended.load(Ordering::SeqCst), 1);
-        assert_eq!(verdict(&home), Verdict::Sound);
+        assert_eq!(verdict(&home), Soundness::Sound);
     }
 }
 
@@ -491,7 +491,7 @@ fn a_halted_home_waits_for_what_runs() {
     drop(agent);
     let records = records(&home);
     assert_eq!(count(&records, |body| matches!(body, Body::Recovery(_))), 1, "after its end");
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// Nobody waits for a late return, and nothing else is going on: it is made durable all the same.
@@ -541,7 +541,7 @@ fn json_is_answered_by_what_is_wrong_with_it() {
         assert_eq!(result.reason(), reason, "{}", &text[..text.len().min(60)]);
     }
     rt.close().unwrap();
-    assert_eq!(verdict(&dir.path().join("home")), Verdict::Sound);
+    assert_eq!(verdict(&dir.path().join("home")), Soundness::Sound);
 }
 
 /// Who looks at a home is lent its kernel, and can't drive it.

@@ -25,7 +25,7 @@ use syscap::provide::{HostCall, HostRan, Provider};
 use syscap::secrets::SecretFiles;
 use syscap::syscalls::net::Network;
 use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 use syscap::{Beside, Configured, Home, Options, SystemEntropy};
 
 /// Where they lie, each under the name of what it was made for.
@@ -57,7 +57,7 @@ fn kinds(home: &Path) -> BTreeSet<RecordKind> {
     kinds
 }
 
-fn verdict(home: &Path) -> Verdict {
+fn verdict(home: &Path) -> Soundness {
     let trust = TrustSource::File(home.join("trust.cbor"));
     let report = verify_home(home, &VerifyOptions { trust, ..VerifyOptions::default() }).unwrap();
     assert_eq!(report.findings, []);
@@ -75,7 +75,7 @@ fn homes_of_earlier_versions_open_and_verify() {
         }
         let (_dir, home) = new_home();
         copy(&entry.path(), &home);
-        assert_eq!(verdict(&home), Verdict::Sound, "{:?}", entry.file_name());
+        assert_eq!(verdict(&home), Soundness::Sound, "{:?}", entry.file_name());
         let rt = Runtime::open(&home).unwrap();
         let token = rt.issue(Grant::to("ada").tools(["fs.read", "fs.write"]).workspace()).unwrap();
         let session = rt.session("ada", token).unwrap();
@@ -120,7 +120,7 @@ fn a_home_for_later_versions() {
     ];
     let made = kinds(&home);
     assert!(wanted.iter().all(|kind| made.contains(kind)), "{made:?}");
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 fn make(home: &Path) {

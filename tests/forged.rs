@@ -12,7 +12,7 @@ use syscap::format::{
 };
 use syscap::kernel::{Foreign, Forgery, Halt, object_of};
 use syscap::prelude::*;
-use syscap::verify::{Fault, Verdict};
+use syscap::verify::{Fault, Soundness};
 
 use ed25519_dalek::{Signer as _, SigningKey};
 
@@ -204,7 +204,7 @@ fn a_call_that_was_cut_out_is_missed() {
         rt.revoke(token).unwrap();
         call(session, "three.txt");
     });
-    assert_eq!(world.verify().verdict(), Verdict::Sound);
+    assert_eq!(world.verify().verdict(), Soundness::Sound);
     let intents: Vec<usize> = (0..)
         .zip(world.records())
         .filter(|(_, record)| record.body.kind() == RecordKind::Intent)
@@ -224,7 +224,7 @@ fn a_call_that_was_cut_out_is_missed() {
         let forged = Halt::Forged { seq: Seq::new(issue), why: Forgery::Head };
         assert_eq!(world.halt(), forged);
         replace(&world.home, &whole);
-        assert_eq!(world.verify().verdict(), Verdict::Sound);
+        assert_eq!(world.verify().verdict(), Soundness::Sound);
     }
     // Nor is one that was changed, with its place kept.
     world.rewrite(|records| records[intents[1]].time = records[intents[1]].time.plus(1));
@@ -234,7 +234,7 @@ fn a_call_that_was_cut_out_is_missed() {
     replace(&world.home, &whole);
     // What stays open: all after the last head that somebody named.
     world.rewrite(cut(intents[2]));
-    assert_eq!(world.verify().verdict(), Verdict::Sound);
+    assert_eq!(world.verify().verdict(), Soundness::Sound);
 }
 
 fn places(world: &World, kind: RecordKind) -> Vec<usize> {
@@ -264,7 +264,7 @@ fn what_is_reserved_is_refused_by_name() {
     let at = Seq::new(world.append(vec![Body::Checkpoint(Box::new(checkpoint))], &[]));
     assert_eq!(world.halt(), Halt::Reserved { seq: at, name: "checkpoint" });
     let report = world.verify();
-    assert_eq!((report.verdict(), report.records), (Verdict::Newer, at.get()));
+    assert_eq!((report.verdict(), report.records), (Soundness::Newer, at.get()));
     assert_eq!(report.newer.map(|newer| newer.seq), Some(at));
 
     type Change = (&'static str, RecordKind, fn(&mut Body));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use host_support::{ample, new_home, records, verdict};
 use syscap::format::{Body, Recovered, Scope, TxOutcome};
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 const HOME: &str = "SYSCAP_DRAFTS_HOME";
 
@@ -114,7 +114,7 @@ fn a_draft_that_was_killed_is_whole_or_not_there() {
         }
     }
     assert!(whole.keys().all(|intent| intents.contains(intent)));
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
     println!("{} kept, {recovered} recovered, {not_done} not done", whole.len());
     assert!(recovered > 0, "no kill came in the middle of a call");
 }
@@ -170,5 +170,5 @@ fn a_draft_on_a_full_disk_is_not_there() {
     assert_eq!(draft(&agent, &body()).reason(), None);
     drop(agent);
     rt.close().unwrap();
-    assert_eq!(verdict(&dir.path().join("home")), Verdict::Sound);
+    assert_eq!(verdict(&dir.path().join("home")), Soundness::Sound);
 }

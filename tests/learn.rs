@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use syscap::analysis::learn::{Allowed, Context, Proposal, Settings, Why};
 use syscap::format::Label;
 use syscap::policy::Policy;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 use data::{Data, Task};
 use world::{Figures, Unit, World, of};
@@ -97,7 +97,7 @@ fn what_was_held_out_goes_on_and_attacks_are_stopped() {
         println!("    {tool}: {stopped} of {all}");
     }
     assert!(attacks.attacks_refused > 0);
-    assert_eq!(world.close(), Verdict::Sound);
+    assert_eq!(world.close(), Soundness::Sound);
 }
 
 /// Where the tools' results are a stranger's word while it is recorded, only what comes before

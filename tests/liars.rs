@@ -14,7 +14,7 @@ use syscap::kernel::{
     RegistryError, Request, Store, StoreError, Tool,
 };
 use syscap::prelude::*;
-use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Soundness, verify};
 
 fn manifest(name: &str, effect: EffectClass) -> Manifest {
     Manifest::new(ToolId::new(name).unwrap(), effect)
@@ -113,7 +113,7 @@ fn a_tool_cannot_speak_for_the_kernel() {
         let mut memory = memory;
         let options = VerifyOptions::default();
         let report = verify(&mut FromStore(&mut memory), Extent::AtRest, &options).unwrap();
-        assert_eq!(report.verdict(), Verdict::Sound);
+        assert_eq!(report.verdict(), Soundness::Sound);
     }
 }
 

@@ -7,7 +7,7 @@ use syscap::Args;
 use syscap::format::{Body, Durability, EffectClass, Item, Label, ToolId, TxOutcome};
 use syscap::host::HostTool;
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 const TOOLS: [&str; 5] =
     ["memory.read", "memory.list", "memory.write", "memory.delete", "stranger.say"];
@@ -166,7 +166,7 @@ fn a_prefix_is_of_ones_own_keys() {
         _ => 0,
     };
     assert_eq!(records(&world.home).iter().map(answered).sum::<u64>(), calls);
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    assert_eq!(verdict(&world.home), Soundness::Sound);
 }
 
 /// A write that was held to a version does not undo another's.

@@ -11,7 +11,7 @@ use host_support::{new_home, records, verdict};
 use syscap::format::{Body, Canonical, Profile, Recovered, Scope, Seq, leaf};
 use syscap::prelude::*;
 use syscap::syscalls::org::nonce_of;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 const SEND: &str = "org.send_message";
 const MAKE: &str = "org.create_agent";
@@ -155,7 +155,7 @@ fn kill_minus_nine_leaves_no_half_message() {
         }
     }
     println!("{rounds} rounds: {} answered, {counts:?}", said.len());
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
     let recovered = |kind| counts.iter().filter(|((k, v), _)| *k == kind && v.is_some()).count();
     assert!(recovered('m') > 0 && recovered('c') > 0, "no kill came in the middle of things");
 }

@@ -7,7 +7,7 @@ use syscap::approvals::SetTerms;
 use syscap::format::{ApprovalAnswer, Seq};
 use syscap::policy::Policy;
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},
@@ -46,7 +46,7 @@ impl World {
         let trust = TrustSource::File(self.home.join("trust.cbor"));
         let options = VerifyOptions { trust, ..VerifyOptions::default() };
         let report = verify_home(&self.home, &options).unwrap();
-        assert_eq!((report.findings.len(), report.verdict()), (0, Verdict::Sound));
+        assert_eq!((report.findings.len(), report.verdict()), (0, Soundness::Sound));
     }
 }
 

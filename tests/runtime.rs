@@ -11,7 +11,7 @@ use syscap::audit::{MemoryStore, SqliteReader, SqliteStore};
 use syscap::format::{Body, Durability, EffectClass, Manifest, Record, Refused, TxOutcome};
 use syscap::kernel::{Batch, Demands, Permit, Plan, Ran, Request, Store, StoreError, Tool};
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, verify_home};
 
 /// 16 threads race for one budget on a real database: exactly as many writes as it has calls.
 #[test]
@@ -42,9 +42,9 @@ fn threads_race_for_one_budget() {
     assert_eq!(written.load(Ordering::SeqCst), 40);
     let files = fs::read_dir(home.join("files/agents/a/workspace")).unwrap().count();
     assert_eq!(files, 40);
-    assert_eq!(verdict(&home), Verdict::Sound, "live");
+    assert_eq!(verdict(&home), Soundness::Sound, "live");
     rt.close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound, "closed");
+    assert_eq!(verdict(&home), Soundness::Sound, "closed");
     let outcomes = records(&home);
     let outcomes = outcomes.iter().filter(|r| matches!(r.body, Body::Outcome(_))).count();
     assert_eq!(outcomes, 40);
@@ -108,7 +108,7 @@ fn a_tool_that_panics_ends_its_call_and_nothing_else() {
     }
     assert_eq!(agent.call("echo", args! { "value": 1_u64 }).unwrap().reason(), None);
     rt.close().unwrap();
-    assert_eq!(verdict(&dir.path().join("home")), Verdict::Sound);
+    assert_eq!(verdict(&dir.path().join("home")), Soundness::Sound);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_tool_that_hangs_is_given_up_and_its_late_return_is_recorded() {
     assert_eq!(result.reason(), None);
     rt.close().unwrap();
     assert!(records(&home).iter().any(|record| matches!(record.body, Body::Late(_))));
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// A job that hangs keeps nobody from committing: whoever sleeps is woken, not who runs.
@@ -510,7 +510,7 @@ fn a_home_that_is_taken_meanwhile_is_no_less_sound() {
         });
         let mut looks = 0;
         while !done.load(Ordering::SeqCst) {
-            assert_ne!(verdict(&home), Verdict::Tampered, "look {looks}");
+            assert_ne!(verdict(&home), Soundness::Tampered, "look {looks}");
             looks += 1;
         }
         assert!(looks > 0);

@@ -9,7 +9,7 @@ use syscap::format::{
 };
 use syscap::kernel::{Next, PolicyEngine, Question};
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, verify_home};
 use syscap::{Runtime, Written};
 
 /// A policy that lets through what a person brought about, and nothing else.
@@ -98,7 +98,7 @@ fn a_callers_word_for_its_source_is_a_claim() {
     let tally = inspected.replay(&UsersOnly).unwrap();
     assert_eq!((tally.same, tally.changed.len(), tally.not_asked.len()), (6, 0, 0));
     let report = verify_home(&home, &VerifyOptions::default()).unwrap();
-    assert_eq!(report.verdict(), Verdict::Sound, "{report:?}");
+    assert_eq!(report.verdict(), Soundness::Sound, "{report:?}");
 }
 
 /// Nor does an attached process speak for anybody but an agent.

@@ -28,7 +28,7 @@ use syscap::format::{
     TermsImage, TokenBody, TokenImage, ToolEntry, ToolId, ToolsChange, ToolsObject, Trust,
     TxOutcome, Verdict,
 };
-use syscap::verify::Verdict as Verified;
+use syscap::verify::Soundness as Verified;
 
 use document::{bits, code, declared, facts, root, spec, table, tables, types};
 

@@ -12,7 +12,7 @@ use syscap::format::{Body, EffectClass, Freeze, FreezeChange, FreezeTarget, Outc
 use syscap::host::HostTool;
 use syscap::prelude::*;
 use syscap::provide::Cancel;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 /// What the first run does, and how many runs there were.
 struct World {
@@ -80,7 +80,7 @@ fn what_is_frozen_meanwhile_does_not_begin() {
     });
     world.rt.close().unwrap();
     world.one_ran(&reasons, OutcomeFlags::FROZEN);
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    assert_eq!(verdict(&world.home), Soundness::Sound);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_is_revoked_meanwhile_does_not_begin() {
     });
     world.rt.close().unwrap();
     world.one_ran(&reasons, OutcomeFlags::REVOKED);
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    assert_eq!(verdict(&world.home), Soundness::Sound);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_waits_when_the_home_closes_does_not_begin() {
     });
     closing.lock().unwrap().take().unwrap().join().unwrap().unwrap();
     world.one_ran(&reasons, OutcomeFlags::GIVEN_BACK);
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    assert_eq!(verdict(&world.home), Soundness::Sound);
 }
 
 /// Nor does a call that was given up before it began; it is on record, and costs nothing.

@@ -10,7 +10,7 @@ use syscap::kernel::{
 };
 use syscap::policy::Policy;
 use syscap::prelude::*;
-use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Soundness, verify};
 
 const POLICY: &str = r#"{"v": 1, "constraints": [
     {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},
@@ -142,7 +142,7 @@ fn reasons_of_tools_are_checked_at_every_boundary_and_the_log_verifies() {
         rt.close().unwrap();
         let options = VerifyOptions::default();
         let report = verify(&mut FromStore(&mut memory), Extent::AtRest, &options).unwrap();
-        assert_eq!(report.verdict(), Verdict::Sound, "{boundary}: {report:?}");
+        assert_eq!(report.verdict(), Soundness::Sound, "{boundary}: {report:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use syscap::format::{
 use syscap::policy::Policy;
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 fn tool(name: &str) -> ToolId {
     ToolId::new(name).unwrap()
@@ -291,7 +291,7 @@ fn a_null_that_a_tools_own_schema_permits_is_kept() {
     assert_eq!(again.changed.len(), 0, "the same question");
     let missing = log.replay(&policy(r#"{"op": "missing", "args": ["args.owner"]}"#)).unwrap();
     assert_eq!(missing.changed.len(), names.len() + 1);
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// A provider that panics, hangs or overspends costs what was set aside, and no more.
@@ -351,7 +351,7 @@ fn providers_misbehave() {
     drop(agent);
     rt.close().unwrap();
     let verdict = verdict(&home);
-    assert!(matches!(verdict, Verdict::Sound | Verdict::Incomplete), "{verdict:?}");
+    assert!(matches!(verdict, Soundness::Sound | Soundness::Incomplete), "{verdict:?}");
 }
 
 /// Who offers a tool, or did, never gets another's run of it; the others do.

@@ -13,7 +13,7 @@ use syscap::format::{
 use syscap::kernel::{Event, Store, StoreError};
 use syscap::verify::{
     Anchor, AnchorNeed, End, Extent, FINDINGS_MAX, Fault, Finding, FromStore, Options, Report,
-    Trust, TrustSource, Verdict, VerifyError, verify, verify_export, verify_home,
+    Soundness, Trust, TrustSource, VerifyError, verify, verify_export, verify_home,
 };
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ fn a_log_with_every_kind_is_sound() {
     let mut store = every_kind();
     let report = verify(&mut FromStore(&mut store), Extent::AtRest, &self_anchored()).unwrap();
     assert_eq!(report.findings, []);
-    assert_eq!(report.verdict(), Verdict::Sound);
+    assert_eq!(report.verdict(), Soundness::Sound);
     assert_eq!(report.verdict().exit_code(), 0);
     assert_eq!((report.end, report.anchor), (End::Clean, Anchor::SelfAnchored));
     assert_eq!(report.head, store.head());
@@ -56,19 +56,19 @@ fn a_log_in_a_store_and_as_a_list_are_one() {
 fn without_a_shutdown_a_log_is_incomplete() {
     let mut log = Log::of(&small(|_, _| {}));
     let whole = log.verify(log.trust());
-    assert_eq!((whole.verdict(), whole.end), (Verdict::Sound, End::Clean));
+    assert_eq!((whole.verdict(), whole.end), (Soundness::Sound, End::Clean));
     log.records.pop();
     let cut = log.verify(log.trust());
-    assert_eq!((cut.verdict(), cut.end), (Verdict::Incomplete, End::Unclean));
+    assert_eq!((cut.verdict(), cut.end), (Soundness::Incomplete, End::Unclean));
     assert_eq!(cut.verdict().exit_code(), 11);
     // The store says where the log ended: it is cut off, not incomplete.
     let known = log.verify_with(Extent::Head(whole.head.unwrap()), &self_anchored());
-    assert_eq!(known.verdict(), Verdict::Tampered);
+    assert_eq!(known.verdict(), Soundness::Tampered);
     assert_eq!(known.verdict().exit_code(), 10);
     let cut_at = Seq::new(log.records.len() as u64);
     assert_eq!(known.findings, [Finding { seq: cut_at, fault: Fault::HeadMoved }]);
     log.records.truncate(1);
-    assert_eq!(log.verify(log.trust()).verdict(), Verdict::Incomplete);
+    assert_eq!(log.verify(log.trust()).verdict(), Soundness::Incomplete);
     log.records.clear();
     let empty = log.verify_with(Extent::AtRest, &self_anchored());
     assert_eq!(empty.findings, [Finding { seq: Seq::GENESIS, fault: Fault::Empty }]);
@@ -81,12 +81,12 @@ fn a_live_log_is_sound_up_to_its_head() {
     log.records.pop();
     let head = log.verify(log.trust()).head.unwrap();
     let live = log.verify_with(Extent::Live(head), &self_anchored());
-    assert_eq!((live.verdict(), live.end, live.head), (Verdict::Sound, End::Live, Some(head)));
+    assert_eq!((live.verdict(), live.end, live.head), (Soundness::Sound, End::Live, Some(head)));
     // What comes after the head is not looked at, what is missing before it is.
     log.records.push(vec![0]);
-    assert_eq!(log.verify_with(Extent::Live(head), &self_anchored()).verdict(), Verdict::Sound);
+    assert_eq!(log.verify_with(Extent::Live(head), &self_anchored()).verdict(), Soundness::Sound);
     log.records.pop();
-    assert_eq!(log.verify_with(Extent::Live(end), &self_anchored()).verdict(), Verdict::Tampered);
+    assert_eq!(log.verify_with(Extent::Live(end), &self_anchored()).verdict(), Soundness::Tampered);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn open_intents_make_a_log_incomplete() {
     let report = Log::of(&store).verify(Log::of(&store).trust());
     assert_eq!((report.end, report.findings_count), (End::Clean, 0));
     assert_eq!(report.open_intents.len(), 1);
-    assert_eq!(report.verdict(), Verdict::Incomplete);
+    assert_eq!(report.verdict(), Soundness::Incomplete);
 
     // Its run settles after the shutdown: nothing is open.
     let mut driver = scenario::narrow(MemoryStore::new());
@@ -110,7 +110,7 @@ fn open_intents_make_a_log_incomplete() {
     driver.ran(ran);
     driver.flush();
     let log = Log::of(&driver.store);
-    assert_eq!(log.verify(log.trust()).verdict(), Verdict::Sound);
+    assert_eq!(log.verify(log.trust()).verdict(), Soundness::Sound);
 }
 
 #[test]
@@ -118,14 +118,14 @@ fn a_trust_file_anchors_its_own_home_only() {
     let log = Log::of(&small(|_, _| {}));
     let need = |trust| Options { trust, anchor_need: AnchorNeed::Required };
     let bare = log.verify_with(Extent::AtRest, &need(TrustSource::SelfAnchored));
-    assert_eq!((bare.verdict(), bare.verdict().exit_code()), (Verdict::NotAnchored, 12));
+    assert_eq!((bare.verdict(), bare.verdict().exit_code()), (Soundness::NotAnchored, 12));
     let trust = log.trust();
     assert_eq!(Trust::from_bytes(&trust.to_bytes()), Ok(trust.clone()));
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("trust.cbor");
     std::fs::write(&file, trust.to_bytes()).unwrap();
     let anchored = log.verify_with(Extent::AtRest, &need(TrustSource::File(file.clone())));
-    assert_eq!((anchored.verdict(), anchored.anchor), (Verdict::Sound, Anchor::TrustFile));
+    assert_eq!((anchored.verdict(), anchored.anchor), (Soundness::Sound, Anchor::TrustFile));
 
     let mut other = trust.clone();
     other.roles.replace(RoleSet::any_of(Role::Policy, [public(&key(Role::Issuer))]));
@@ -171,7 +171,7 @@ fn findings_are_listed_up_to_a_limit_and_counted_beyond() {
     let report = log.verify(trust);
     assert_eq!(report.findings.len(), FINDINGS_MAX);
     assert!(report.findings_count > 64);
-    assert_eq!(report.verdict(), Verdict::Tampered);
+    assert_eq!(report.verdict(), Soundness::Tampered);
 }
 
 /// Writes a home to disk: the same calls, by the same kernel.
@@ -190,14 +190,14 @@ fn a_home_is_verified_while_it_is_held_and_after() {
     let dir = TempDir::new().unwrap();
     let mut driver = home_on_disk(dir.path());
     let report = verify_home(dir.path(), &self_anchored()).unwrap();
-    assert_eq!((report.verdict(), report.end), (Verdict::Sound, End::Live));
+    assert_eq!((report.verdict(), report.end), (Soundness::Sound, End::Live));
     assert_eq!(report.head, Some(driver.kernel.head()));
     assert_eq!(report.home, Some(driver.kernel.home()));
     driver.shutdown();
     let closed = driver.kernel.head();
     drop(driver.crash());
     let report = verify_home(dir.path(), &self_anchored()).unwrap();
-    assert_eq!((report.verdict(), report.end), (Verdict::Sound, End::Clean));
+    assert_eq!((report.verdict(), report.end), (Soundness::Sound, End::Clean));
     assert_eq!(report.head, Some(closed));
     let missing = verify_home(&dir.path().join("none"), &self_anchored());
     assert_eq!(missing, Err(VerifyError::Source(StoreError::Missing)));
@@ -212,14 +212,14 @@ fn a_crash_makes_a_home_incomplete_until_it_is_opened() {
     driver.call(Seq::new(6), ECHO);
     drop(driver.crash());
     let report = verify_home(dir.path(), &self_anchored()).unwrap();
-    assert_eq!((report.verdict(), report.end), (Verdict::Incomplete, End::Unclean));
+    assert_eq!((report.verdict(), report.end), (Soundness::Incomplete, End::Unclean));
     let store = SqliteStore::open(dir.path(), Durability::Full).unwrap();
     let mut driver = Driver::open(store, reading, 0).unwrap();
     driver.boot();
     driver.shutdown();
     drop(driver.crash());
     let report = verify_home(dir.path(), &self_anchored()).unwrap();
-    assert_eq!((report.verdict(), report.findings_count), (Verdict::Sound, 0));
+    assert_eq!((report.verdict(), report.findings_count), (Soundness::Sound, 0));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn an_export_is_the_same_log() {
     let dir = TempDir::new().unwrap();
     let (home, export) = exported(dir.path());
     assert_eq!(home, export);
-    assert_eq!(export.verdict(), Verdict::Sound);
+    assert_eq!(export.verdict(), Soundness::Sound);
     let all = std::fs::read(dir.path().join("out").join(RECORDS_FILE)).unwrap();
     let mut store = SqliteStore::open(&dir.path().join("home"), Durability::Full).unwrap();
     let mut bytes = Vec::new();
@@ -292,7 +292,7 @@ fn a_changed_export_is_found() {
     let more = verdict(&more);
     assert_eq!(more.findings, [Finding { seq: last.next(), fault: Fault::Undecodable }]);
     assert_eq!(verdict(b"").findings, [Finding { seq: Seq::GENESIS, fault: Fault::Empty }]);
-    assert_eq!(verdict(&all).verdict(), Verdict::Sound);
+    assert_eq!(verdict(&all).verdict(), Soundness::Sound);
 
     // Each object that a record names is missed, and found damaged.
     let mut files = 0;
@@ -301,7 +301,7 @@ fn a_changed_export_is_found() {
         let bytes = std::fs::read(&path).unwrap();
         let fault = || {
             let report = verify_export(&out, &self_anchored()).unwrap();
-            assert_eq!(report.verdict(), Verdict::Tampered);
+            assert_eq!(report.verdict(), Soundness::Tampered);
             report.findings[0].fault
         };
         std::fs::remove_file(&path).unwrap();

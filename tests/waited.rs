@@ -7,7 +7,7 @@ use syscap::approvals::{SetTerms, Waited};
 use syscap::format::{ASK_LIFE_MS, ApprovalAnswer, EffectClass, Seq};
 use syscap::host::HostTool;
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 /// Longer than any of this takes: an answer that is not heard is a test that fails, late.
 const LONG: Duration = Duration::from_secs(120);
@@ -137,7 +137,7 @@ fn who_waits_does_not_hold_the_home() {
         world.rt.close().unwrap();
         assert!(matches!(wait.join().unwrap(), Err(Error::Closed)));
     });
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    assert_eq!(verdict(&world.home), Soundness::Sound);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 pub use syscap_verify::{
     Anchor, AnchorNeed, Chunk, End, Extent, FINDINGS_MAX, Fault, Finding, Newer, Options, Report,
-    Source, Trust, TrustSource, Verdict, VerifyError, verify, verify_export,
+    Soundness, Source, Trust, TrustSource, VerifyError, verify, verify_export,
 };
 
 mod vault;
@@ -18,7 +18,7 @@ use syscap_kernel::{Next, Store, StoreError};
 /// Verifies a home that keeps its log in its database, also while a process holds it.
 ///
 /// ```
-/// use syscap::{prelude::*, verify::{Options, TrustSource, Verdict, verify_home}};
+/// use syscap::{prelude::*, verify::{Options, TrustSource, Soundness, verify_home}};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
@@ -27,7 +27,7 @@ use syscap_kernel::{Next, Store, StoreError};
 /// // Whoever doubts the home keeps this file elsewhere.
 /// let trust = TrustSource::File(home.join("trust.cbor"));
 /// let report = verify_home(&home, &Options { trust, ..Options::default() })?;
-/// assert_eq!(report.verdict(), Verdict::Sound);
+/// assert_eq!(report.verdict(), Soundness::Sound);
 /// # Ok(())
 /// # }
 /// ```

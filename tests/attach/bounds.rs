@@ -13,7 +13,7 @@ use syscap::format::{
 };
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 use syscap::view::Whose;
 
 use crate::{attach::wire::*, attach::world::*};
@@ -302,7 +302,7 @@ fn a_hook_that_panics_keeps_nobodys_place() {
     });
     drop((caller, view));
     Runtime::open(&home).unwrap().close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// Counts what it runs.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use syscap::format::{Body, PreviousRun, Record, Seq};
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 use syscap::{CallWith, Runtime, Session};
 
 use crate::attach::world::*;
@@ -63,7 +63,7 @@ fn check_orderly(home: &Path, answered: u64, boots: usize) {
     assert_eq!(u64::try_from(outcomes).unwrap(), answered);
     assert_eq!(count(|body| matches!(body, Body::Recovery(_))), 0);
     assert_eq!(count(|body| matches!(body, Body::Boot(_))), boots);
-    assert_eq!(verdict(home), Verdict::Sound);
+    assert_eq!(verdict(home), Soundness::Sound);
 }
 
 /// Holders end in order while others call: no call is lost, none is made twice, and tools are
@@ -243,7 +243,7 @@ fn check(home: &Path, told: &Told, rounds: u64) {
     for key in intents.keys() {
         assert!(told.answered.contains_key(key) || told.lost.contains(key), "{key}");
     }
-    assert_eq!(verdict(home), Verdict::Sound);
+    assert_eq!(verdict(home), Soundness::Sound);
     let (answered, lost) = (told.answered.len(), told.lost.len());
     println!("{rounds} rounds: {answered} answered, {lost} lost, {recovered} recovered");
 }

@@ -10,7 +10,7 @@ use syscap::format::{
     FreezeTarget, Item, ItemKind, RecordKind, Revocation, Role, Seq, Signed, preimage,
 };
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 use syscap::{FileKeys, HolderStatus, Operator, Phase, Runtime, Session, Signer, Versions};
 
 use crate::{attach::wire::*, attach::world::*};
@@ -83,7 +83,7 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
     assert_eq!(record(home, ended).body.kind(), RecordKind::Shutdown);
     assert!(!holder.is_holder());
     assert!(matches!(holder.view(), Err(Error::Closed)));
-    assert_eq!(verdict(home), Verdict::Sound);
+    assert_eq!(verdict(home), Soundness::Sound);
     Runtime::open(home).unwrap().close().unwrap();
 }
 
@@ -409,7 +409,7 @@ fn an_owner_waits_until_it_is_shut_down() {
         // Nobody let it go on, and then it was given up.
         assert_eq!(out.join().unwrap().unwrap().reason(), Some(Reason::Cancelled));
     });
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// Where nobody holds the home, an operator does.
@@ -428,5 +428,5 @@ fn an_operator_holds_a_home_that_nobody_does() {
     // One that is only let go of ends properly too.
     Operator::open(&home).unwrap().close().unwrap();
     drop(Operator::open(&home).unwrap());
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }

@@ -13,7 +13,7 @@ use syscap::format::{
 };
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 use syscap::{CallContext, CallWith, Runtime, Written};
 
 use crate::attach::world::*;
@@ -413,7 +413,7 @@ fn a_run_that_never_ends_keeps_no_holder() {
     assert_eq!(reasons, [Reason::ProviderGone]);
     drop((caller, attached));
     Runtime::open(&home).unwrap().close().unwrap();
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// A holder that closes waits for the calls that run, its own and others', and then gives them
@@ -449,6 +449,6 @@ fn a_holder_that_closes_waits_for_calls() {
         assert_eq!(outcome(&home, &answer).reason, ended);
         assert_eq!(gate.cancelled().len(), usize::from(ended.is_some()), "own: {own}");
         drop((caller, attached));
-        assert_eq!(verdict(&home), Verdict::Sound);
+        assert_eq!(verdict(&home), Soundness::Sound);
     }
 }

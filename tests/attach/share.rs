@@ -11,7 +11,7 @@ use syscap::format::{
 };
 use syscap::policy::Preset;
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 use syscap::{CallWith, Runtime, Written};
 
 use crate::{attach::wire::*, attach::world::*};
@@ -336,7 +336,7 @@ fn a_client_that_vanishes_leaves_nothing_open() {
         }
         _ => false,
     }));
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }
 
 /// A call that is given up in the same breath in which it is asked for, and may not have begun,

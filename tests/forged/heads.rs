@@ -12,7 +12,7 @@ use syscap::format::{
 };
 use syscap::keys::Seal;
 use syscap::prelude::*;
-use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Verdict, verify};
+use syscap::verify::{Extent, FromStore, Options as VerifyOptions, Soundness, verify};
 use syscap::{Error, FileKeys, Options, Runtime, Signer, SignerError};
 
 /// Takes its time, as somebody does who types a passphrase: meanwhile the log grows.
@@ -132,7 +132,7 @@ fn a_slow_signer_is_not_starved_by_load() {
     rt.close().unwrap();
     let options = VerifyOptions::default();
     let report = verify(&mut FromStore(&mut store.share()), Extent::AtRest, &options).unwrap();
-    assert_eq!((report.verdict(), report.findings.len()), (Verdict::Sound, 0));
+    assert_eq!((report.verdict(), report.findings.len()), (Soundness::Sound, 0));
     // Every head is held against the log when the home is opened, the forgotten one too.
     let options = Options::new().durability(Durability::Memory).signer(open());
     options.store(store.share()).open(&home).unwrap().close().unwrap();

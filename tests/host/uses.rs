@@ -12,7 +12,7 @@ use syscap::host::{Begun, DOES_DIMENSION, Reported, ToolUse};
 use syscap::kernel::vault_entry;
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness as Verified, TrustSource, verify_home};
 use syscap::{CallWith, Runtime, Session};
 
 use super::world::Lenient;

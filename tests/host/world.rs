@@ -6,7 +6,7 @@ use syscap::format::{
 };
 use syscap::kernel::{Kernel, PolicyEngine, Question};
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict as Verified, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness as Verified, TrustSource, verify_home};
 
 /// Lets all through; a call with `careful: true` only as one that changes nothing.
 pub(crate) struct Lenient;

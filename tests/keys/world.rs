@@ -11,7 +11,7 @@ use syscap::format::{Control, KeyChange, Record, RecordKind, Role, RoleSet, Seq}
 use syscap::kernel::Next;
 use syscap::keys::{KeyFile, KeyUse, Passphrase, Passphrases, Seal, SecretKey};
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 use syscap::{Beside, FileKeys, Inspection, Options, SignerError, SystemEntropy};
 use tempfile::TempDir;
 
@@ -95,7 +95,7 @@ impl World {
         let trust = TrustSource::File(self.home.join("trust.cbor"));
         let options = VerifyOptions { trust, ..VerifyOptions::default() };
         let report = verify_home(&self.home, &options).unwrap();
-        assert_eq!(report.verdict(), Verdict::Sound, "{:?}", report.findings);
+        assert_eq!(report.verdict(), Soundness::Sound, "{:?}", report.findings);
     }
 
     /// Writes a file as an agent, and says whether it is there.

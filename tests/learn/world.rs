@@ -8,7 +8,7 @@ use syscap::analysis::learn::{Proposal, Settings, propose};
 use syscap::format::{Budget, Dimension, Durability, FactKey, Label, Reason, TokenId};
 use syscap::learn::{Recorded, Scan, grant};
 use syscap::policy::{Policy, Preset};
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 use syscap::{Grant, Options, Runtime, Session, args};
 
 use crate::learn::data::{Data, Run};
@@ -95,7 +95,7 @@ impl<'d> World<'d> {
     }
 
     /// Ends, and has the log verified.
-    pub(crate) fn close(self) -> Verdict {
+    pub(crate) fn close(self) -> Soundness {
         self.rt.close().unwrap();
         let trust = TrustSource::File(self.home.join("trust.cbor"));
         let options = VerifyOptions { trust, ..VerifyOptions::default() };

@@ -12,7 +12,7 @@ use syscap::audit::{SqliteReader, SqliteStore};
 use syscap::format::{Body, Durability, Record, RecordKind, Recovered, Recovery};
 use syscap::kernel::{Batch, Store, StoreError};
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 
 const HOME: &str = "SYSCAP_RECOVERY_HOME";
 const POINT: &str = "SYSCAP_RECOVERY_POINT";
@@ -164,7 +164,7 @@ impl Again {
         self.folder.path().join("home")
     }
 
-    fn ends(self, verdict: Verdict) {
+    fn ends(self, verdict: Soundness) {
         let home = self.home();
         drop(self.agent);
         self.rt.close().unwrap();
@@ -184,7 +184,7 @@ fn before_the_temporary_file_nothing_is_known() {
     assert_eq!(said[0].verdict, Recovered::Unknown);
     assert_eq!(said[0].used.get(Dimension::DiskWriteBytes), 100_000);
     assert_eq!(write(&again.agent, "f").unwrap().reason(), Some(Reason::OutcomeUnknown));
-    again.ends(Verdict::Sound);
+    again.ends(Soundness::Sound);
 }
 
 /// Whoever takes the temporary file away has proved that it never took its name.
@@ -203,7 +203,7 @@ fn with_the_temporary_file_it_is_not_done_and_may_be_sent_again() {
     assert_eq!(write(&again.agent, "deep/er/f").unwrap().delivered(), first.delivered());
     let file = again.home().join("files/agents/a/workspace/deep/er/f");
     assert_eq!(fs::read_to_string(file).unwrap(), content());
-    again.ends(Verdict::Sound);
+    again.ends(Soundness::Sound);
 }
 
 /// That the content is there does not prove who wrote it: it is not said to be done, and never
@@ -216,7 +216,7 @@ fn after_the_rename_it_is_never_said_not_to_be_done() {
     assert_eq!(said.len(), 1);
     assert_eq!(said[0].verdict, Recovered::Unknown);
     assert_eq!(write(&again.agent, "f").unwrap().reason(), Some(Reason::OutcomeUnknown));
-    again.ends(Verdict::Sound);
+    again.ends(Soundness::Sound);
 }
 
 /// Once the outcome is durable a repeat has it, whoever was told.
@@ -228,7 +228,7 @@ fn after_the_outcome_a_repeat_has_it() {
     assert_eq!(write(&again.agent, "f").unwrap().reason(), None);
     let intents = |record: &&Record| matches!(record.body, Body::Intent(_));
     assert_eq!(records(&again.home()).iter().filter(intents).count(), 1);
-    again.ends(Verdict::Sound);
+    again.ends(Soundness::Sound);
 }
 
 /// Somebody who looks at a home asks no tool, and clears nothing away.

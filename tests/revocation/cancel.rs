@@ -10,7 +10,7 @@ use syscap::format::{Amounts, Body, CancelBody, EffectClass, Outcome, OutcomeFla
 use syscap::host::HostTool;
 use syscap::kernel::{Ack, Event, Lost, Measured};
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 use super::{SPEND, logged, records, refused, seated, sim::Sim, sound, verdict};
 use crate::revocation::sim::Ending;
@@ -250,5 +250,5 @@ fn a_run_that_is_cancelled_is_told() {
         })
         .collect();
     assert_eq!(flags, [OutcomeFlags::CANCELLED; 3]);
-    assert_eq!(verdict(&world.home), Verdict::Sound);
+    assert_eq!(verdict(&world.home), Soundness::Sound);
 }

@@ -102,7 +102,7 @@ impl World {
     pub(crate) fn end(self) -> tempfile::TempDir {
         self.rt.close().unwrap();
         let verdict = host_support::verdict(&self.home);
-        assert_eq!(verdict, syscap::verify::Verdict::Sound);
+        assert_eq!(verdict, syscap::verify::Soundness::Sound);
         self.dir
     }
 

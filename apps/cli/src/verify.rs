@@ -11,8 +11,8 @@ use syscap::audit::{DATABASE_FILE, SqliteReader};
 use syscap::format::{HomeId, RECORDS_FILE, Seq};
 use syscap::kernel::StoreError;
 use syscap::verify::{
-    Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Trust, TrustSource,
-    VaultReport, Verdict, VerifyError, verify_export, verify_home, verify_vault,
+    Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Soundness, Trust, TrustSource,
+    VaultReport, VerifyError, verify_export, verify_home, verify_vault,
 };
 
 use crate::exit::{Ended, Exit, Failure};
@@ -66,12 +66,12 @@ impl Verify {
         };
         // A log that was tampered with commits to what somebody wanted.
         let vault = match report.verdict() {
-            Verdict::Tampered => None,
+            Soundness::Tampered => None,
             _ if self.vault => Some(self.held_against(&report)?),
             _ => None,
         };
         let altered = vault.as_ref().is_some_and(|vault| vault.altered_in_all > 0);
-        let verdict = if altered { Verdict::Tampered } else { report.verdict() };
+        let verdict = if altered { Soundness::Tampered } else { report.verdict() };
         let shown = Shown { verdict, report: &report, trusted, vault: vault.as_ref() };
         let printed = shown.print(self.all, out);
         out.conclude(printed, exit(verdict))
@@ -159,23 +159,23 @@ pub(crate) fn export(home: &Path, folder: &Path, out: &mut Out) -> Ended {
     Ok(Exit::Done)
 }
 
-const fn exit(verdict: Verdict) -> Exit {
+const fn exit(verdict: Soundness) -> Exit {
     match verdict {
-        Verdict::Sound => Exit::Done,
-        Verdict::Tampered => Exit::Tampered,
-        Verdict::Incomplete => Exit::Incomplete,
-        Verdict::NotAnchored => Exit::NotAnchored,
-        Verdict::Newer => Exit::Newer,
+        Soundness::Sound => Exit::Done,
+        Soundness::Tampered => Exit::Tampered,
+        Soundness::Incomplete => Exit::Incomplete,
+        Soundness::NotAnchored => Exit::NotAnchored,
+        Soundness::Newer => Exit::Newer,
     }
 }
 
-pub(crate) const fn verdict_name(verdict: Verdict) -> &'static str {
+pub(crate) const fn verdict_name(verdict: Soundness) -> &'static str {
     match verdict {
-        Verdict::Sound => "sound",
-        Verdict::Tampered => "tampered",
-        Verdict::Incomplete => "incomplete",
-        Verdict::NotAnchored => "not_anchored",
-        Verdict::Newer => "newer",
+        Soundness::Sound => "sound",
+        Soundness::Tampered => "tampered",
+        Soundness::Incomplete => "incomplete",
+        Soundness::NotAnchored => "not_anchored",
+        Soundness::Newer => "newer",
     }
 }
 
@@ -206,7 +206,7 @@ pub(crate) const fn anchor_text(anchor: Anchor) -> &'static str {
 
 /// A report as a person reads it.
 struct Shown<'a> {
-    verdict: Verdict,
+    verdict: Soundness,
     report: &'a Report,
     /// The home that the trust file names.
     trusted: Option<HomeId>,
@@ -320,7 +320,7 @@ fn of_vault(vault: &VaultReport) -> String {
         .finish()
 }
 
-fn json(verdict: Verdict, report: &Report) -> Object {
+fn json(verdict: Soundness, report: &Report) -> Object {
     let seqs = |list: &[syscap::format::Seq]| array(list.iter().map(ToString::to_string));
     let object = Object::new()
         .text("verdict", verdict_name(verdict))

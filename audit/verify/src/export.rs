@@ -205,7 +205,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
 ///
 /// ```no_run
 /// use std::path::Path;
-/// use syscap_verify::{Options, TrustSource, Verdict, verify_export};
+/// use syscap_verify::{Options, TrustSource, Soundness, verify_export};
 ///
 /// # fn main() -> Result<(), syscap_verify::VerifyError<std::io::Error>> {
 /// // The trust file is the auditor's own, from when the home was made.
@@ -214,7 +214,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
 /// for finding in &report.findings {
 ///     println!("{finding:?}");
 /// }
-/// assert_eq!(report.verdict(), Verdict::Sound);
+/// assert_eq!(report.verdict(), Soundness::Sound);
 /// # Ok(())
 /// # }
 /// ```

@@ -20,7 +20,7 @@ mod source;
 #[cfg(unix)]
 pub use export::{ExportReader, verify_export};
 pub use options::{Extent, Options, TrustSource, VerifyError};
-pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Newer, Report, Verdict};
+pub use report::{Anchor, AnchorNeed, End, FINDINGS_MAX, Fault, Finding, Newer, Report, Soundness};
 pub use source::{Chunk, Source};
 pub use syscap_format::Trust;
 

@@ -244,7 +244,7 @@ pub enum End {
 
 /// What is to be thought of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Soundness {
     /// All that can be checked is as it must be.
     Sound,
     /// Something is not.
@@ -257,7 +257,7 @@ pub enum Verdict {
     NotAnchored,
 }
 
-impl Verdict {
+impl Soundness {
     /// The exit code of `syscap verify`.
     pub const fn exit_code(self) -> u8 {
         match self {
@@ -307,21 +307,21 @@ pub struct Report {
 
 impl Report {
     /// The verdict. Of several the first of these: tampered, newer, not anchored, incomplete.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Soundness {
         if self.findings_count > 0 {
-            return Verdict::Tampered;
+            return Soundness::Tampered;
         }
         if self.newer.is_some() {
-            return Verdict::Newer;
+            return Soundness::Newer;
         }
         if self.anchor_need == AnchorNeed::Required && self.anchor == Anchor::SelfAnchored {
-            return Verdict::NotAnchored;
+            return Soundness::NotAnchored;
         }
         match self.end {
             // Calls are in flight, and the log is not at its end.
-            End::Live => Verdict::Sound,
-            End::Clean if self.open_intents.is_empty() => Verdict::Sound,
-            End::Clean | End::Unclean => Verdict::Incomplete,
+            End::Live => Soundness::Sound,
+            End::Clean if self.open_intents.is_empty() => Soundness::Sound,
+            End::Clean | End::Unclean => Soundness::Incomplete,
         }
     }
 }

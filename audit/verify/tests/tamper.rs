@@ -4,7 +4,7 @@
 use kernel_support::driver::log::Log;
 use kernel_support::driver::scenario::{everything, small};
 use syscap_format::{Head, Record, Seq, leaf};
-use syscap_verify::{Extent, Fault, Options, Verdict};
+use syscap_verify::{Extent, Fault, Options, Soundness};
 
 /// Where a log ends, as its store says.
 fn extent(log: &Log) -> Extent {
@@ -16,7 +16,7 @@ fn extent(log: &Log) -> Extent {
 /// The first fault of a changed log, as the store's head stood before.
 fn fault(log: &Log, extent: Extent) -> Option<(u64, Fault)> {
     let report = log.verify_with(extent, &Options::default());
-    let sound = report.verdict() == Verdict::Sound;
+    let sound = report.verdict() == Soundness::Sound;
     assert_eq!(sound, report.findings_count == 0 && report.open_intents.is_empty());
     report.findings.first().map(|finding| (finding.seq.get(), finding.fault))
 }

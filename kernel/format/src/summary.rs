@@ -44,19 +44,3 @@ fn alike(a: &str, b: &str) -> usize {
     let end = a.bytes().rev().zip(b.bytes().rev()).take_while(same).count();
     begin.saturating_add(end)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_whole_and_the_nearest_stand_first() {
-        let many: Vec<String> = (0..40).map(|n| format!("family{n}.do")).collect();
-        let text = nearest("famly33.do", many.iter().map(String::as_str));
-        assert!(text.starts_with("family33.do, "), "{text}");
-        assert!(text.len() <= DETAIL_BYTES_MAX && text.ends_with(" more"), "{text}");
-        assert_eq!(summary(["a", "b"]), "a, b");
-        assert_eq!(summary([""; 0]), "");
-        assert_eq!(summary(["x".repeat(300)]), "one of 1");
-    }
-}

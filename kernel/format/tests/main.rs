@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod advice;
 mod codec;
 mod codec_mutants;
 mod common;
@@ -15,8 +16,12 @@ mod hash;
 mod json;
 mod json_large;
 mod json_laws;
+mod labels;
 mod manifests;
 mod mutated;
 mod obligations;
+mod results;
 mod scopes;
+mod summaries;
 mod tokens;
+mod vault_rows;

@@ -8,9 +8,9 @@ use crate::state::fold::State;
 use crate::tool::Demand;
 use syscap_format::field::count;
 use syscap_format::{
-    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgsHash, Ask as AskRecord, AskImage,
-    CallFields, Control, ControlBody, Decision, Leaf, ObjectId, PolicyHash, Precondition,
-    PublicKey, Role, SET_LIFE_MS, Salt, Seq, TextHash, ToolId, UnixMillis,
+    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgsHash, Ask, AskImage, CallFields,
+    Control, ControlBody, Decision, Leaf, ObjectId, PolicyHash, Precondition, PublicKey, Role,
+    SET_LIFE_MS, Salt, Seq, TextHash, ToolId, UnixMillis,
 };
 
 /// Most calls that wait for a person in a home, and of one agent: whoever is asked too often does
@@ -20,7 +20,7 @@ pub(crate) const ASKS_OF_AGENT_MAX: usize = 32;
 
 /// A call that waits, or was answered and has not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct ApprovalRequest {
     pub(crate) leaf: Leaf,
     pub(crate) agent: AgentId,
     pub(crate) tool: ToolId,
@@ -76,12 +76,12 @@ pub(crate) enum Unanswerable {
 
 /// All that wait, by their records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asks(pub(crate) BTreeMap<Seq, Ask>);
+pub(crate) struct Asks(pub(crate) BTreeMap<Seq, ApprovalRequest>);
 
 impl Asks {
     /// One more waits. Those that are over by then are forgotten, and the oldest that were refused,
     /// where there are too many of them.
-    fn begin(&mut self, seq: Seq, now: UnixMillis, ask: Ask) {
+    fn begin(&mut self, seq: Seq, now: UnixMillis, ask: ApprovalRequest) {
         self.0.retain(|_, ask| now < ask.expires);
         self.0.insert(seq, ask);
         let refused = self.0.iter().filter(|(_, ask)| !ask.waits()).map(|(seq, _)| *seq);
@@ -93,7 +93,7 @@ impl Asks {
     }
 
     /// One that is not over.
-    pub(crate) fn get(&self, seq: Seq, now: UnixMillis) -> Option<&Ask> {
+    pub(crate) fn get(&self, seq: Seq, now: UnixMillis) -> Option<&ApprovalRequest> {
         self.0.get(&seq).filter(|ask| now < ask.expires)
     }
 
@@ -103,12 +103,12 @@ impl Asks {
     }
 
     /// All, also those that are over and not forgotten yet.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Seq, &Ask)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Seq, &ApprovalRequest)> {
         self.0.iter().map(|(seq, ask)| (*seq, ask))
     }
 
     /// Those that are not over.
-    pub(crate) fn live(&self, now: UnixMillis) -> impl Iterator<Item = (Seq, &Ask)> {
+    pub(crate) fn live(&self, now: UnixMillis) -> impl Iterator<Item = (Seq, &ApprovalRequest)> {
         self.all().filter(move |(_, ask)| now < ask.expires)
     }
 
@@ -119,8 +119,8 @@ impl Asks {
         of_agent < ASKS_OF_AGENT_MAX && waiting().count() < ASKS_MAX
     }
 
-    pub(crate) fn granted(&self, approval: Seq) -> Option<(Seq, &Ask)> {
-        let is = |ask: &Ask| matches!(ask.standing, Standing::Granted(by, _) if by == approval);
+    pub(crate) fn granted(&self, approval: Seq) -> Option<(Seq, &ApprovalRequest)> {
+        let is = |ask: &ApprovalRequest| matches!(ask.standing, Standing::Granted(by, _) if by == approval);
         self.0.iter().find(|(_, ask)| is(ask)).map(|(seq, ask)| (*seq, ask))
     }
 
@@ -141,7 +141,7 @@ impl Asks {
     }
 }
 
-impl Ask {
+impl ApprovalRequest {
     /// Whether it waits still, or was approved and has not run.
     const fn waits(&self) -> bool {
         !matches!(self.standing, Standing::Denied(..))
@@ -256,19 +256,13 @@ impl State {
     }
 
     /// Folds an ask in. `None` where the record contradicts the state.
-    pub(crate) fn ask(
-        &mut self,
-        seq: Seq,
-        leaf: Leaf,
-        time: UnixMillis,
-        ask: &AskRecord,
-    ) -> Option<()> {
+    pub(crate) fn ask(&mut self, seq: Seq, leaf: Leaf, time: UnixMillis, ask: &Ask) -> Option<()> {
         self.pay(ask.call.session, &ask.call.used)?;
         let token = self.tokens.find(&ask.call.capability_token_id?)?;
         let elevated = elevated(&ask.call);
         let bounds = Bounds::of(ask, token)?;
         let agent = ask.call.agent_id.clone()?;
-        let ask = Ask {
+        let ask = ApprovalRequest {
             leaf,
             agent,
             tool: ask.call.tool_id.clone()?,

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::approvals::answers::{Ask, Standing};
+use crate::approvals::answers::{ApprovalRequest, Standing};
 use crate::approvals::conditions::Condition;
 use crate::approvals::index::{Requests, SameCall};
 use crate::approvals::request::{Answered, Said, WantsTexts, Yes};
@@ -55,14 +55,18 @@ impl<'k> Call<'_, Planned<'k>> {
     /// The request about this very call that counts: the one that was answered last, or else the
     /// newest that waits. It may be so new that it is not durable yet: a call that is made twice at
     /// once asks once.
-    fn same(&self, requests: &Requests, context: &Context<'k>) -> Option<(Seq, &'k Ask)> {
+    fn same(
+        &self,
+        requests: &Requests,
+        context: &Context<'k>,
+    ) -> Option<(Seq, &'k ApprovalRequest)> {
         let (agent, resolved) = (&context.session.agent, &self.at.resolved);
         let tool = resolved.found.tool;
         let (state, token) = (context.state, context.session.token);
         let call = SameCall::of(agent, &tool.manifest.tool, &tool.manifest_id, resolved.args());
         // Whom another policy named does not count for this one: those of now are asked.
-        let of_level = |ask: &Ask| !ask.elevated || ask.is_of_level(state.policy);
-        let counts = |ask: &Ask| match ask.standing {
+        let of_level = |ask: &ApprovalRequest| !ask.elevated || ask.is_of_level(state.policy);
+        let counts = |ask: &ApprovalRequest| match ask.standing {
             Standing::Denied(..) => true,
             // An approval that has ended is as none: a person is asked anew.
             Standing::Granted(_, until) if context.now >= until => false,
@@ -83,7 +87,7 @@ impl<'k> Call<'_, Planned<'k>> {
     fn said(
         &self,
         seq: Seq,
-        ask: &'k Ask,
+        ask: &'k ApprovalRequest,
         texts: Option<&(Seq, VaultEntry)>,
         context: &Context<'_>,
     ) -> Result<Option<Said>, WantsTexts> {

@@ -8,7 +8,7 @@ use syscap::audit::SqliteReader;
 use syscap::audit::export::export;
 use syscap::format::{OBJECTS_FOLDER, RECORDS_FILE};
 use syscap::kernel::StoreError;
-use syscap::verify::{Options, TrustSource, Verdict};
+use syscap::verify::{Options, Soundness, TrustSource};
 
 use super::stage::Stage;
 use crate::{exit::Failure, scratch::Scratch, verify};
@@ -23,9 +23,9 @@ pub(super) fn show(stage: &mut Stage<'_>, home: &Path, scratch: &Scratch) -> Res
     let at = flip(&changed.join(RECORDS_FILE))?;
     let trust = Home::at(home).trust();
     for (what, log, expected) in [
-        ("the home", home, Verdict::Sound),
-        ("its export", &*whole, Verdict::Sound),
-        ("a copy of it", &*changed, Verdict::Tampered),
+        ("the home", home, Soundness::Sound),
+        ("its export", &*whole, Soundness::Sound),
+        ("a copy of it", &*changed, Soundness::Tampered),
     ] {
         let options = Options { trust: TrustSource::File(trust.clone()), ..Options::default() };
         let Some(report) = verify::verify(log, &options)? else {
@@ -36,7 +36,7 @@ pub(super) fn show(stage: &mut Stage<'_>, home: &Path, scratch: &Scratch) -> Res
         });
         let verdict = verify::verdict_name(report.verdict());
         let flipped = match expected {
-            Verdict::Tampered => format!(" with byte {at} of its records changed"),
+            Soundness::Tampered => format!(" with byte {at} of its records changed"),
             _ => format!(" of {} records", exported.records),
         };
         let as_expected = report.verdict() == expected;

@@ -8,7 +8,7 @@ use syscap::audit::{DATABASE_FILE, SqliteReader};
 use syscap::format::{Body, Durability, EffectClass, Record, Role, Seq, TOKEN_LIFE_MS_MAX, ToolId};
 use syscap::kernel::{Clock as _, Kernel, Next, StoreError};
 use syscap::syscalls::stated::{Stated, Unlimited};
-use syscap::verify::{End, Options, Verdict};
+use syscap::verify::{End, Options, Soundness};
 use syscap::{Home, SystemClock};
 
 use super::container::Kind;
@@ -269,13 +269,13 @@ fn log(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
     };
     let text = format!("{} records", report.records);
     match report.verdict() {
-        Verdict::Tampered => {
+        Soundness::Tampered => {
             findings.bad("log", "tampered with; `syscap verify` says where")?;
         }
-        Verdict::Newer => {
+        Soundness::Newer => {
             findings.bad("log", "newer software wrote a part of it; `syscap verify` says which")?;
         }
-        Verdict::Sound | Verdict::Incomplete | Verdict::NotAnchored => {
+        Soundness::Sound | Soundness::Incomplete | Soundness::NotAnchored => {
             findings.fine("log", &text)?;
         }
     }

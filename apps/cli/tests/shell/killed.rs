@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use syscap::format::{Body, Recovered, Scope};
 use syscap::launch::Launcher;
 use syscap::prelude::*;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 
 use crate::shell::alive;
 use host_support::{records, verdict};
@@ -92,5 +92,5 @@ fn a_program_ends_with_its_host_and_is_charged_whole() {
         assert_eq!(before[at] - after[at], held.get(dimension), "{dimension:?}");
     }
     assert!(fs::exists(home.join("files/agents/a/workspace/begun")).unwrap());
-    assert_eq!(verdict(&home), Verdict::Sound);
+    assert_eq!(verdict(&home), Soundness::Sound);
 }

@@ -15,7 +15,7 @@ use syscap::audit::SqliteReader;
 use syscap::format::{Body, Outcome, OutcomeFlags, Record, Refusal, Seq};
 use syscap::kernel::Next;
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 
 /// Longest wait for anything that must come.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -121,7 +121,7 @@ impl Bench {
         let trust = TrustSource::File(self.home().join("trust.cbor"));
         let options = VerifyOptions { trust, ..VerifyOptions::default() };
         let verdict = verify_home(&self.home(), &options).unwrap().verdict();
-        assert_eq!(verdict, Verdict::Sound);
+        assert_eq!(verdict, Soundness::Sound);
         let kernel = Options::new().inspect(self.home()).unwrap();
         for token in kernel.kernel().tokens() {
             assert!(token.held.iter().all(|(_, amount)| amount == 0), "{:?}", token.held);

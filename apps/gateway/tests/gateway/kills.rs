@@ -12,7 +12,7 @@ use syscap::audit::SqliteReader;
 use syscap::format::{Body, Commitment, Item, Recovered, Seq, TxOutcome};
 use syscap::kernel::vault_entry;
 use syscap::prelude::*;
-use syscap::verify::{Options as VerifyOptions, TrustSource, Verdict, verify_home};
+use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
 
 use crate::gateway::bench::{Bench, SOON, until};
 
@@ -256,7 +256,7 @@ fn check(world: &World) -> Count {
     let trust = TrustSource::File(world.bench.home().join("trust.cbor"));
     let options = VerifyOptions { trust, ..VerifyOptions::default() };
     let verdict = verify_home(&world.bench.home(), &options).unwrap().verdict();
-    assert_eq!(verdict, Verdict::Sound);
+    assert_eq!(verdict, Soundness::Sound);
     assert!(count.ok <= count.written && count.written <= count.sent);
     count
 }

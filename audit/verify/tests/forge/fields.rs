@@ -10,7 +10,7 @@ use syscap_format::{
     Token, TokenBody, leaf,
 };
 use syscap_kernel::{Anchor, Batch, Kernel, Next, Room, Store, StoreError};
-use syscap_verify::Verdict;
+use syscap_verify::Soundness;
 
 use super::item::Tree;
 use kernel_support::driver::log::Log;
@@ -272,7 +272,7 @@ fn judge(forger: &Forger<'_>, tries: &[Try]) -> Judged {
         judged.forged += 1;
         let report = log.verify(trust.clone());
         let faults = judged.found.entry(field.clone()).or_default();
-        if report.verdict() == Verdict::Tampered {
+        if report.verdict() == Soundness::Tampered {
             let own = report
                 .findings
                 .iter()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use syscap::format::{Budget, Dimension};
 use syscap::prelude::Runtime;
-use syscap::verify::Verdict;
+use syscap::verify::Soundness;
 use tempfile::TempDir;
 
 /// Where a home can be made, in a folder that is removed with the first.
@@ -17,7 +17,7 @@ pub fn new_home() -> (TempDir, PathBuf) {
 /// Closes a home, whose log must be sound.
 pub fn end(rt: &Runtime, home: &Path) {
     rt.close().unwrap();
-    assert_eq!(crate::verdict(home), Verdict::Sound);
+    assert_eq!(crate::verdict(home), Soundness::Sound);
 }
 
 /// A budget that no test uses up.

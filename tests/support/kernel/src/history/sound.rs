@@ -2,7 +2,7 @@
 
 use syscap_format::{Reason, Refused};
 use syscap_kernel::{Kernel, Store};
-use syscap_verify::{Extent, Options, Verdict, verify};
+use syscap_verify::{Extent, Options, Soundness, verify};
 
 use crate::{FromStore, sim::Sim};
 
@@ -32,7 +32,7 @@ pub fn settled(sim: &mut Sim) {
 pub fn verifies(store: &mut dyn Store) {
     let report = verify(&mut FromStore(store), Extent::AtRest, &Options::default()).unwrap();
     assert_eq!(report.findings, []);
-    assert!(matches!(report.verdict(), Verdict::Sound | Verdict::Incomplete));
+    assert!(matches!(report.verdict(), Soundness::Sound | Soundness::Incomplete));
 }
 
 /// A refusal has a reason that the registry knows.
