@@ -1,4 +1,4 @@
-//! `docs/spec.md` says what the code does: its tables, numbers and examples are held against it.
+//! `docs/spec` says what the code does: its tables, numbers and examples are held against it.
 
 mod document;
 mod examples;

@@ -52,9 +52,10 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];
-const APPS: [&str; 6] = [
+const APPS: [&str; 7] = [
     "apps/",
     "benches/compare/",
+    "tests/conformance/generate/",
     "tests/few_features/",
     "tests/fuzz/",
     "tests/no_std_probe/",

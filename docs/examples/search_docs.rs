@@ -18,7 +18,7 @@ const DIMENSIONS: usize = 2_048;
 const PIECES: [usize; 2] = [4, 5];
 
 /// Pages that are lists of everything, and would answer all questions.
-const LISTS: [&str; 4] = ["spec.md", "reasons.md", "attacks.md", "seeds.md"];
+const LISTS: [&str; 3] = ["reasons.md", "attacks.md", "seeds.md"];
 
 /// A section of a page: `memory.md # Memory`.
 struct Section {

@@ -2,7 +2,7 @@
 //!
 //! They belong to no version of the protocol. A holder takes them on the operator's lane and on a
 //! connection that was granted none, so that a program can stop what a newer or an older one runs,
-//! and one that is full. `docs/spec.md` has the bytes.
+//! and one that is full. `docs/spec/calls.md` has the bytes.
 
 #[cfg(test)]
 mod tests;

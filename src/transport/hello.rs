@@ -1,5 +1,5 @@
 //! The first frame of a connection and its answers. Their form never changes, so that every
-//! version understands every other one that far; `docs/spec.md` has the bytes.
+//! version understands every other one that far; `docs/spec/calls.md` has the bytes.
 
 use syscap_format::{Decoder, Encoder, HomeId, Profile, Reason};
 

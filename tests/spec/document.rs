@@ -8,8 +8,10 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The documents, one after another.
 pub(crate) fn spec() -> String {
-    fs::read_to_string(root().join("docs/spec.md")).unwrap()
+    let read = |name: &str| fs::read_to_string(root().join("docs/spec").join(name)).unwrap();
+    ["cbor.md", "tokens.md", "log.md", "verification.md", "calls.md"].map(read).concat()
 }
 
 /// A table and the heading that it stands under.
@@ -20,9 +22,13 @@ pub(crate) struct Table {
 }
 
 pub(crate) fn tables() -> Vec<Table> {
+    tables_of(&spec())
+}
+
+pub(crate) fn tables_of(document: &str) -> Vec<Table> {
     let (mut tables, mut heading, mut fenced, mut open) =
         (Vec::<Table>::new(), String::new(), false, false);
-    for line in spec().lines() {
+    for line in document.lines() {
         fenced ^= line.starts_with("```");
         let is_row = !fenced && line.starts_with('|');
         if !fenced && line.starts_with('#') {

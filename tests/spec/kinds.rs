@@ -412,7 +412,7 @@ fn a_record_of_every_kind_stands_there() {
     for row in table("Kind | What it says | Bytes") {
         let name = code(&row[0])[0];
         kinds.push(name.to_owned());
-        if row[2] == "8.3" {
+        if row[2].starts_with("[An example]") {
             let place = ["genesis", "boot", "shutdown"].iter().position(|kind| *kind == name);
             assert_eq!(dump(name), log.records[place.expect(name)]);
             continue;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use syscap::format::{Canonical, DecodeFault, Item, Profile, Record, RecordKind, Token, json};
+use syscap::format::{Canonical, Item, Profile, Record, RecordKind, Token, json};
 use syscap::policy::{Policy, Preset};
 
 use kernel_support::history;
@@ -40,9 +40,14 @@ fn codec() -> Seeds {
     let structure = |hex: &str| matches!(hex.as_bytes()[0], b'8' | b'9' | b'a' | b'b');
     let scalars = valid.iter().filter(|(hex, _)| !structure(hex)).map(|(_, tree)| tree.clone());
     let mut faults = BTreeSet::new();
-    let mut new = |fault: &DecodeFault| faults.insert(format!("{fault:?}"));
-    let invalid = cbor::INVALID.iter().filter(|(_, fault)| new(fault));
-    let invalid: Vec<Vec<u8>> = invalid.map(|(hex, _)| cbor::hex(hex)).collect();
+    let mut is_new = |bytes: &Vec<u8>| {
+        let fault = Item::check(bytes, Profile::DATA).err().map(|error| error.fault);
+        fault.is_some_and(|fault| faults.insert(format!("{fault:?}")))
+    };
+    let items = cbor::cases("cbor.json", "item").into_iter();
+    let invalid = items.filter(|case| case["profile"] == "DATA" && case["result"] == "invalid");
+    let invalid = invalid.map(|case| cbor::bytes(&case, "bytes")).filter(|bytes| bytes.len() < 99);
+    let invalid: Vec<Vec<u8>> = invalid.filter(|bytes| is_new(bytes)).collect();
     let nested = |depth: usize| [vec![0x81; depth], vec![0x00]].concat();
     let made = valid.iter().filter(|(hex, _)| structure(hex)).map(|(hex, _)| cbor::hex(hex));
     let made = made.chain([Tree::Array(scalars.collect()).bytes(), nested(16), nested(64)]);

@@ -1,4 +1,4 @@
-//! The files of an export: `docs/spec.md`, section 8.2.
+//! The files of an export: `docs/spec/log.md`.
 
 /// The file that has the records' exact bytes, one after another (RFC 8742).
 pub const RECORDS_FILE: &str = "records.cborseq";

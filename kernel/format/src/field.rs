@@ -2,7 +2,7 @@
 //!
 //! Every control document is a map of fixed shape: all its integer keys are present, in
 //! ascending order, `null` where there is no value. So one meaning has one encoding, decoding
-//! is a straight walk, and the tables in `docs/spec.md` are checked against [`FieldSpec`]s.
+//! is a straight walk, and the tables in `docs/spec` are checked against [`FieldSpec`]s.
 
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
@@ -16,7 +16,7 @@ pub use crate::{choice, code, flags, shape};
 
 /// A value that stands as one canonical item.
 pub trait Field: Sized {
-    /// The item's type, in the words of `docs/spec.md`.
+    /// The item's type, in the words of `docs/spec`.
     const SHAPE: &'static str;
 
     /// Writes the item.

@@ -1,6 +1,6 @@
 //! Why a call was refused or failed: stable numbered codes, each with what to change.
 //!
-//! One table makes the enum, the names and the hints; `docs/spec.md` is held against it. Numbers
+//! One table makes the enum, the names and the hints; `docs/spec/calls.md` is held against it. Numbers
 //! are never used again for another meaning: 1xx decoding, 2xx authority, 3xx arguments, 4xx
 //! policy, 5xx budget, 6xx the kernel's own state, 7xx a run that failed, 8xx control events.
 

@@ -1,7 +1,8 @@
 //! The codec: encoding and decoding are inverse on bytes, and other decoders agree.
 
-use crate::common::tree::{self, Flavour, Tree, canonical, cases, pull, trees, walk};
-use crate::common::vectors::{INVALID, hex, valid};
+use crate::common::json_tree::{Mode, alike, meaning};
+use crate::common::tree::{self, Flavour, Tree, canonical, pull, trees, walk};
+use crate::common::vectors::{bytes, cases, hex, valid};
 use ciborium::Value;
 use proptest::prelude::*;
 use syscap_format::{DecodeError, DecodeFault, Decoder, Item, ItemKind, Profile};
@@ -63,45 +64,57 @@ fn has_float(tree: &Tree) -> bool {
     tree.any(&|tree| matches!(tree, Tree::Float(_)))
 }
 
+/// What is taken means what its JSON says, to `serde_json` as well.
 #[test]
-fn valid_vectors_mean_what_the_table_says() {
-    for (text, tree) in valid() {
-        let bytes = hex(text);
-        assert_eq!(walk(Item::check(&bytes, Profile::DATA).unwrap()), tree, "{text}");
-        assert_eq!(tree.ours(), bytes, "{text}");
-        assert!(agrees(&bytes), "{text}");
-        let control = refusal(&bytes, Profile::CONTROL);
-        assert_eq!(control, has_float(&tree).then_some(DecodeFault::Float), "{text}");
-    }
-}
-
-#[test]
-fn invalid_vectors_are_refused_with_their_fault() {
-    for (text, fault) in INVALID {
-        let bytes = hex(text);
-        assert_eq!(refusal(&bytes, Profile::DATA), Some(*fault), "{text}");
-        assert!(Item::check(&bytes, Profile::CONTROL).is_err(), "{text}");
-    }
-}
-
-#[test]
-fn depth_is_counted_in_arrays_and_maps() {
-    for (profile, max) in [(Profile::DATA, 64), (Profile::CONTROL, 16)] {
-        assert_eq!(usize::from(profile.depth_max()), max);
-        for open in [&b"\x81"[..], b"\xa1\x61a", b"\xa1\x00"] {
-            let nest = |depth: usize| [open.repeat(depth - 1), vec![0x80]].concat();
-            assert!(Item::check(&nest(max), profile).is_ok());
-            assert_eq!(refusal(&nest(max + 1), profile), Some(DecodeFault::Depth));
-            assert_eq!(refusal(&open.repeat(100_000), profile), Some(DecodeFault::Depth));
+fn items_are_taken_and_refused_as_the_vectors_say() {
+    for case in cases("cbor.json", "item") {
+        let profile = if case["profile"] == "DATA" { Profile::DATA } else { Profile::CONTROL };
+        let (bytes, valid) = (bytes(&case, "bytes"), case["result"] == "valid");
+        assert_eq!(Item::check(&bytes, profile).is_ok(), valid, "{case}");
+        assert_eq!(agrees(&bytes), Item::check(&bytes, Profile::DATA).is_ok(), "{case}");
+        if let Some(text) = case["json"].as_str() {
+            let value = serde_json::from_str(text).unwrap();
+            let tree = walk(Item::check(&bytes, profile).unwrap());
+            let theirs = meaning(&value, Mode::Arguments).expect(text);
+            assert!(alike(&tree, &theirs), "{case}");
+            assert_eq!(tree.ours(), bytes, "{case}");
         }
     }
+}
+
+/// One of each fault.
+#[test]
+fn each_fault_is_named() {
+    use DecodeFault as Fault;
+    for (text, fault) in [
+        ("", Fault::End),
+        ("81", Fault::Length),
+        ("0000", Fault::Trailing),
+        ("1817", Fault::NonShortest),
+        ("ff", Fault::Indefinite),
+        ("1c", Fault::Reserved),
+        ("c24101", Fault::Tag),
+        ("f7", Fault::Simple),
+        ("f97c00", Fault::NotFinite),
+        ("fa3f800000", Fault::Float),
+        ("3b8000000000000000", Fault::IntRange),
+        ("61ff", Fault::Utf8),
+        ("a201000000", Fault::KeyOrder),
+        ("a201020103", Fault::DuplicateKey),
+        ("a12001", Fault::KeyType),
+    ] {
+        assert_eq!(refusal(&hex(text), Profile::DATA), Some(fault), "{text}");
+    }
+    let deep = [&b"\x81".repeat(64)[..], &[0x80]].concat();
+    assert_eq!(refusal(&deep, Profile::DATA), Some(Fault::Depth));
+    assert_eq!(refusal(b"\xf9\x3c\x00", Profile::CONTROL), Some(Fault::Float));
 }
 
 /// Each typed read takes its own type and says of any other that it is another.
 #[test]
 fn typed_reads_take_one_type() {
     for (text, tree) in valid() {
-        let bytes = hex(text);
+        let bytes = hex(&text);
         let start = || Decoder::new(&bytes, Profile::DATA);
         let fault = |error: DecodeError| error.fault;
         let kind = start().peek().unwrap();
@@ -169,7 +182,7 @@ fn every_half_and_its_neighbours_take_the_shortest_form() {
 fn every_single_bit_flip_is_refused_or_canonical() {
     let (mut accepted, mut refused) = (0, 0);
     for (text, _) in valid() {
-        let bytes = hex(text);
+        let bytes = hex(&text);
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -180,7 +193,7 @@ fn every_single_bit_flip_is_refused_or_canonical() {
 }
 
 proptest! {
-    #![proptest_config(cases(1024))]
+    #![proptest_config(tree::cases(1024))]
 
     #[test]
     fn decoding_inverts_encoding(tree in trees(Flavour::All)) {

@@ -25,7 +25,7 @@ fn domains_hash_as_derive_key_does_and_differ() {
     }
 }
 
-/// Facts, changes and matches are hashed as `docs/spec.md` says: the bytes here are by hand.
+/// Facts, changes and matches are hashed as `docs/spec` says: the bytes here are by hand.
 #[test]
 fn facts_changes_and_matches_are_hashed_as_written() {
     let salt = Salt::from_bytes([7; 32]);

@@ -1,6 +1,6 @@
 //! Reasons that the kernel could not have given there, and records that a call can't come from.
 //!
-//! `docs/spec.md` 9.7 has a table of where which reasons can stand. Each test here takes a refusal
+//! `docs/spec/verification.md` has a table of where which reasons can stand. Each test here takes a refusal
 //! that the kernel wrote in one of those places, gives it every reason there is, one after another,
 //! and compares what the verifier takes with the row.
 
@@ -24,7 +24,7 @@ type Reasons = BTreeSet<Reason>;
 
 /// The reasons of a row of the table, by the beginning of its first cell.
 fn row(place: &str) -> Reasons {
-    let spec = include_str!("../../../../docs/spec.md");
+    let spec = include_str!("../../../../docs/spec/verification.md");
     let rows = spec.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let mut found = rows.filter_map(|row| row.split_once(" | ")).filter(|(at, _)| *at == place);
     let (_, cell) = found.next().unwrap_or_else(|| panic!("no row: {place}"));
@@ -99,7 +99,7 @@ fn reason_of_a_control_event_is_of_its_row() {
 }
 
 fn spec_has(place: &str) -> bool {
-    include_str!("../../../../docs/spec.md").contains(&format!("| {place} |"))
+    include_str!("../../../../docs/spec/verification.md").contains(&format!("| {place} |"))
 }
 
 #[test]

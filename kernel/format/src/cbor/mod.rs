@@ -10,7 +10,7 @@
 //! shortest form only, and never NaN or an infinity. Text is never normalised.
 //!
 //! Decoding *is* the check: there is no second pass, and nothing is encoded again to be
-//! compared. `docs/spec.md` section 1 draws the bytes.
+//! compared. `docs/spec/cbor.md` draws the bytes.
 
 mod decode;
 mod encode;

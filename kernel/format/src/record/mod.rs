@@ -2,7 +2,7 @@
 //!
 //! A record is a canonical CBOR map of fixed shape, at most
 //! [`RECORD_BYTES_MAX`](crate::limits::RECORD_BYTES_MAX) bytes. Keys 0 to 6 are the same for
-//! all, the rest depends on the kind; `docs/spec.md` section 5 has a table for each.
+//! all, the rest depends on the kind; `docs/spec/log.md` has a table for each.
 
 pub(crate) mod call;
 pub(crate) mod head;

@@ -1,0 +1,148 @@
+//! The requirements that the documents state, and which of them have no vector.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::case::Cases;
+
+/// Requirements by id, of each document by name.
+pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Requirements that no input can break, or none can keep, with why.
+const ONE_SIDED: &[(&str, &str)] = &[
+    ("SYSCAP-CBOR-013", "text that is normalised is other text: nothing is refused"),
+    ("SYSCAP-CBOR-018", "the bytes are given: what is hashed tells"),
+    ("SYSCAP-JSON-010", "a number that is read otherwise has other bytes"),
+    ("SYSCAP-JSON-011", "a number that is read otherwise has other bytes"),
+    ("SYSCAP-JSON-012", "a map in another order has other bytes"),
+    ("SYSCAP-JSON-015", "an escape that is read has other bytes"),
+    ("SYSCAP-JSON-016", "a map that is read as an escape has other bytes"),
+    ("SYSCAP-JSON-018", "a map that is read as an escape has other bytes"),
+    ("SYSCAP-JSON-019", "prints"),
+    ("SYSCAP-JSON-020", "prints"),
+    ("SYSCAP-JSON-021", "prints"),
+];
+
+/// Reads the documents of a folder.
+pub(crate) fn documents(folder: &Path) -> Documents {
+    let mut documents = Documents::new();
+    for entry in fs::read_dir(folder).expect("the documents") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let stated = stated(&fs::read_to_string(&path).expect("a document"));
+        if !stated.is_empty() {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            documents.insert(name, stated);
+        }
+    }
+    documents
+}
+
+/// The requirements of a document: list items that begin with `**SYSCAP-..**`, and cells of tables.
+fn stated(document: &str) -> BTreeMap<String, String> {
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    let mut open: Option<String> = None;
+    for line in document.lines() {
+        if let Some((id, text)) = line.strip_prefix("- **").and_then(|line| line.split_once("** "))
+        {
+            let twice = found.insert(id.to_owned(), text.trim().to_owned());
+            assert!(twice.is_none(), "{id} is stated twice");
+            open = Some(id.to_owned());
+        } else if let Some(row) = line.strip_prefix("| SYSCAP-") {
+            let (id, text) = row.split_once(" |").expect("a row");
+            let text = text.trim().trim_end_matches('|').trim();
+            let twice = found.insert(format!("SYSCAP-{id}"), text.to_owned());
+            assert!(twice.is_none(), "SYSCAP-{id} is stated twice");
+        } else if let (Some(id), true) = (&open, line.starts_with("  ")) {
+            let text = found.get_mut(id).expect("open");
+            *text = format!("{text} {}", line.trim());
+        } else {
+            open = None;
+        }
+    }
+    found
+}
+
+/// What the vectors leave out, or have beside the requirements.
+pub(crate) fn faults(documents: &Documents, files: &[(&'static str, Cases)]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let stated: BTreeSet<&str> =
+        documents.values().flat_map(|of| of.keys()).map(String::as_str).collect();
+    let mut tested: BTreeSet<(&str, bool)> = BTreeSet::new();
+    for case in files.iter().flat_map(|(_, cases)| &cases.0) {
+        if !stated.contains(case.requirement) {
+            faults.push(format!("{}: a vector of no requirement", case.requirement));
+        }
+        tested.insert((case.requirement, case.valid));
+    }
+    for id in stated {
+        let sides = [true, false].map(|valid| tested.contains(&(id, valid)));
+        let one_sided = ONE_SIDED.iter().any(|(one, _)| *one == id);
+        match (sides, one_sided) {
+            ([false, false], _) => faults.push(format!("{id}: no vector")),
+            ([true, true], true) => {
+                faults.push(format!("{id}: both sides, and listed as one-sided"))
+            }
+            ([true, false], false) => faults.push(format!("{id}: no invalid vector")),
+            ([false, true], false) => faults.push(format!("{id}: no valid vector")),
+            _ => {}
+        }
+    }
+    faults
+}
+
+/// `requirements.json`.
+pub(crate) fn text(documents: &Documents) -> String {
+    let lines: Vec<String> = documents
+        .iter()
+        .flat_map(|(document, of)| {
+            of.iter().map(move |(id, text)| {
+                json!({"id": id, "document": document, "text": text}).to_string()
+            })
+        })
+        .collect();
+    format!("{{\"version\": \"2026-12\", \"requirements\": [\n{}\n]}}\n", lines.join(",\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::case::Of;
+
+    fn documents() -> Documents {
+        let text =
+            "- **SYSCAP-X-001** A decoder MUST\n  refuse.\n\nText.\n| SYSCAP-X-002 | row |\n";
+        let stated = stated(text);
+        assert_eq!(stated["SYSCAP-X-001"], "A decoder MUST refuse.");
+        Documents::from([("x".to_owned(), stated)])
+    }
+
+    #[test]
+    fn requirement_without_vector_is_a_fault() {
+        let mut cases = Cases::default();
+        for id in ["SYSCAP-X-001", "SYSCAP-X-002"] {
+            cases.valid(Of(id, ""), "", json!({}));
+            cases.add(Of(id, ""), false, "", json!({}));
+        }
+        assert_eq!(faults(&documents(), &[("x", Cases::default())]).len(), 2);
+        let mut files = [("x", cases)];
+        assert_eq!(faults(&documents(), &files), [""; 0]);
+        files[0].1.0.pop();
+        assert_eq!(faults(&documents(), &files), ["SYSCAP-X-002: no invalid vector"]);
+    }
+
+    #[test]
+    fn vector_without_requirement_is_a_fault() {
+        let mut cases = Cases::default();
+        cases.valid(Of("SYSCAP-X-003", ""), "", json!({}));
+        let found = faults(&Documents::new(), &[("x", cases)]);
+        assert_eq!(found, ["SYSCAP-X-003: a vector of no requirement"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Makes the conformance vectors: `syscap-vectors [--check]`, from the repository's root.
+//!
+//! Each vector says what any implementation must answer. This program asks ours while it makes them,
+//! and stops where ours disagrees. With `--check` it writes nothing, and fails where a file differs
+//! from what it would write, or where a requirement has no vector.
+
+mod case;
+mod cbor;
+mod index;
+mod json;
+mod tables;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::{env, fs};
+
+use case::Cases;
+
+/// The files of vectors, by name.
+fn files() -> Vec<(&'static str, Cases)> {
+    vec![("cbor", cbor::cases()), ("json", json::cases())]
+}
+
+fn main() -> ExitCode {
+    let check = match env::args().nth(1).as_deref() {
+        None => false,
+        Some("--check") => true,
+        Some(_) => {
+            eprintln!("usage: syscap-vectors [--check]");
+            return ExitCode::from(2);
+        }
+    };
+    let files = files();
+    let documents = index::documents(Path::new("docs/spec"));
+    let mut faults = index::faults(&documents, &files);
+    let vectors = Path::new("tests/conformance/vectors");
+    let mut written: Vec<_> = files
+        .iter()
+        .map(|(name, cases)| (vectors.join(format!("{name}.json")), cases.text(name)))
+        .collect();
+    let folder = Path::new("docs/spec");
+    written.push((folder.join("requirements.json"), index::text(&documents)));
+    written.push((vectors.join("shapes.json"), tables::text(folder)));
+    for (path, text) in written {
+        if check && fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+            faults.push(format!("{} is not what syscap-vectors makes", path.display()));
+        } else if !check {
+            fs::write(path, text).expect("writes");
+        }
+    }
+    for (document, requirements) in &documents {
+        let of_document = |requirement: &str| requirements.contains_key(requirement);
+        let count = files.iter().flat_map(|(_, cases)| &cases.0);
+        let count = count.filter(|case| of_document(case.requirement)).count();
+        println!("{document}: {} requirements, {count} vectors", requirements.len());
+    }
+    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,80 @@
+"""Runs all vectors: vectors.py [FOLDER]. Exit 0 where each is answered as it says."""
+
+import json
+import pathlib
+import sys
+
+import cbor
+import crypto
+import jsonform
+import tables
+from cbor import Refused
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def item(case):
+    data = bytes.fromhex(case["bytes"])
+    found = cbor.decode(data, case["profile"])
+    same(cbor.encode(found), data)
+    if "json" in case:
+        same(jsonform.to_cbor(case["json"].encode()), data)
+
+
+def to_json(case):
+    same(jsonform.to_cbor(bytes.fromhex(case["text"])).hex(), case.get("cbor"))
+
+
+def arguments(case):
+    same(jsonform.arguments(bytes.fromhex(case["text"])).hex(), case.get("cbor"))
+
+
+def prints(case):
+    same(jsonform.printed(cbor.decode(bytes.fromhex(case["bytes"]), cbor.DATA)), case["text"])
+
+
+def hashed(case):
+    same(crypto.derive(case["domain"], bytes.fromhex(case["bytes"])).hex(), case["hash"])
+
+
+def is_typed(case):
+    value = cbor.decode(bytes.fromhex(case["bytes"]))
+    kind = case["type"].removeprefix("uint bits ")
+    tables.bits(kind, value) if kind in tables.BITS else tables.typed(kind, value)
+
+
+def same(found, wanted):
+    if found != wanted:
+        raise AssertionError(f"{found!r}, wanted {wanted!r}")
+
+
+KINDS = {"item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed}
+
+
+def run(case):
+    """What went wrong with a vector; nothing where it is answered as it says."""
+    try:
+        KINDS[case["kind"]](case)
+        return None if case["result"] == "valid" else "taken"
+    except Refused as error:
+        return None if case["result"] == "invalid" else f"refused: {error}"
+    except AssertionError as error:
+        return f"differs: {error}"
+
+
+def main(folder):
+    count, wrong = 0, 0
+    for path in sorted(folder.glob("*.json")):
+        file = json.loads(path.read_text())
+        for case in file.get("cases", []):
+            count += 1
+            fault = run(case)
+            if fault:
+                wrong += 1
+                print(f"{case['id']} {case['requirement']}: {fault}: {case['comment']}")
+    print(f"{count - wrong} passed, {wrong} failed")
+    return 1 if wrong or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "vectors"))
