@@ -221,8 +221,8 @@ fn dimensions_and_scope_types_have_their_numbers() {
     });
     let rows = facts(&table("Number | Dimension | Counted | Meaning"));
     assert_eq!(rows, wanted.collect::<Vec<_>>());
-    let head = "Type | Name | Value | Order, limit | Normal form | `a` is at most `b` if";
-    let rows: Vec<String> = table(head).iter().map(|row| row[..2].join(" | ")).collect();
+    let rows = table("Type | Name | Value");
+    let rows: Vec<String> = rows.iter().map(|row| row[..2].join(" | ")).collect();
     let wanted = ScopeType::ALL.iter().map(|scope| {
         let name = format!("{scope:?}").to_lowercase();
         format!("{} | {name}", scope.code())
@@ -262,13 +262,11 @@ fn control_body(kind: RecordKind) -> &'static str {
 
 #[test]
 fn every_key_of_a_token_has_a_rule_of_derivation() {
-    let rows = table("Key | Rule");
-    let mut keys: Vec<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
-    let fields = TokenBody::fields();
-    let mut wanted: Vec<&str> = fields.iter().map(|field| field.name).collect();
-    keys.sort_unstable();
-    wanted.sort_unstable();
-    assert_eq!(keys, wanted);
+    let spec = spec();
+    let section = spec.split("\n### Derivation\n").nth(1).unwrap().split("\n### ").next().unwrap();
+    for field in TokenBody::fields() {
+        assert!(code(section).contains(&field.name), "{}", field.name);
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod advice;
 mod codec;
 mod codec_mutants;
 mod common;
+mod conformance;
 mod crypto_vectors;
 mod hash;
 mod json;

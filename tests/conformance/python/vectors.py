@@ -7,7 +7,9 @@ import sys
 import cbor
 import crypto
 import jsonform
+import scopes
 import tables
+import tokens
 from cbor import Refused
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -43,12 +45,41 @@ def is_typed(case):
     tables.bits(kind, value) if kind in tables.BITS else tables.typed(kind, value)
 
 
+def signature(case):
+    key, message, signed = (bytes.fromhex(case[part]) for part in ("key", "message", "signature"))
+    crypto.verify(key, b"", message, signed)
+
+
+def scope(case):
+    scopes.scope(cbor.decode(bytes.fromhex(case["bytes"])))
+
+
+def at_most(case):
+    tables.need(scopes.at_most(*(cbor.decode(bytes.fromhex(case[part])) for part in ("scope", "of"))), "at most")
+
+
+def permits(case):
+    tables.need(scopes.permits(cbor.decode(bytes.fromhex(case["scope"])), case["resource"]), "permitted")
+
+
+def token(case):
+    same(tokens.Token(bytes.fromhex(case["wire"])).id.hex(), case.get("token_id"))
+
+
+def derive(case):
+    child, parent = (tokens.Token(bytes.fromhex(case[part])) for part in ("child", "parent"))
+    tokens.derives(child, parent)
+
+
 def same(found, wanted):
     if found != wanted:
         raise AssertionError(f"{found!r}, wanted {wanted!r}")
 
 
-KINDS = {"item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed}
+KINDS = {
+    "item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed,
+    "signature": signature, "scope": scope, "at_most": at_most, "permits": permits, "token": token, "derive": derive,
+}
 
 
 def run(case):
@@ -57,7 +88,10 @@ def run(case):
         KINDS[case["kind"]](case)
         return None if case["result"] == "valid" else "taken"
     except Refused as error:
-        return None if case["result"] == "invalid" else f"refused: {error}"
+        said = str(error) if str(error) in tables.REASONS else "bad_token"
+        if case["result"] == "valid":
+            return f"refused: {error}"
+        return None if case.get("reason", said) == said else f"{said}, wanted {case['reason']}"
     except AssertionError as error:
         return f"differs: {error}"
 

@@ -15,6 +15,8 @@ pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
 const ONE_SIDED: &[(&str, &str)] = &[
     ("SYSCAP-CBOR-013", "text that is normalised is other text: nothing is refused"),
     ("SYSCAP-CBOR-018", "the bytes are given: what is hashed tells"),
+    ("SYSCAP-DER-015", "what is free can't be broken"),
+    ("SYSCAP-TOK-003", "the bytes are given: another id tells"),
     ("SYSCAP-JSON-010", "a number that is read otherwise has other bytes"),
     ("SYSCAP-JSON-011", "a number that is read otherwise has other bytes"),
     ("SYSCAP-JSON-012", "a map in another order has other bytes"),

@@ -8,7 +8,10 @@ mod case;
 mod cbor;
 mod index;
 mod json;
+mod keys;
+mod scopes;
 mod tables;
+mod tokens;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +21,13 @@ use case::Cases;
 
 /// The files of vectors, by name.
 fn files() -> Vec<(&'static str, Cases)> {
-    vec![("cbor", cbor::cases()), ("json", json::cases())]
+    vec![
+        ("cbor", cbor::cases()),
+        ("json", json::cases()),
+        ("keys", keys::cases()),
+        ("scopes", scopes::cases()),
+        ("tokens", tokens::cases()),
+    ]
 }
 
 fn main() -> ExitCode {
