@@ -290,6 +290,3 @@ fn is_in_block(address: IpAddr, block: Cidr) -> bool {
     // A block of all addresses fixes no bit.
     differ.leading_zeros() >= u32::from(block.prefix())
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,7 +2,7 @@
 
 use kernel_support::asking::{self, Asked, NOW};
 use syscap_format::{
-    Dimension, EffectClass, Host, Name, Obligation, Resource, TokenFlags, UnixMillis, Verdict,
+    Dimension, EffectClass, Host, Name, Resource, TokenFlags, UnixMillis, Verdict,
 };
 use syscap_kernel::{Advice, PolicyEngine};
 use syscap_policy::{
@@ -83,90 +83,6 @@ fn ss01_requires_source() {
     let erased = write().fact("fact.source_ref", None);
     assert_eq!(by(erased), (Verdict::Ask, "constraint.requires_source".into()));
     assert_eq!(advice(&ss01(), &write()), (String::new(), "writes need a source".into()));
-}
-
-#[test]
-fn nothing_is_allowed_by_default() {
-    let call = Asked::new("fs.read", EffectClass::Read, "{}");
-    assert_eq!(verdict(&policy(&[]), &call), (Verdict::Deny, String::new()));
-    assert_eq!(advice(&policy(&[]), &call), Default::default());
-    let other = policy(&[&format!(r#"allow a ask {{"tool_id":"fs.list"}} {ALWAYS} ok"#)]);
-    assert_eq!(verdict(&other, &call), (Verdict::Deny, String::new()));
-}
-
-#[test]
-fn the_strictest_verdict_wins_and_obligations_unite() {
-    let call = Asked::new("fs.read", EffectClass::Read, "{}");
-    let parts = [
-        (r#""effect":"allow","id":"a1","on_fail":"block","obligations":[]"#, Verdict::Allow, "a1"),
-        (
-            concat!(
-                r#""effect":"allow","id":"a0","on_fail":"block","obligations":"#,
-                r#"[{"type":"result_cap","bytes":9},{"type":"notify","topic":"t"}]"#
-            ),
-            Verdict::Degrade,
-            "a0",
-        ),
-        (
-            concat!(
-                r#""effect":"deny","id":"b","on_fail":"degrade","obligations":"#,
-                r#"[{"type":"result_cap","bytes":5}]"#
-            ),
-            Verdict::Degrade,
-            "a0",
-        ),
-        (
-            concat!(
-                r#""effect":"deny","id":"c","on_fail":"ask","obligations":"#,
-                r#"[{"type":"approval","level":"elevated"}]"#
-            ),
-            Verdict::Ask,
-            "c",
-        ),
-        (r#""effect":"deny","id":"d","on_fail":"defer""#, Verdict::Defer, "d"),
-        (r#""effect":"deny","id":"0","on_fail":"block","v":1"#, Verdict::Deny, "0"),
-    ];
-    let mut constraints = Vec::new();
-    for (n, (part, wanted, by)) in parts.into_iter().enumerate() {
-        // Conditions differ, so that no two are opposites.
-        let when = format!(r#"{{"op":"all","args":[{}]}}"#, vec![ALWAYS; n].join(","));
-        constraints.push(format!(r#"{{{part},"subject":null,"when":{when},"reason":""}}"#));
-        let policy = load(&format!(r#"{{"v":1,"constraints":[{}]}}"#, constraints.join(",")));
-        assert_eq!(verdict(&policy, &call), (wanted, by.into()));
-    }
-    let policy = load(&format!(r#"{{"v":1,"constraints":[{}]}}"#, constraints.join(",")));
-    let decision = policy.decide(&call.question());
-    let all = [Obligation::result_cap(5), Obligation::elevated(), Obligation::notify("t")];
-    assert_eq!(decision.obligations, all);
-    assert_eq!(decision.match_count, 6);
-    let ids: Vec<String> = decision.matches.iter().map(ToString::to_string).collect();
-    assert_eq!(ids, ["0", "a0", "a1", "b", "c", "d"]);
-}
-
-#[test]
-fn lists_of_tools_and_agents_bind() {
-    let text = format!(
-        concat!(
-            r#"{{"v":1,"constraints":[{{"effect":"allow","id":"a","on_fail":"block","#,
-            r#""subject":null,"when":{},"reason":""}}],"params":{{"tools":["fs.read","fs.write"],"#,
-            r#""agents":{{"bob":["fs.read"]}},"risk":{{"fs.read":70}}}}}}"#
-        ),
-        ALWAYS
-    );
-    let policy = load(&text);
-    let call = |tool| Asked::new(tool, EffectClass::Read, "{}");
-    assert_eq!(verdict(&policy, &call("fs.read")).0, Verdict::Allow);
-    let denied = verdict(&policy, &call("fs.write"));
-    assert_eq!(denied, (Verdict::Deny, "params.agents.bob".into()));
-    let denied = verdict(&policy, &call("fs.list"));
-    assert_eq!(denied, (Verdict::Deny, "params.agents.bob".into()));
-    let mut eve = call("fs.read");
-    eve.agent = syscap_format::AgentId::new("eve").unwrap();
-    assert_eq!(verdict(&policy, &eve), (Verdict::Deny, "params.agents".into()));
-    let read = call("fs.read");
-    let question = read.question();
-    let seen = Seen::new(&question, policy.written());
-    assert_eq!(seen.value(&Attribute::Risk), Value::Int(70));
 }
 
 /// What an organisation says of a tool's risk counts where it is more than its class says.

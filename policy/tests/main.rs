@@ -8,6 +8,7 @@
 )]
 
 mod attributes;
+mod conformance;
 mod document;
 mod engine;
 mod malformed;

@@ -10,8 +10,10 @@ pub(crate) fn root() -> PathBuf {
 
 /// The documents, one after another.
 pub(crate) fn spec() -> String {
-    let read = |name: &str| fs::read_to_string(root().join("docs/spec").join(name)).unwrap();
-    ["cbor.md", "tokens.md", "log.md", "verification.md", "calls.md"].map(read).concat()
+    let read = |name: &str| {
+        fs::read_to_string(root().join("docs/spec").join(format!("{name}.md"))).unwrap()
+    };
+    ["cbor", "tokens", "log", "verification", "calls", "policy"].map(read).concat()
 }
 
 /// A table and the heading that it stands under.

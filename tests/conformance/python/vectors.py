@@ -7,6 +7,7 @@ import sys
 import cbor
 import crypto
 import jsonform
+import policy
 import scopes
 import tables
 import tokens
@@ -71,6 +72,20 @@ def derive(case):
     tokens.derives(child, parent)
 
 
+def read_policy(case):
+    return policy.Policy(jsonform.to_cbor(json.dumps(case["document"]).encode()))
+
+
+def is_policy(case):
+    found = read_policy(case)
+    same(found.hash.hex(), case.get("hash"))
+    same(found.bytes.hex(), case.get("canonical", found.bytes.hex()))
+
+
+def decide(case):
+    same(read_policy(case).decide(case["given"]), case["decision"])
+
+
 def same(found, wanted):
     if found != wanted:
         raise AssertionError(f"{found!r}, wanted {wanted!r}")
@@ -79,6 +94,7 @@ def same(found, wanted):
 KINDS = {
     "item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed,
     "signature": signature, "scope": scope, "at_most": at_most, "permits": permits, "token": token, "derive": derive,
+    "policy": is_policy, "decide": decide,
 }
 
 

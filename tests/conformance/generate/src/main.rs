@@ -1,14 +1,19 @@
-//! Makes the conformance vectors: `syscap-vectors [--check]`, from the repository's root.
+//! Makes the conformance vectors: `syscap-vectors`, from the repository's root.
 //!
 //! Each vector says what any implementation must answer. This program asks ours while it makes them,
 //! and stops where ours disagrees. With `--check` it writes nothing, and fails where a file differs
-//! from what it would write, or where a requirement has no vector.
+//! from what it would write, or where a requirement has no vector. `--random COUNT SEED FILE` writes
+//! so many decisions of policies by chance, for another implementation to be held against.
 
 mod case;
 mod cbor;
 mod index;
 mod json;
 mod keys;
+mod policies;
+#[path = "../../../../policy/tests/random/mod.rs"]
+#[allow(dead_code, reason = "shared with the tests of policies")]
+mod random;
 mod scopes;
 mod tables;
 mod tokens;
@@ -25,17 +30,25 @@ fn files() -> Vec<(&'static str, Cases)> {
         ("cbor", cbor::cases()),
         ("json", json::cases()),
         ("keys", keys::cases()),
+        ("policies", policies::cases()),
         ("scopes", scopes::cases()),
         ("tokens", tokens::cases()),
     ]
 }
 
 fn main() -> ExitCode {
-    let check = match env::args().nth(1).as_deref() {
-        None => false,
-        Some("--check") => true,
-        Some(_) => {
-            eprintln!("usage: syscap-vectors [--check]");
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let check = match arguments[..] {
+        [] => false,
+        ["--check"] => true,
+        ["--random", count, seed, file] => {
+            let (count, seed) = (count.parse().expect("a count"), seed.parse().expect("a seed"));
+            fs::write(file, policies::random(count, seed).text("random")).expect("writes");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("usage: syscap-vectors [--check | --random COUNT SEED FILE]");
             return ExitCode::from(2);
         }
     };
