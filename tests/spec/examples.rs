@@ -4,38 +4,31 @@ use host_support::new_home;
 use std::collections::BTreeSet;
 use std::fs;
 use syscap::format::{
-    AgentId, CONTROL_CONTEXT, ConstraintId, Control, ControlBody, Decision, Decoder, Domain,
-    Durability, Encoder, EngineIdentity, ErrorKind, FactKey, Item, MapBuilder, ObjectId,
-    Obligation, POSSESSION_CONTEXT, Profile, Reason, Record, RecordKind, Refused, Revocation, Role,
-    Roles, Snapshot, Source, Status, Token, TokenId, ToolId, ToolsObject, Trust, VaultEntry,
-    Verdict, args_hash, call_hash, changes_hash, fact_id, leaf, matches_digest, possession,
-    recovery_hash, result_hash, sent_hash, text_hash,
+    AgentId, ConstraintId, Decision, Decoder, Durability, EngineIdentity, ErrorKind, Item,
+    MapBuilder, Obligation, Profile, Reason, Refused, Snapshot, Source, Status, Token, TokenId,
+    Verdict, leaf,
 };
-use syscap::kernel::{PolicyEngine, Question, object_of};
-use syscap::policy::WithinToken;
+use syscap::kernel::{PolicyEngine, Question};
 use syscap::{Grant, Options, Runtime, Session};
 
 use tempfile::TempDir;
 
 use crate::spec::document::{Table, code, dump, hex, root, spec, table, tables, tables_of};
-use crate::spec::kinds::{args, changes};
-use crate::spec::world::{Log, RECOVERY, REVOKER_TOO, TIME, agent, public, salts, seed, signed};
 
+/// The bytes that the documents draw are vectors.
 #[test]
-fn the_example_is_what_the_code_makes() {
-    let log = Log::example();
-    for (name, record) in ["genesis", "boot", "shutdown"].into_iter().zip(&log.records) {
-        assert_eq!(hex(&dump(name)), hex(record), "{name}");
-        assert_eq!(Record::decode(record).unwrap().body.kind().name(), name);
+fn dumps_are_vectors() {
+    let folder = root().join("tests/conformance/vectors");
+    let vectors = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let (forms, spec) = (vectors("forms.json"), spec());
+    for name in ["genesis", "boot", "shutdown", "token"] {
+        assert!(forms.contains(&hex(&dump(name))), "{name}");
     }
-    let spec = spec();
-    let last = leaf(&log.records[2]);
-    assert!(spec.contains(&format!("Home id, leaf of record 0: `{}`\n", log.home)));
-    assert!(spec.contains(&format!("Head: position 2, leaf `{last}`\n")));
-    let wire = log.token();
-    assert_eq!(hex(&dump("token")), hex(&wire));
-    assert!(spec.contains(&format!("Token id: `{}`\n", Token::read(&wire).unwrap().id())));
-    assert!(spec.contains("byte string of 246 bytes"));
+    let leaf_of = |name| leaf(&dump(name));
+    assert!(spec.contains(&format!("Home id, leaf of record 0: `{}`\n", leaf_of("genesis"))));
+    assert!(spec.contains(&format!("Head: position 2, leaf `{}`\n", leaf_of("shutdown"))));
+    let token = Token::read(&dump("token")).unwrap().id();
+    assert!(spec.contains(&format!("Token id: `{token}`\n")));
 }
 
 /// Each line of a dump that is not a string's content begins at an item, so that no comment
@@ -79,116 +72,6 @@ fn heads(bytes: &[u8], offset: usize, places: &mut BTreeSet<usize>) {
         let value = if width == 0 { usize::from(info) } else { value };
         at += 1 + width + if matches!(major, 2 | 3) { value } else { 0 };
     }
-}
-
-/// Of two refusals.
-pub(crate) fn refusals_digest() -> [u8; 32] {
-    let mut refusals = Encoder::new();
-    for (time, reason) in [(TIME, Reason::OutOfScope), (TIME + 1, Reason::OverBudget)] {
-        refusals.array(2);
-        refusals.uint(time);
-        refusals.uint(reason.code());
-    }
-    Domain::REFUSALS.hash(&[&refusals.into_bytes()])
-}
-
-/// What a row must have in its second column, and in its third.
-type Vector = (String, String);
-
-fn shown(bytes: &[u8]) -> String {
-    format!("h'{}'", hex(bytes))
-}
-
-fn hashes() -> Vec<Vector> {
-    let (salts, tool) = (salts(), ToolId::new("echo").unwrap());
-    let manifest = ObjectId::from_bytes([0x22; 32]);
-    let (args, none) = (args(), String::new);
-    let envelope = MapBuilder::new().text("tool_id", "echo").item("args", args.item()).finish();
-    let policy = object_of(&WithinToken);
-    let tools = ToolsObject { tools: Vec::new() };
-    let snapshot = Snapshot::genesis(agent());
-    let topic = FactKey::new("goal.topic").unwrap();
-    let changes = changes();
-    let fact = fact_id(&salts.args, &topic, changes.item().get("goal.topic").unwrap());
-    let next = snapshot.next(&[(topic, fact)].into());
-    vec![
-        (none(), args_hash(&salts.args, &tool, &manifest, args.item()).to_string()),
-        (none(), sent_hash(&salts.args, &tool, args.item()).to_string()),
-        (shown(envelope.as_bytes()), call_hash(&salts.call, envelope.as_bytes()).to_string()),
-        (none(), result_hash(&salts.result, Status::Ok.code(), args.item()).to_string()),
-        (none(), hex(&refusals_digest())),
-        (shown(&policy.to_bytes()), policy.hash().to_string()),
-        (shown(&tools.to_bytes()), tools.hash().to_string()),
-        (shown(&snapshot.to_bytes()), snapshot.id().to_string()),
-        (none(), changes_hash(&salts.args, changes.item()).to_string()),
-        (none(), fact.to_string()),
-        (shown(&next.to_bytes()), next.id().to_string()),
-        (none(), hex(&matches_digest(&[0, 2, 300]))),
-        (none(), text_hash(&salts.args, 7, "It may say that.").to_string()),
-        (shown(public(RECOVERY).as_bytes()), recovery_hash(&public(RECOVERY)).to_string()),
-    ]
-}
-
-fn signatures() -> Vec<Vector> {
-    let log = Log::example();
-    let revocation = Revocation::subtree(log.token_id()).to_bytes();
-    let (revoker, head) = (seed(Role::Revoker), log.head(2));
-    let message =
-        Control::message(&log.home, &head, &public(revoker), 1, RecordKind::Revoke, &revocation);
-    let signature = signed(revoker, CONTROL_CONTEXT, &message);
-    let held = possession(&log.home, Role::Revoker, &public(REVOKER_TOO));
-    let proof = signed(REVOKER_TOO, POSSESSION_CONTEXT, &held);
-    vec![
-        (shown(&revocation), hex(&message)),
-        (String::new(), hex(signature.as_bytes())),
-        (shown(public(REVOKER_TOO).as_bytes()), hex(&held)),
-        (String::new(), hex(proof.as_bytes())),
-    ]
-}
-
-/// A vault row before a run and one after, and the trust file.
-fn files() -> Vec<Vector> {
-    let (args, log) = (args().into_bytes(), Log::example());
-    let before =
-        VaultEntry { salts: Some(salts()), args: Some(args.clone()), ..VaultEntry::default() };
-    let after = VaultEntry { result: Some(args), ..VaultEntry::default() };
-    for entry in [&before, &after] {
-        assert_eq!(VaultEntry::from_row(&entry.to_row()).as_ref(), Some(entry));
-    }
-    let trust = Trust::new(log.home, Roles::new(Role::IN_USE.map(|role| public(seed(role)))));
-    assert_eq!(Trust::from_bytes(&trust.to_bytes()), Ok(trust.clone()));
-    [before.to_row(), after.to_row(), trust.to_bytes()]
-        .map(|bytes| (String::new(), hex(&bytes)))
-        .into()
-}
-
-#[test]
-fn vectors_are_what_the_code_makes() {
-    let rows = table("What | Of | Value");
-    let wanted: Vec<Vector> = [hashes(), signatures(), files()].concat();
-    for (row, (of, value)) in rows.iter().zip(&wanted) {
-        assert!(row[1].contains(of), "{}: {of}", row[0]);
-        assert_eq!(row[2], format!("`{value}`"), "{}", row[0]);
-    }
-    assert_eq!(rows.len(), wanted.len());
-    assert!(spec().contains(&shown(args().as_bytes())));
-}
-
-/// A row of the vault that is of no form, or of a later one, counts as erased.
-#[test]
-fn rows_of_the_vault_have_the_keys_that_stand_there() {
-    let rows = table("Key | Name | Form");
-    let names: Vec<&str> = rows.iter().map(|row| &*row[1]).collect();
-    assert_eq!(names, ["salts", "arguments", "result", "texts"]);
-    let row = VaultEntry { salts: Some(salts()), ..VaultEntry::default() }.to_row();
-    let mut decoder = Decoder::new(&row, Profile::CONTROL);
-    assert_eq!((decoder.array().unwrap(), decoder.uint().unwrap()), (5, 1));
-    (0..3).for_each(|_| decoder.null().unwrap());
-    assert_eq!(decoder.bytes().unwrap()[0], 0xa4, "a map of four");
-    decoder.finish().unwrap();
-    let later = [&row[..1], &[2], &row[2..]].concat();
-    assert_eq!(VaultEntry::from_row(&later), None);
-    assert_eq!(VaultEntry::from_row(&row[1..]), None);
 }
 
 /// The tables of a home and their columns.

@@ -117,3 +117,25 @@ def shape(name, value, rows=None):
         else:
             field(row, value[row["key"]], name)
     need(set(value) <= {row["key"] for row in rows}, f"{name}: another key")
+    if name in _BESIDE:
+        _BESIDE[name](value)
+
+
+def _role_set(value):
+    role, threshold, keys = value[1], value[2], [key[2] for key in value[3]]
+    need(role <= 5 and 1 <= len(keys) <= 16 and all(a < b for a, b in zip(keys, keys[1:])), "keys in order")
+    need(1 <= threshold <= (1 if role == 1 else len(keys)), "a threshold")
+
+
+def _control(value):
+    keys = [signed[1] for signed in value[3]]
+    need(1 <= len(keys) <= 16 and all(a < b for a, b in zip(keys, keys[1:])), "signatures in order")
+    need(len(value[2]) <= 60000, "a body within its limit")
+
+
+def _trust(value):
+    need(value[1] == 2, "version 2")
+
+
+# What else holds of a shape.
+_BESIDE = {"RoleSet": _role_set, "Control": _control, "Trust": _trust}

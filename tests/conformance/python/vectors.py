@@ -8,6 +8,7 @@ import cbor
 import crypto
 import jsonform
 import policy
+import record
 import scopes
 import tables
 import tokens
@@ -72,6 +73,39 @@ def derive(case):
     tokens.derives(child, parent)
 
 
+def leaf(case):
+    same(crypto.leaf(bytes.fromhex(case["record"])).hex(), case["leaf"])
+
+
+def commitment(case):
+    same(record.commitment(case["what"], case["parts"]).hex(), case["hash"])
+
+
+def message(case):
+    preimage, key, signed = (bytes.fromhex(case[part]) for part in ("preimage", "key", "signature"))
+    same(record.message(case["parts"]).hex(), preimage.hex())
+    crypto.verify(key, b"", preimage, signed)
+
+
+def is_record(case):
+    try:
+        record.Record(bytes.fromhex(case["bytes"]))
+    except record.Newer:
+        same(case.get("newer"), True)
+        raise
+    except Refused:
+        same(case.get("newer"), None)
+        raise
+
+
+def is_object(case):
+    tables.need(record.object_name(case["object"], bytes.fromhex(case["bytes"])).hex() == case["name"], "its name")
+
+
+def is_row(case):
+    record.row(bytes.fromhex(case["bytes"]))
+
+
 def read_policy(case):
     return policy.Policy(jsonform.to_cbor(json.dumps(case["document"]).encode()))
 
@@ -95,6 +129,7 @@ KINDS = {
     "item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed,
     "signature": signature, "scope": scope, "at_most": at_most, "permits": permits, "token": token, "derive": derive,
     "policy": is_policy, "decide": decide,
+    "leaf": leaf, "commitment": commitment, "message": message, "record": is_record, "object": is_object, "row": is_row,
 }
 
 

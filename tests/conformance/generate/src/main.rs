@@ -7,6 +7,8 @@
 
 mod case;
 mod cbor;
+mod forms;
+mod image;
 mod index;
 mod json;
 mod keys;
@@ -14,9 +16,11 @@ mod policies;
 #[path = "../../../../policy/tests/random/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests of policies")]
 mod random;
+mod records;
 mod scopes;
 mod tables;
 mod tokens;
+mod world;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,6 +32,7 @@ use case::Cases;
 fn files() -> Vec<(&'static str, Cases)> {
     vec![
         ("cbor", cbor::cases()),
+        ("forms", forms::cases()),
         ("json", json::cases()),
         ("keys", keys::cases()),
         ("policies", policies::cases()),

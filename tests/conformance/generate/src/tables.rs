@@ -91,11 +91,11 @@ pub(crate) fn text(folder: &Path) -> String {
                     add(part, name, Value::Object(set));
                 });
             }
-            "Number | Kind | Version | Written | Meaning" => {
+            "Requirement | Number | Kind | Version | Written | Meaning" => {
                 for row in rows {
                     let of = |at: usize| row[at].parse::<u64>().expect("a number");
-                    let kind = json!({"number": of(0), "version": of(2), "reserved": row[3] == "reserved"});
-                    add("kinds", code(&row[1])[0], kind);
+                    let kind = json!({"number": of(1), "version": of(3), "reserved": row[4] == "reserved"});
+                    add("kinds", code(&row[2])[0], kind);
                 }
             }
             "Code | Reason | Retry" => {

@@ -1,15 +1,15 @@
 //! What the document's examples are made of: keys, salts, a home, a token.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use syscap::format::{
+use syscap_format::{
     AgentId, Budget, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Dimension, Durability,
     Grants, Head, HomeId, HomeLimits, MapBuilder, POSSESSION_CONTEXT, Possession, PublicKey,
     Rights, Role, Roles, Root, RootedPath, Rule, Salt, Scope, Seq, Signature, Signed,
     TOKEN_CONTEXT, Token, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, UnixMillis, leaf,
     possession, preimage, recovery_hash,
 };
-use syscap::kernel::{Event, Kernel, NewHome, Parts, Reading, Registry, Ticket};
-use syscap::policy::WithinToken;
+use syscap_kernel::{Event, Kernel, NewHome, Parts, Reading, Registry, Ticket};
+use syscap_policy::WithinToken;
 
 /// Seeds beyond those of the roles, which are their numbers.
 pub(crate) const RECOVERY: u8 = 9;
