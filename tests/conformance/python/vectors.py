@@ -148,15 +148,20 @@ def run(case):
 
 
 def main(folder):
-    count, wrong = 0, 0
-    for path in sorted(folder.glob("*.json")):
+    count, wrong, untried = 0, 0, 0
+    for path in sorted(folder.rglob("*.json")):
         file = json.loads(path.read_text())
         for case in file.get("cases", []):
+            if case["kind"] not in KINDS:
+                untried += 1
+                continue
             count += 1
             fault = run(case)
             if fault:
                 wrong += 1
                 print(f"{case['id']} {case['requirement']}: {fault}: {case['comment']}")
+    if untried:
+        print(f"{untried} of kinds that this implementation lacks")
     print(f"{count - wrong} passed, {wrong} failed")
     return 1 if wrong or not count else 0
 

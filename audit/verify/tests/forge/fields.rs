@@ -226,7 +226,6 @@ struct Judged {
 #[test]
 fn forged_field_makes_the_faults_of_its_row() {
     let log = Log::of(&every_kind());
-    assert_eq!(log.faults(), []);
     let leaves = log.records.iter().map(|bytes| leaf(bytes)).collect();
     let known = (0..=255).map(|seed| SigningKey::from_bytes(&[seed; 32]));
     let keys = known.map(|key| (public(&key), key)).collect();
@@ -234,7 +233,8 @@ fn forged_field_makes_the_faults_of_its_row() {
     let tries = tries(&log);
     let (one, two) = tries.split_at(tries.len() / 2);
     let (mut one, two) = std::thread::scope(|scope| {
-        let two = scope.spawn(|| judge(&forger, two));
+        let named = std::thread::Builder::new().name("forge::fields::the_other_half".to_owned());
+        let two = named.spawn_scoped(scope, || judge(&forger, two)).unwrap();
         (judge(&forger, one), two.join().unwrap())
     });
     for (field, faults) in two.found {
@@ -265,6 +265,7 @@ fn forged_field_makes_the_faults_of_its_row() {
 
 fn judge(forger: &Forger<'_>, tries: &[Try]) -> Judged {
     let mut judged = Judged::default();
+    assert_eq!(forger.log.faults(), [], "the log before");
     let trust = forger.log.trust();
     let anchor = Anchor { trust: Some(trust.clone()), keys: Vec::new() };
     for (place, field, changed) in tries {

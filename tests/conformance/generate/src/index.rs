@@ -22,6 +22,8 @@ const ONE_SIDED: &[(&str, &str)] = &[
     ("SYSCAP-REC-126", "reserved"),
     ("SYSCAP-REC-127", "reserved"),
     ("SYSCAP-REC-128", "reserved"),
+    ("SYSCAP-VER-00*", "a verdict is another"),
+    ("SYSCAP-VER-1*", "every sound log is without the fault"),
     ("SYSCAP-POL-03*", "a policy has other bytes"),
     ("SYSCAP-POL-04*", "a decision is another"),
     ("SYSCAP-POL-05*", "a decision is another"),
@@ -82,16 +84,22 @@ fn stated(document: &str) -> BTreeMap<String, String> {
 }
 
 /// What the vectors leave out, or have beside the requirements.
-pub(crate) fn faults(documents: &Documents, files: &[(&'static str, Cases)]) -> Vec<String> {
+pub(crate) fn faults(
+    documents: &Documents,
+    files: &[(&'static str, Cases)],
+    logs: &[(String, bool)],
+) -> Vec<String> {
     let mut faults = Vec::new();
     let stated: BTreeSet<&str> =
         documents.values().flat_map(|of| of.keys()).map(String::as_str).collect();
     let mut tested: BTreeSet<(&str, bool)> = BTreeSet::new();
-    for case in files.iter().flat_map(|(_, cases)| &cases.0) {
-        if !stated.contains(case.requirement) {
-            faults.push(format!("{}: a vector of no requirement", case.requirement));
+    let made = files.iter().flat_map(|(_, cases)| &cases.0);
+    let made = made.map(|case| (case.requirement, case.valid));
+    for (requirement, valid) in made.chain(logs.iter().map(|(id, valid)| (&**id, *valid))) {
+        if !stated.contains(requirement) {
+            faults.push(format!("{requirement}: a vector of no requirement"));
         }
-        tested.insert((case.requirement, case.valid));
+        tested.insert((requirement, valid));
     }
     for id in stated {
         let sides = [true, false].map(|valid| tested.contains(&(id, valid)));
@@ -110,6 +118,22 @@ pub(crate) fn faults(documents: &Documents, files: &[(&'static str, Cases)]) -> 
         }
     }
     faults
+}
+
+/// The requirements of vectors that lie in a folder, and whether each is valid.
+pub(crate) fn in_folder(folder: &Path) -> Vec<(String, bool)> {
+    let files =
+        fs::read_dir(folder).expect("the logs").map(|entry| entry.expect("an entry").path());
+    let cases = files.flat_map(|path| {
+        let text = fs::read_to_string(path).expect("a file");
+        let file: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        file["cases"].as_array().expect("cases").clone()
+    });
+    cases
+        .map(|case| {
+            (case["requirement"].as_str().expect("an id").to_owned(), case["result"] == "valid")
+        })
+        .collect()
 }
 
 /// `requirements.json`.
@@ -147,18 +171,18 @@ mod tests {
             cases.valid(Of(id, ""), "", json!({}));
             cases.add(Of(id, ""), false, "", json!({}));
         }
-        assert_eq!(faults(&documents(), &[("x", Cases::default())]).len(), 2);
+        assert_eq!(faults(&documents(), &[("x", Cases::default())], &[]).len(), 2);
         let mut files = [("x", cases)];
-        assert_eq!(faults(&documents(), &files), [""; 0]);
+        assert_eq!(faults(&documents(), &files, &[]), [""; 0]);
         files[0].1.0.pop();
-        assert_eq!(faults(&documents(), &files), ["SYSCAP-X-002: no invalid vector"]);
+        assert_eq!(faults(&documents(), &files, &[]), ["SYSCAP-X-002: no invalid vector"]);
     }
 
     #[test]
     fn vector_without_requirement_is_a_fault() {
         let mut cases = Cases::default();
         cases.valid(Of("SYSCAP-X-003", ""), "", json!({}));
-        let found = faults(&Documents::new(), &[("x", cases)]);
+        let found = faults(&Documents::new(), &[("x", cases)], &[]);
         assert_eq!(found, ["SYSCAP-X-003: a vector of no requirement"]);
     }
 }

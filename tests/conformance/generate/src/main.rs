@@ -12,6 +12,7 @@ mod image;
 mod index;
 mod json;
 mod keys;
+mod logs;
 mod policies;
 #[path = "../../../../policy/tests/random/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests of policies")]
@@ -59,12 +60,14 @@ fn main() -> ExitCode {
     };
     let files = files();
     let documents = index::documents(Path::new("docs/spec"));
-    let mut faults = index::faults(&documents, &files);
     let vectors = Path::new("tests/conformance/vectors");
+    let logs = index::in_folder(&vectors.join("logs"));
+    let mut faults = index::faults(&documents, &files, &logs);
     let mut written: Vec<_> = files
         .iter()
         .map(|(name, cases)| (vectors.join(format!("{name}.json")), cases.text(name)))
         .collect();
+    written.push((vectors.join("logs/chain.json"), logs::chain()));
     let folder = Path::new("docs/spec");
     written.push((folder.join("requirements.json"), index::text(&documents)));
     written.push((vectors.join("shapes.json"), tables::text(folder)));
@@ -75,10 +78,10 @@ fn main() -> ExitCode {
             fs::write(path, text).expect("writes");
         }
     }
+    let made = files.iter().flat_map(|(_, cases)| &cases.0).map(|case| case.requirement);
+    let all: Vec<&str> = made.chain(logs.iter().map(|(id, _)| &**id)).collect();
     for (document, requirements) in &documents {
-        let of_document = |requirement: &str| requirements.contains_key(requirement);
-        let count = files.iter().flat_map(|(_, cases)| &cases.0);
-        let count = count.filter(|case| of_document(case.requirement)).count();
+        let count = all.iter().filter(|id| requirements.contains_key(**id)).count();
         println!("{document}: {} requirements, {count} vectors", requirements.len());
     }
     faults.iter().for_each(|fault| eprintln!("{fault}"));

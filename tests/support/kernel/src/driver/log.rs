@@ -122,8 +122,11 @@ impl Log {
 
     /// Verified with a trust file for the home that this began as.
     pub fn verify(&self, trust: Trust) -> Report {
-        let options = Options { trust: TrustSource::Given(Box::new(trust)), ..Options::default() };
-        self.verify_with(Extent::AtRest, &options)
+        let given = TrustSource::Given(Box::new(trust.clone()));
+        let report =
+            self.verify_with(Extent::AtRest, &Options { trust: given, ..Options::default() });
+        super::vectors::verified(self, &trust, &report);
+        report
     }
 
     /// Every fault, by place.

@@ -3,6 +3,7 @@
 pub mod log;
 pub mod scenario;
 pub mod tools;
+pub mod vectors;
 
 use ed25519_dalek::{Signer, SigningKey};
 use syscap_format::{
