@@ -54,6 +54,7 @@ def typed(form, value):
         for number, roles in enumerate(value, 1):
             shape("RoleSet", roles)
             need(roles[1] == number, "roles in order")
+            role_set(roles)
     elif form == "array [uint Seq, bstr of 32]":
         need(isinstance(value, list) and len(value) == 2 and is_uint(value[0]), form)
         typed("bstr of 32", value[1])
@@ -117,11 +118,9 @@ def shape(name, value, rows=None):
         else:
             field(row, value[row["key"]], name)
     need(set(value) <= {row["key"] for row in rows}, f"{name}: another key")
-    if name in _BESIDE:
-        _BESIDE[name](value)
 
 
-def _role_set(value):
+def role_set(value):
     role, threshold, keys = value[1], value[2], [key[2] for key in value[3]]
     need(role <= 5 and 1 <= len(keys) <= 16 and all(a < b for a, b in zip(keys, keys[1:])), "keys in order")
     need(1 <= threshold <= (1 if role == 1 else len(keys)), "a threshold")
@@ -138,4 +137,4 @@ def _trust(value):
 
 
 # What else holds of a shape.
-_BESIDE = {"RoleSet": _role_set, "Control": _control, "Trust": _trust}
+BESIDE = {"RoleSet": role_set, "Control": _control, "Trust": _trust}
