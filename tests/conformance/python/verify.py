@@ -1,4 +1,7 @@
-"""Verifies a log: verify.py EXPORT [--trust FILE]. The exit codes are those of docs/spec/verification.md."""
+"""Verifies a log: verify.py EXPORT [--trust FILE] [--require-anchor].
+
+Verdicts and exit codes are those of docs/spec/verification.md. What can't be read is 4, a bad trust file 1.
+"""
 
 import pathlib
 import sys
@@ -15,7 +18,7 @@ EXIT = {"sound": 0, "tampered": 10, "incomplete": 11, "notanchored": 12, "newer"
 
 class Report:
     def __init__(self):
-        self.faults, self.newer, self.records, self.verdict, self.open = [], None, 0, None, []
+        self.faults, self.newer, self.records, self.verdict, self.open, self.home = [], None, 0, None, [], None
 
 
 def link(data):
@@ -53,6 +56,7 @@ def verify(records, objects, trust=None):
             broken("Gap" if place[0] != seq else "Unchained")
             break
         prev = crypto.leaf(data)
+        report.home = report.home or prev
         if report.newer is not None:
             continue
         if read is None:
@@ -110,18 +114,39 @@ def export(folder):
     return records, {bytes.fromhex(path.name): path.read_bytes() for path in (folder / "objects").iterdir()}
 
 
+def words(report, trust):
+    """The first line, as `syscap verify` prints it."""
+    if report.faults:
+        seq, fault = report.faults[0]
+        if fault == "Foreign" and report.home != trust[2]:
+            return f"tampered: the trust file is of home {trust[2].hex()}, and this log of home {report.home.hex()}"
+        return f"tampered: record {seq} is the first that does not hold ({fault})"
+    verdict = {"notanchored": "not anchored"}.get(report.verdict, report.verdict)
+    anchored = "anchored to the trust file" if trust else "self-anchored: not shown is that nobody replaced the whole log"
+    return f"{verdict}, {anchored}"
+
+
 def main(arguments):
-    if len(arguments) not in (1, 3) or len(arguments) == 3 and arguments[1] != "--trust":
-        print("usage: verify.py EXPORT [--trust FILE]", file=sys.stderr)
+    needs_anchor = "--require-anchor" in arguments
+    plain = [one for one in arguments if one != "--require-anchor"]
+    if len(plain) not in (1, 3) or len(plain) == 3 and plain[1] != "--trust":
+        print("usage: verify.py EXPORT [--trust FILE] [--require-anchor]", file=sys.stderr)
         return 2
     try:
-        trust = trust_of(pathlib.Path(arguments[2]).read_bytes()) if len(arguments) == 3 else None
-        report = verify(*export(pathlib.Path(arguments[0])), trust)
+        trust = trust_of(pathlib.Path(plain[2]).read_bytes()) if len(plain) == 3 else None
     except (OSError, Refused) as error:
-        print(f"verify.py: {error}", file=sys.stderr)
-        return 2
-    print(f"{report.verdict}: {report.records} records")
-    for seq, fault in report.faults[:64]:
+        print(f"verify.py: {plain[2]}: {error}", file=sys.stderr)
+        return 1
+    try:
+        report = verify(*export(pathlib.Path(plain[0])), trust)
+    except (OSError, ValueError) as error:
+        print(f"verify.py: {plain[0]}: {error}", file=sys.stderr)
+        return 4
+    if needs_anchor and trust is None and report.verdict in ("sound", "incomplete"):
+        report.verdict = "notanchored"
+    print(words(report, trust))
+    print(f"records  {report.records}")
+    for seq, fault in report.faults[1:]:
         print(f"record {seq}: {fault}")
     if report.newer is not None:
         print(f"record {report.newer} is of a later version")

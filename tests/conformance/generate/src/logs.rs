@@ -3,9 +3,11 @@
 //! (`tests/support/kernel/src/driver/vectors.rs`).
 
 use kernel_support::driver::log::Log;
-use kernel_support::driver::scenario::small;
+use kernel_support::driver::scenario::{every_kind, everything, small};
 use kernel_support::driver::vectors::file_of;
-use syscap_format::{Encoder, Profile};
+use syscap_format::{Encoder, Profile, Record};
+
+use crate::random::Random;
 
 /// The text of `logs/chain.json`.
 pub(crate) fn chain() -> String {
@@ -70,6 +72,83 @@ pub(crate) fn chain() -> String {
         (None, "an object is missing", with(&|log| drop(log.objects.remove(0)))),
     ];
     file_of("chain", &base, &all)
+}
+
+/// The text of a file of logs that were changed by chance, chained and signed anew.
+pub(crate) fn random(count: usize, seed: u64) -> Vec<String> {
+    let bases = [small(|_, _| {}), everything(), every_kind()].map(|store| Log::of(&store));
+    let mut random = Random::new(seed);
+    let file = |base: &Log| {
+        let mut logs = Vec::new();
+        while logs.len() < count / bases.len() {
+            let mut log = base.clone();
+            if log_changed(&mut log, &mut random) {
+                logs.push((None, "changed by chance", log));
+            }
+        }
+        file_of("random", base, &logs)
+    };
+    bases.iter().map(file).collect()
+}
+
+/// Changes one thing of a log; false where no record would be one any more.
+fn log_changed(log: &mut Log, random: &mut Random) -> bool {
+    let count = log.records.len() - 1;
+    let (place, other) = (1 + random.below(count), 1 + random.below(count));
+    match random.below(10) {
+        0 => log.forge(|records| drop(records.remove(place))),
+        1 => log.forge(|records| records.insert(other, records[place].clone())),
+        2 => log.forge(|records| records.swap(place, other)),
+        _ => {
+            let changed = changed(&log.records[place], random);
+            let Ok(record) = Record::decode(&changed) else { return false };
+            log.forge(|records| records[place] = record);
+        }
+    }
+    true
+}
+
+/// The bytes of a record with one scalar of another value.
+fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut scalars = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let (major, info) = (bytes[at] >> 5, bytes[at] & 31);
+        let width = if info < 24 { 0 } else { 1 << (info - 24) };
+        let argument =
+            bytes[at + 1..=at + width].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        let value = if width == 0 { u64::from(info) } else { argument };
+        let content =
+            if matches!(major, 2 | 3) { usize::try_from(value).expect("short") } else { 0 };
+        if !matches!(major, 4 | 5) {
+            scalars.push((at, major, value, at + 1 + width, at + 1 + width + content));
+        }
+        at += 1 + width + content;
+    }
+    let (from, major, value, start, end) = scalars[random.below(scalars.len())];
+    let mut encoder = Encoder::new();
+    match major {
+        0 => encoder.uint(
+            [value ^ 1, value + 1, value.saturating_sub(1), 0, 1, value + 1_000][random.below(6)],
+        ),
+        2 | 3 if end > start => {
+            let mut content = bytes[start..end].to_vec();
+            let place = random.below(content.len());
+            content[place] ^= 1;
+            match String::from_utf8(content) {
+                Ok(text) if major == 3 => encoder.text(&text),
+                Ok(text) => encoder.bytes(text.as_bytes()),
+                Err(content) => encoder.bytes(content.as_bytes()),
+            }
+        }
+        7 => match random.below(3) {
+            0 => encoder.null(),
+            1 => encoder.uint(0),
+            _ => encoder.bytes(&[7; 32]),
+        },
+        _ => encoder.null(),
+    }
+    [&bytes[..from], &encoder.into_bytes(), &bytes[end..]].concat()
 }
 
 /// A record with another unsigned integer under one of its first keys.

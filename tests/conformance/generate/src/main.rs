@@ -2,8 +2,9 @@
 //!
 //! Each vector says what any implementation must answer. This program asks ours while it makes them,
 //! and stops where ours disagrees. With `--check` it writes nothing, and fails where a file differs
-//! from what it would write, or where a requirement has no vector. `--random COUNT SEED FILE` writes
-//! so many decisions of policies by chance, for another implementation to be held against.
+//! from what it would write, or where a requirement has no vector. `--random COUNT SEED FOLDER` writes so
+//! many decisions of policies by chance, and a tenth as many logs, for another implementation to be
+//! held against.
 
 mod case;
 mod cbor;
@@ -48,13 +49,18 @@ fn main() -> ExitCode {
     let check = match arguments[..] {
         [] => false,
         ["--check"] => true,
-        ["--random", count, seed, file] => {
+        ["--random", count, seed, folder] => {
             let (count, seed) = (count.parse().expect("a count"), seed.parse().expect("a seed"));
-            fs::write(file, policies::random(count, seed).text("random")).expect("writes");
+            let folder = Path::new(folder);
+            let decisions = policies::random(count, seed).text("decisions");
+            fs::write(folder.join("decisions.json"), decisions).expect("writes");
+            for (n, text) in logs::random(count / 10, seed).iter().enumerate() {
+                fs::write(folder.join(format!("logs{n}.json")), text).expect("writes");
+            }
             return ExitCode::SUCCESS;
         }
         _ => {
-            eprintln!("usage: syscap-vectors [--check | --random COUNT SEED FILE]");
+            eprintln!("usage: syscap-vectors [--check | --random COUNT SEED FOLDER]");
             return ExitCode::from(2);
         }
     };
