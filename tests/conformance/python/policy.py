@@ -327,7 +327,7 @@ class Policy:
         return {
             "verdict": verdict,
             "deciding": next((key for given, key in gave if given == verdict), None),
-            "matches": [one["id"] for one in matching],
+            "matches": [one["id"] for one in matching][:16],
             "obligations": [on_record(one) for one in unite([a for m in matching for a in m.get("obligations", [])])],
         }
 
