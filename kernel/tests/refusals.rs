@@ -40,42 +40,18 @@ fn refused(sim: &mut Sim, session: Seq, envelope: &[u8], form: Form, reason: Rea
 }
 
 #[test]
-fn every_malformed_envelope_has_its_reason() {
+fn every_refused_envelope_is_on_record() {
     let (mut sim, session) = seated();
-    let deep = format!(
-        r#"{{"tool_id": "look", "args": {{"at": {}1{}}}}}"#,
-        "[".repeat(70),
-        "]".repeat(70)
-    );
     let large = vec![b' '; (1 << 20) + 1];
     let other = TokenId::from_bytes([9; 32]);
     let foreign =
         format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "capability_token_id": "{other}"}}"#);
     let table: Vec<(&[u8], Reason)> = vec![
-        (b"", Reason::Malformed),
         (b"{", Reason::Malformed),
-        (b"[]", Reason::BadField),
-        (b"null", Reason::BadField),
-        (b"{} {}", Reason::Malformed),
         (b"\xff\xfe", Reason::Malformed),
-        (br#"{"tool_id": "look", "args": {"at": 01}}"#, Reason::Malformed),
         (&large, Reason::TooLarge),
-        (deep.as_bytes(), Reason::TooDeep),
-        (br#"{"tool_id": "look", "tool_id": "look", "args": {}}"#, Reason::DuplicateKey),
-        (br#"{"tool_id": "look", "args": {"at": 1, "at": 2}}"#, Reason::DuplicateKey),
-        (br#"{"tool_id": "look", "args": {"at": 18446744073709551616}}"#, Reason::NumberRange),
-        (br#"{"tool_id": "look", "args": {"at": 1e999}}"#, Reason::NumberRange),
-        (br#"{"tool_id": "look", "args": {"at": -0}}"#, Reason::NumberRange),
         (br#"{"v": 2, "tool_id": "look", "args": {"at": 1}}"#, Reason::UnknownVersion),
         (br#"{"args": {"at": 1}}"#, Reason::MissingField),
-        (br#"{"tool_id": "look"}"#, Reason::MissingField),
-        (br#"{"tool_id": "Look", "args": {"at": 1}}"#, Reason::BadField),
-        (br#"{"tool_id": 7, "args": {"at": 1}}"#, Reason::BadField),
-        (br#"{"tool_id": "look", "args": []}"#, Reason::BadField),
-        (br#"{"tool_id": "look", "args": {"at": 1}, "agent_id": "../x"}"#, Reason::BadField),
-        (br#"{"tool_id": "look", "args": {"at": 1}, "policy_hash": "00"}"#, Reason::BadField),
-        (br#"{"tool_id": "look", "args": {"at": 1}, "provenance": {}}"#, Reason::BadField),
-        (br#"{"tool_id": "look", "args": {"at": 1}, "idempotency_key": ""}"#, Reason::BadField),
         (br#"{"tool_id": "look", "args": {"at": 1}, "proof": 1}"#, Reason::BadProof),
         (br#"{"tool_id": "look", "args": {"at": 1}, "agent_id": "a1"}"#, Reason::NotBound),
         (foreign.as_bytes(), Reason::NotBound),
@@ -100,39 +76,6 @@ fn every_malformed_envelope_has_its_reason() {
     let snapshot =
         format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "state_snapshot_id": "{zeros}"}}"#);
     refused(&mut sim, session, snapshot.as_bytes(), Form::Json, Reason::UnknownSnapshot);
-}
-
-#[test]
-fn cbor_that_is_not_canonical_is_refused() {
-    let (mut sim, session) = seated();
-    // {"args": {"at": 1}, "tool_id": "look"} with the 1 in two bytes, keys swapped, and so on.
-    let good = |at: &[u8]| {
-        let mut bytes = vec![0xa2, 0x64, b'a', b'r', b'g', b's', 0xa1, 0x62, b'a', b't'];
-        bytes.extend_from_slice(at);
-        bytes.push(0x67);
-        bytes.extend_from_slice(b"tool_id");
-        bytes.push(0x64);
-        bytes.extend_from_slice(b"look");
-        bytes
-    };
-    let ticket = sim.submit(session, good(&[1]), Form::Cbor);
-    sim.end_job(0, Ending::Runs);
-    sim.commit();
-    assert_eq!(sim.reply_to(ticket).unwrap().status(), Status::Ok);
-    let mut trailing = good(&[1]);
-    trailing.push(0);
-    for (envelope, reason) in [
-        (good(&[0x18, 1]), Reason::Malformed),
-        (good(&[0xf7]), Reason::Malformed),
-        (good(&[0xc1, 1]), Reason::Malformed),
-        (good(&[0x9f, 0xff]), Reason::Malformed),
-        (good(&[0xf9, 0x7e, 0x00]), Reason::NumberRange),
-        (good(&[0x3b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), Reason::NumberRange),
-        (trailing, Reason::Malformed),
-        (good(&[1])[..20].to_vec(), Reason::Malformed),
-    ] {
-        refused(&mut sim, session, &envelope, Form::Cbor, reason);
-    }
 }
 
 #[test]

@@ -73,7 +73,9 @@ class Decoder:
                 raise Refused("key type")
             key = self.item(depth + 1)
             encoded = self.data[start : self.at]
-            if n and (encoded <= last or type(key) is not kind):
+            if n and encoded == last:
+                raise Refused("duplicate key")
+            if n and (encoded < last or type(key) is not kind):
                 raise Refused("key order")
             last, kind = encoded, type(key)
             entries[key] = self.item(depth + 1)

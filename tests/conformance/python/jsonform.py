@@ -38,7 +38,9 @@ def parse(data):
         return json.loads(
             data.decode("utf-8"), object_pairs_hook=Pairs, parse_int=integer, parse_float=number, parse_constant=refuse
         )
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise Refused("depth") from error
+    except ValueError as error:
         raise Refused("JSON") from error
 
 
@@ -97,8 +99,10 @@ def checked(item):
     try:
         encoded = cbor.encode(item)
         cbor.decode(encoded, cbor.DATA)
-    except (UnicodeEncodeError, RecursionError) as error:
-        raise Refused("surrogate or depth") from error
+    except UnicodeEncodeError as error:
+        raise Refused("surrogate") from error
+    except RecursionError as error:
+        raise Refused("depth") from error
     return encoded
 
 

@@ -6,6 +6,7 @@ import sys
 
 import cbor
 import crypto
+import envelope
 import jsonform
 import policy
 import record
@@ -52,6 +53,15 @@ def is_typed(case):
 def signature(case):
     key, message, signed = (bytes.fromhex(case[part]) for part in ("key", "message", "signature"))
     crypto.verify(key, b"", message, signed)
+
+
+def completes(case):
+    data = bytes.fromhex(case["bytes"]) + b" " * case.get("pad", 0)
+    try:
+        same(envelope.complete(data, case["form"], case["session"]).hex(), case.get("completed"))
+    except envelope.Refusal as error:
+        same(error.field or case.get("field"), case.get("field", error.field))
+        raise
 
 
 def scope(case):
@@ -146,7 +156,7 @@ def same(found, wanted):
 
 KINDS = {
     "item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed,
-    "signature": signature, "scope": scope, "at_most": at_most, "permits": permits, "token": token, "derive": derive,
+    "signature": signature, "envelope": completes, "scope": scope, "at_most": at_most, "permits": permits, "token": token, "derive": derive,
     "policy": is_policy, "decide": decide,
     "leaf": leaf, "commitment": commitment, "message": message, "record": is_record, "object": is_object, "row": is_row,
 }

@@ -13,6 +13,9 @@ pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Requirements that no input can break, or none can keep, with why.
 const ONE_SIDED: &[(&str, &str)] = &[
+    ("SYSCAP-CALL-015", "what is taken can't be broken"),
+    ("SYSCAP-CALL-019", "every envelope that is taken is without a fault"),
+    ("SYSCAP-CALL-020", "what is filled in otherwise has other bytes"),
     ("SYSCAP-CBOR-013", "text that is normalised is other text: nothing is refused"),
     ("SYSCAP-CBOR-018", "the bytes are given: what is hashed tells"),
     ("SYSCAP-DER-015", "what is free can't be broken"),

@@ -8,6 +8,7 @@
 
 mod case;
 mod cbor;
+mod envelopes;
 mod forms;
 mod image;
 mod index;
@@ -34,6 +35,7 @@ use case::Cases;
 fn files() -> Vec<(&'static str, Cases)> {
     vec![
         ("cbor", cbor::cases()),
+        ("envelopes", envelopes::cases()),
         ("forms", forms::cases()),
         ("json", json::cases()),
         ("keys", keys::cases()),

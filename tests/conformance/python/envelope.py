@@ -1,0 +1,91 @@
+"""Envelopes of calls: docs/spec/calls.md, The call."""
+
+import cbor
+import jsonform
+import tables
+from cbor import Refused
+
+BYTES_MAX, INPUTS_MAX, TRACE_BYTES_MAX = 1 << 20, 16, 64
+
+# Which reason a fault of the bytes has; any other is malformed.
+BYTES = {
+    "depth": "too_deep", "duplicate key": "duplicate_key", "integer": "number_range", "float": "number_range",
+    "negative zero": "number_range", "not finite": "number_range",
+}
+
+
+class Refusal(Refused):
+    """A refusal and the field that it is about."""
+
+    def __init__(self, reason, field):
+        super().__init__(reason)
+        self.field = field
+
+
+def item(data, form):
+    try:
+        return cbor.decode(jsonform.to_cbor(data) if form == "json" else data, cbor.DATA)
+    except Refused as error:
+        raise Refusal(BYTES.get(str(error), "malformed"), None) from error
+
+
+def an_id(value):
+    digits = isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+    return digits or isinstance(value, bytes) and len(value) == 32
+
+
+def is_name(kind):
+    def holds(value):
+        try:
+            tables.name(kind, value)
+        except Refused:
+            return False
+        return True
+
+    return holds
+
+
+def provenance(value):
+    if not isinstance(value, dict):
+        return False
+    inputs, trace = value.get("inputs", []), value.get("trace", "")
+    return (
+        isinstance(value.get("source"), str)
+        and value["source"] in tables.CODES["Source"]
+        and tables.is_uint(value.get("time", 0))
+        and isinstance(inputs, list)
+        and len(inputs) <= INPUTS_MAX
+        and all(map(tables.is_uint, inputs))
+        and isinstance(trace, str)
+        and len(trace.encode()) <= TRACE_BYTES_MAX
+    )
+
+
+FIELDS = {
+    "v": tables.is_uint, "args": lambda value: isinstance(value, dict), "proof": lambda _: False,
+    "tool_id": is_name("ToolId"), "agent_id": is_name("AgentId"), "provenance": provenance,
+    "policy_hash": an_id, "idempotency_key": is_name("IdempotencyKey"), "state_snapshot_id": an_id,
+    "capability_token_id": an_id,
+}
+
+
+def complete(data, form, session):
+    """The completed bytes, by the values of the session."""
+    if len(data) > BYTES_MAX:
+        raise Refusal("too_large", "envelope")
+    given = item(data, form)
+    if not isinstance(given, dict):
+        raise Refusal("bad_field", "envelope")
+    if any(not isinstance(key, str) for key in given):
+        raise Refusal("malformed", None)
+    for key, holds in FIELDS.items():
+        if key in given and not holds(given[key]):
+            raise Refusal("bad_proof" if key == "proof" else "bad_field", key)
+    if given.get("v", 1) != 1:
+        raise Refusal("unknown_version", "v")
+    for key in ("tool_id", "args"):
+        if key not in given:
+            raise Refusal("missing_field", key)
+    ids = {key: bytes.fromhex(session[key]) for key in ("policy_hash", "state_snapshot_id", "capability_token_id")}
+    origin = {"source": session["source"], "time": session["time"]}
+    return cbor.encode({"v": 1, "agent_id": session["agent_id"], "provenance": origin} | ids | given)
