@@ -1,4 +1,4 @@
-"""Envelopes of calls: docs/spec/calls.md, The call."""
+"""Envelopes of calls and their admission: docs/spec/calls.md."""
 
 import cbor
 import jsonform
@@ -89,3 +89,26 @@ def complete(data, form, session):
     ids = {key: bytes.fromhex(session[key]) for key in ("policy_hash", "state_snapshot_id", "capability_token_id")}
     origin = {"source": session["source"], "time": session["time"]}
     return cbor.encode({"v": 1, "agent_id": session["agent_id"], "provenance": origin} | ids | given)
+
+
+# The faults of a call in the order of admission, and their reasons.
+ADMISSION = {
+    "overloaded": "overloaded", "no session": "no_session", "envelope": "unknown_version", "inputs": "bad_field",
+    "not bound": "not_bound", "revoked": "revoked", "frozen": "frozen", "expired": "expired",
+    "not yet valid": "not_yet_valid", "stale": "stale_revocations", "clock": "clock_unconfirmed",
+    "unknown tool": "unknown_tool", "not granted": "not_granted", "read only": "read_only_token",
+    "no room": "no_room", "no call left": "over_budget", "key": "key_reused", "reference": "unknown_reference",
+    "argument": "unknown_argument", "scope": "out_of_scope", "policy hash": "policy_mismatch",
+    "snapshot": "unknown_snapshot", "denied": "denied", "budget": "over_budget",
+}
+
+
+def admit(faults):
+    order = list(ADMISSION)
+    if "key" in faults:  # what the call names is held against what is in force first
+        for named in ("policy hash", "snapshot"):
+            order.remove(named)
+            order.insert(order.index("key"), named)
+    for fault in order:
+        if fault in faults:
+            raise Refused(ADMISSION[fault])

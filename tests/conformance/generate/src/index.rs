@@ -15,7 +15,9 @@ pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
 const ONE_SIDED: &[(&str, &str)] = &[
     ("SYSCAP-CALL-015", "what is taken can't be broken"),
     ("SYSCAP-CALL-019", "every envelope that is taken is without a fault"),
-    ("SYSCAP-CALL-020", "what is filled in otherwise has other bytes"),
+    ("SYSCAP-CALL-02*", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-03*", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-04*", "a call without a fault is admitted"),
     ("SYSCAP-CBOR-013", "text that is normalised is other text: nothing is refused"),
     ("SYSCAP-CBOR-018", "the bytes are given: what is hashed tells"),
     ("SYSCAP-DER-015", "what is free can't be broken"),

@@ -6,6 +6,7 @@
 //! many decisions of policies by chance, and a tenth as many logs, for another implementation to be
 //! held against.
 
+mod admission;
 mod case;
 mod cbor;
 mod envelopes;
@@ -34,6 +35,7 @@ use case::Cases;
 /// The files of vectors, by name.
 fn files() -> Vec<(&'static str, Cases)> {
     vec![
+        ("admission", admission::cases()),
         ("cbor", cbor::cases()),
         ("envelopes", envelopes::cases()),
         ("forms", forms::cases()),
