@@ -1,9 +1,10 @@
-"""Envelopes of calls and their admission: docs/spec/calls.md."""
+"""Envelopes of calls, their admission and error objects: docs/spec/calls.md."""
 
 import cbor
 import jsonform
 import tables
 from cbor import Refused
+from tables import need
 
 BYTES_MAX, INPUTS_MAX, TRACE_BYTES_MAX = 1 << 20, 16, 64
 
@@ -112,3 +113,24 @@ def admit(faults):
     for fault in order:
         if fault in faults:
             raise Refused(ADMISSION[fault])
+
+
+NEEDED, DETAILS = {"kind", "code", "reason", "retry", "hint"}, {"field", "got", "allowed"}
+
+
+def is_control(character):
+    return ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0
+
+
+def error(data, tx):
+    found = cbor.decode(data, cbor.DATA)
+    need(isinstance(found, dict) and NEEDED <= set(found) <= NEEDED | DETAILS, "keys")
+    need(tables.is_uint(found["code"]), "code")
+    need(all(isinstance(value, str) for key, value in found.items() if key != "code"), "text")
+    need(found["kind"] in ("refused", "asked", "deferred", "failed"), "kind")
+    for key in DETAILS & set(found):
+        need(len(found[key].encode()) <= 256 and not any(map(is_control, found[key])), key)
+    row = tables.REASONS.get(found["reason"], {})
+    need(found["code"] == row.get("code"), "a code of its reason")
+    may_be_done = found["kind"] == "failed" and tx == "unknown" and row["retry"] in ("fix", "wait")
+    need(found["retry"] == ("ask" if may_be_done else row["retry"]), "retry")

@@ -158,6 +158,7 @@ KINDS = {
     "item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed,
     "signature": signature, "envelope": completes,
     "admission": lambda case: envelope.admit(case["faults"]), "scope": scope, "at_most": at_most, "permits": permits,
+    "error": lambda case: envelope.error(bytes.fromhex(case["bytes"]), case["tx"]),
     "token": token, "derive": derive, "policy": is_policy, "decide": decide,
     "leaf": leaf, "commitment": commitment, "message": message, "record": is_record, "object": is_object, "row": is_row,
 }

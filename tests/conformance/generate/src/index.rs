@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
+use syscap_format::Reason;
 
 use crate::case::Cases;
+use crate::errors::requirement;
 
 /// Requirements by id, of each document by name.
 pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
@@ -17,7 +19,12 @@ const ONE_SIDED: &[(&str, &str)] = &[
     ("SYSCAP-CALL-019", "every envelope that is taken is without a fault"),
     ("SYSCAP-CALL-02*", "a call without a fault is admitted"),
     ("SYSCAP-CALL-03*", "a call without a fault is admitted"),
-    ("SYSCAP-CALL-04*", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-040", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-041", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-042", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-043", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-044", "a call without a fault is admitted"),
+    ("SYSCAP-CALL-045", "a call with a fault is refused"),
     ("SYSCAP-CBOR-013", "text that is normalised is other text: nothing is refused"),
     ("SYSCAP-CBOR-018", "the bytes are given: what is hashed tells"),
     ("SYSCAP-DER-015", "what is free can't be broken"),
@@ -78,6 +85,11 @@ fn stated(document: &str) -> BTreeMap<String, String> {
             let text = text.trim().trim_end_matches('|').trim();
             let twice = found.insert(format!("SYSCAP-{id}"), text.to_owned());
             assert!(twice.is_none(), "SYSCAP-{id} is stated twice");
+        } else if let Some((code, reason, retry)) = row_of_a_reason(line) {
+            let text = format!(
+                "An error object of the reason {reason} MUST have the code {code} and retry {retry}."
+            );
+            found.insert(format!("SYSCAP-ERR-{code}"), text);
         } else if let (Some(id), true) = (&open, line.starts_with("  ")) {
             let text = found.get_mut(id).expect("open");
             *text = format!("{text} {}", line.trim());
@@ -86,6 +98,14 @@ fn stated(document: &str) -> BTreeMap<String, String> {
         }
     }
     found
+}
+
+/// A row of the table of reasons: code, reason, retry.
+fn row_of_a_reason(line: &str) -> Option<(&str, &str, &str)> {
+    let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
+    let [code, reason, retry] = cells[..] else { return None };
+    let is_code = code.len() == 3 && code.bytes().all(|digit| digit.is_ascii_digit());
+    (is_code && reason.starts_with('`')).then_some((code, reason, retry))
 }
 
 /// What the vectors leave out, or have beside the requirements.
@@ -106,6 +126,10 @@ pub(crate) fn faults(
         }
         tested.insert((requirement, valid));
     }
+    let reasons = Reason::ALL.iter().map(|reason| requirement(*reason));
+    faults.extend(
+        reasons.filter(|id| !stated.contains(&**id)).map(|id| format!("{id}: not in a document")),
+    );
     for id in stated {
         let sides = [true, false].map(|valid| tested.contains(&(id, valid)));
         let one_sided = ONE_SIDED.iter().any(|(one, _)| match one.strip_suffix('*') {

@@ -10,6 +10,7 @@ mod admission;
 mod case;
 mod cbor;
 mod envelopes;
+mod errors;
 mod forms;
 mod image;
 mod index;
@@ -38,6 +39,7 @@ fn files() -> Vec<(&'static str, Cases)> {
         ("admission", admission::cases()),
         ("cbor", cbor::cases()),
         ("envelopes", envelopes::cases()),
+        ("errors", errors::cases()),
         ("forms", forms::cases()),
         ("json", json::cases()),
         ("keys", keys::cases()),
