@@ -1,9 +1,12 @@
-"""Envelopes of calls, their admission and error objects: docs/spec/calls.md."""
+"""Envelopes of calls, their admission, results and error objects: docs/spec/calls.md."""
+
+import re
 
 import cbor
 import jsonform
 import tables
 from cbor import Refused
+from fold import DIMENSIONS
 from tables import need
 
 BYTES_MAX, INPUTS_MAX, TRACE_BYTES_MAX = 1 << 20, 16, 64
@@ -134,3 +137,84 @@ def error(data, tx):
     need(found["code"] == row.get("code"), "a code of its reason")
     may_be_done = found["kind"] == "failed" and tx == "unknown" and row["retry"] in ("fix", "wait")
     need(found["retry"] == ("ask" if may_be_done else row["retry"]), "retry")
+
+
+PLAIN = ("read_only", "openat2")
+NUMBERED = ("result_cap", "approval_uses")
+NAMED = ("approval", "notify")
+
+
+def number(text):
+    need(re.fullmatch("0|[1-9][0-9]{0,19}", text, re.ASCII) and tables.is_uint(int(text)), "a number")
+
+
+def obligation(words):
+    need(isinstance(words, str), "text")
+    name, space, rest = words.partition(" ")
+    need(name in tables.CODES["ObligationKind"] and (space == "") == (name in PLAIN), "an obligation")
+    if name in NUMBERED:
+        number(rest)
+    elif name == "budget_cut":
+        dimension, _, most = rest.partition(" ")
+        need(dimension, "a dimension")
+        number(most)
+
+
+def keys(value, needed, more=()):
+    need(isinstance(value, dict) and set(needed) <= set(value) <= set(needed) | set(more), "keys")
+
+
+def amounts(value):
+    need(isinstance(value, dict), "amounts")
+    need(all(name in DIMENSIONS and tables.is_uint(amount) and amount for name, amount in value.items()), "amounts")
+
+
+def digest(value):
+    need(isinstance(value, bytes) and len(value) == 32, "a digest")
+
+
+def receipt(value):
+    intent = ("intent_seq", "intent_leaf") if isinstance(value, dict) and "intent_seq" in value else ()
+    keys(value, ("log", "outcome_seq", "outcome_leaf", "used", "left", "enforcement", *intent))
+    for key in ("log", "outcome_leaf", *intent[1:]):
+        digest(value[key])
+    need(all(tables.is_uint(value[key]) for key in ("outcome_seq", *intent[:1])), "a position")
+    amounts(value["used"])
+    amounts(value["left"])
+    need(value["enforcement"] in tables.CODES["Enforcement"], "enforcement")
+
+
+RESULT = ("v", "status", "tool_id", "agent_id", "state_snapshot_id", "provenance", "tx_outcome", "result_hash", "receipt")
+
+
+def result(data):
+    found = cbor.decode(data, cbor.DATA)
+    need(isinstance(found, dict), "a map")
+    delivered = "result" if found.get("status") == "ok" else "error"
+    keys(found, (*RESULT, delivered), ("degraded", "constraint"))
+    need(found["v"] == 1 and found["v"] is not True, "v")
+    need(isinstance(found["status"], str) and found["status"] in tables.CODES["Status"], "status")
+    need(isinstance(found["tx_outcome"], str) and found["tx_outcome"] in tables.CODES["TxOutcome"], "tx_outcome")
+    for key, kind in (("tool_id", "ToolId"), ("agent_id", "AgentId")):
+        if found[key] is not None:
+            tables.name(kind, found[key])
+    if found["state_snapshot_id"] is not None:
+        digest(found["state_snapshot_id"])
+    digest(found["result_hash"])
+    if found["provenance"] is not None:
+        origin(found["provenance"])
+    if "degraded" in found:
+        need(isinstance(found["degraded"], list) and found["degraded"], "degraded")
+        for words in found["degraded"]:
+            obligation(words)
+    if "constraint" in found:
+        tables.name("ConstraintId", found["constraint"])
+    receipt(found["receipt"])
+    if delivered == "error":
+        error(cbor.encode(found["error"]), found["tx_outcome"])
+
+
+def origin(value):
+    keys(value, ("source",), ("claimed", "time", "inputs", "trace"))
+    need(provenance(value) and value.get("inputs") != [], "provenance")
+    need("claimed" not in value or value["claimed"] in tables.CODES["Source"], "claimed")

@@ -159,6 +159,7 @@ KINDS = {
     "signature": signature, "envelope": completes,
     "admission": lambda case: envelope.admit(case["faults"]), "scope": scope, "at_most": at_most, "permits": permits,
     "error": lambda case: envelope.error(bytes.fromhex(case["bytes"]), case["tx"]),
+    "result": lambda case: envelope.result(bytes.fromhex(case["bytes"])),
     "token": token, "derive": derive, "policy": is_policy, "decide": decide,
     "leaf": leaf, "commitment": commitment, "message": message, "record": is_record, "object": is_object, "row": is_row,
 }

@@ -22,7 +22,11 @@ fn add(cases: &mut Cases, of: Of, valid: bool, tx: TxOutcome, object: &Canonical
 }
 
 /// The object with another value under a key; without one, without the key.
-fn changed(object: &Canonical, key: &str, value: Option<&serde_json::Value>) -> Canonical {
+pub(crate) fn changed(
+    object: &Canonical,
+    key: &str,
+    value: Option<&serde_json::Value>,
+) -> Canonical {
     let value = value.map(|value| to_cbor(value.to_string().as_bytes()).expect("converts"));
     let others = object.item().entries().filter(|(name, _)| *name != key);
     Canonical::map(others.chain(value.as_ref().map(|value| (key, value.item()))).collect())

@@ -22,6 +22,7 @@ mod policies;
 #[allow(dead_code, reason = "shared with the tests of policies")]
 mod random;
 mod records;
+mod results;
 mod scopes;
 mod tables;
 mod tokens;
@@ -44,6 +45,7 @@ fn files() -> Vec<(&'static str, Cases)> {
         ("json", json::cases()),
         ("keys", keys::cases()),
         ("policies", policies::cases()),
+        ("results", results::cases()),
         ("scopes", scopes::cases()),
         ("tokens", tokens::cases()),
     ]
