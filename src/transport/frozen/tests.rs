@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use syscap_format::Canonical;
+use serde_json::Value;
 
 use crate::transport::frame::take;
 use crate::transport::frozen::*;
@@ -12,7 +12,6 @@ use crate::transport::limits::{
     HELLO_TIME, SETTLED_MAX, UNPLACED_MAX,
 };
 use crate::transport::message::AgentAsk;
-use crate::transport::wire::Broken;
 
 /// The section of the document that this is held against.
 fn section() -> String {
@@ -103,75 +102,34 @@ fn the_frames_that_never_change_have_these_bytes() {
     assert_eq!(examples, held, "every example is held");
 }
 
-/// What a frame is taken for, by whichever side it is for.
-fn taken(bytes: &[u8]) -> Result<(), Broken> {
-    let said = Said::read(bytes).map(drop);
-    said.or_else(|_| Greeting::read(bytes).map(drop)).or_else(|_| Response::read(bytes).map(drop))
+/// The conformance vectors of frames: what is taken, what has an answer, and what ends a connection.
+#[test]
+fn frames_are_taken_as_the_vectors_say() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/vectors/frames.json");
+    let file: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    for case in file["cases"].as_array().unwrap() {
+        let text = |key: &str| case[key].as_str();
+        let digits = text("bytes").unwrap().as_bytes();
+        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+        let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+        let taken = match text("by").unwrap() {
+            "holder" => match Greeting::read(&bytes) {
+                Ok(_) => Ok(None),
+                Err(_) => Response::read(&bytes).map(|_| None),
+            },
+            _ => Said::read(&bytes).map(|said| match said {
+                Said::Hello(hello) => hello.lane.is_none().then_some(Reason::WrongLane),
+                Said::Asked(_, command) => command.err(),
+            }),
+        };
+        assert_eq!(taken.is_ok(), text("result") == Some("valid"), "{case}");
+        assert_eq!(taken.ok().flatten().map(Reason::name), text("reason"), "{case}");
+    }
 }
 
+/// A reason that a later holder gives is passed on in its words.
 #[test]
-fn no_other_form_is_taken() {
-    let names = ["hello", "hello_agents"].into_iter();
-    let names = names.chain(greetings().into_iter().map(|(name, _)| name));
-    let names = names.chain(commands().into_iter().map(|(name, ..)| name));
-    for name in names.chain(answers().into_iter().map(|(name, ..)| name)) {
-        let good = example(name);
-        assert_eq!(taken(&good), Ok(()), "{name}");
-        // One item more or less, bytes after it, the number in a longer form.
-        let items: Vec<Canonical> = Item::check(&good, syscap_format::Profile::CONTROL)
-            .unwrap()
-            .elements()
-            .map(Canonical::from)
-            .collect();
-        let more = items.iter().cloned().chain([Canonical::null()]);
-        let more = Canonical::list(more.collect::<Vec<_>>().into_iter());
-        let less = Canonical::list(items[..items.len() - 1].iter().cloned());
-        let long = [&good[..1], &[0x18], &good[1..]].concat();
-        let trailing = [&good[..], &[0]].concat();
-        for bytes in [more.into_bytes(), less.into_bytes(), long, trailing, good[1..].to_vec()] {
-            assert_eq!(taken(&bytes), Err(Broken::Form), "{name}: {bytes:02x?}");
-        }
-        // Each item of another type.
-        for place in 0..items.len() {
-            let mut other = items.clone();
-            other[place] = Canonical::null();
-            let bytes = Canonical::list(other.into_iter()).into_bytes();
-            assert_eq!(taken(&bytes), Err(Broken::Form), "{name}: {bytes:02x?}");
-        }
-    }
-    // A range that is none; a token of 31 bytes; an answer where a question is wanted.
-    assert_eq!(Said::read(&[0x84, 1, 2, 1, 1]), Err(Broken::Form));
-    let short = [&[0x83, 4, 7, 0x58, 0x1f][..], &[0; 31]].concat();
-    assert_eq!(Said::read(&short), Err(Broken::Form));
-    for answer in ["welcome", "turned_away", "done", "refused", "stands"] {
-        assert_eq!(Said::read(&example(answer)), Err(Broken::Form), "{answer}");
-    }
-    let event = vec![0; FROZEN_BYTES_MAX];
-    let long = Command::Signed { kind: RecordKind::Revoke, version: 2, event }.write(1);
-    assert_eq!(Said::read(&long), Err(Broken::Length));
-}
-
-/// What only a later version knows is answered, by its id.
-#[test]
-fn what_is_not_known_yet_has_an_answer() {
-    let asked = |bytes: &[u8]| match Said::read(bytes) {
-        Ok(Said::Asked(id, Err(reason))) => Some((id, reason)),
-        _ => None,
-    };
-    assert_eq!(asked(&[0x83, 12, 3, 0xf6]), Some((3, Reason::UnknownVersion)));
-    // A freeze of another target, another change of one, an event of another kind.
-    assert_eq!(asked(&[0x85, 5, 3, 9, 0x60, 1]), Some((3, Reason::BadControl)));
-    assert_eq!(asked(&[0x85, 5, 3, 3, 0x60, 9]), Some((3, Reason::BadControl)));
-    for kind in [0, 8, 30] {
-        let bytes =
-            [&[0x85, 8, 3][..], &[0x18, kind][usize::from(kind < 24)..], &[2, 0x40]].concat();
-        let known = RecordKind::from_code(kind.into());
-        let wanted = (known != Some(RecordKind::Freeze)).then_some((3, Reason::BadControl));
-        assert_eq!(asked(&bytes), wanted, "{known:?}");
-    }
-    let lane = Said::read(&[0x84, 1, 1, 1, 3]);
-    assert!(matches!(lane, Ok(Said::Hello(Hello { lane: None, .. }))), "{lane:?}");
-    // And a reason that a later holder gives is passed on in its words.
+fn a_later_reason_is_passed_on() {
     let later = Response::Refused(9_999, "later".to_owned()).into_reply();
     let error = later.into_result::<HolderStatus>().unwrap().unwrap_err();
     assert!(

@@ -7,6 +7,7 @@ import sys
 import cbor
 import crypto
 import envelope
+import frames
 import jsonform
 import policy
 import record
@@ -160,6 +161,7 @@ KINDS = {
     "admission": lambda case: envelope.admit(case["faults"]), "scope": scope, "at_most": at_most, "permits": permits,
     "error": lambda case: envelope.error(bytes.fromhex(case["bytes"]), case["tx"]),
     "result": lambda case: envelope.result(bytes.fromhex(case["bytes"])),
+    "frame": lambda case: same(frames.frame(bytes.fromhex(case["bytes"]), case["by"]), case.get("reason")),
     "token": token, "derive": derive, "policy": is_policy, "decide": decide,
     "leaf": leaf, "commitment": commitment, "message": message, "record": is_record, "object": is_object, "row": is_row,
 }

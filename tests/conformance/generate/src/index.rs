@@ -25,6 +25,7 @@ const ONE_SIDED: &[(&str, &str)] = &[
     ("SYSCAP-CALL-043", "a call without a fault is admitted"),
     ("SYSCAP-CALL-044", "a call without a fault is admitted"),
     ("SYSCAP-CALL-045", "a call with a fault is refused"),
+    ("SYSCAP-CALL-055", "it has an answer: nothing ends"),
     ("SYSCAP-CBOR-013", "text that is normalised is other text: nothing is refused"),
     ("SYSCAP-CBOR-018", "the bytes are given: what is hashed tells"),
     ("SYSCAP-DER-015", "what is free can't be broken"),

@@ -12,6 +12,7 @@ mod cbor;
 mod envelopes;
 mod errors;
 mod forms;
+mod frames;
 mod image;
 mod index;
 mod json;
@@ -42,6 +43,7 @@ fn files() -> Vec<(&'static str, Cases)> {
         ("envelopes", envelopes::cases()),
         ("errors", errors::cases()),
         ("forms", forms::cases()),
+        ("frames", frames::cases(Path::new("docs/spec"))),
         ("json", json::cases()),
         ("keys", keys::cases()),
         ("policies", policies::cases()),
