@@ -4,16 +4,14 @@ use host_support::new_home;
 use std::collections::BTreeSet;
 use std::fs;
 use syscap::format::{
-    AgentId, ConstraintId, Decision, Decoder, Durability, EngineIdentity, ErrorKind, Item,
-    MapBuilder, Obligation, Profile, Reason, Refused, Snapshot, Source, Status, Token, TokenId,
-    Verdict, leaf,
+    ConstraintId, Decision, Decoder, Durability, EngineIdentity, Item, Obligation, Profile, Status,
+    Token, TokenId, Verdict, leaf,
 };
 use syscap::kernel::{PolicyEngine, Question};
 use syscap::{Grant, Options, Runtime, Session};
-
 use tempfile::TempDir;
 
-use crate::spec::document::{Table, code, dump, hex, root, spec, table, tables, tables_of};
+use crate::spec::document::{Table, code, dump, hex, root, spec, tables, tables_of};
 
 /// The bytes that the documents draw are vectors.
 #[test]
@@ -174,60 +172,5 @@ fn results_have_the_keys_that_stand_there() {
     let good = good.to_canonical();
     let receipt = good.item().get("receipt").unwrap();
     assert_eq!(keys("Key of the receipt | Form", "The result"), entries(receipt));
-    runtime.close().unwrap();
-}
-
-#[test]
-fn errors_have_the_keys_that_stand_there() {
-    let refused = Refused::new(Reason::Denied).field("a").got("b").allowed("c");
-    let object = refused.error_object(ErrorKind::Refused);
-    let text = "`{kind, code, reason, retry, hint}`, and `field`, `got`, `allowed`";
-    assert!(spec().contains(text));
-    let wanted: BTreeSet<String> = text
-        .split(|c: char| !c.is_ascii_lowercase())
-        .filter(|word| !matches!(*word, "" | "and"))
-        .map(str::to_owned)
-        .collect();
-    assert_eq!(entries(object.item()), wanted);
-}
-
-/// An envelope with all fields passes; one without a filled-in field passes; one without
-/// another is refused for it.
-#[test]
-fn envelopes_are_completed_as_it_says() {
-    let (_folder, runtime, session, token) = seat();
-    let agent = AgentId::new("reader").unwrap();
-    let snapshot = Snapshot::genesis(agent).id();
-    let policy = runtime.look(|kernel| kernel.policy_hash().unwrap()).unwrap();
-    let args = MapBuilder::new().text("value", "hi").finish();
-    let source = MapBuilder::new().text("source", Source::User.name()).finish();
-    let value = |map: MapBuilder, key: &str| match key {
-        "v" => map.uint(key, 1),
-        "tool_id" => map.text(key, "echo"),
-        "args" => map.item(key, args.item()),
-        "agent_id" => map.text(key, "reader"),
-        "capability_token_id" => map.bytes(key, token.as_bytes()),
-        "state_snapshot_id" => map.text(key, &snapshot.to_string()),
-        "policy_hash" => map.bytes(key, policy.as_bytes()),
-        "provenance" => map.item(key, source.item()),
-        "idempotency_key" => map,
-        _ => panic!("what is {key}?"),
-    };
-    let rows = table("Key | Form | Where absent");
-    let named: Vec<(&str, &str)> = rows
-        .iter()
-        .filter(|row| row[2] != "must be absent" && row[0] != "any other")
-        .map(|row| (code(&row[0])[0], row[2].split(':').next().unwrap()))
-        .collect();
-    for absent in named.iter().map(|(key, _)| *key).chain(["none"]) {
-        let present = named.iter().filter(|(key, _)| *key != absent);
-        let envelope = present.fold(MapBuilder::new(), |map, (key, _)| value(map, key));
-        let result = session.send_cbor(envelope.finish().as_bytes()).unwrap();
-        let refused = named.contains(&(absent, "refused"));
-        assert_eq!(result.reason(), refused.then_some(Reason::MissingField), "{absent}");
-    }
-    let proof = value(value(MapBuilder::new(), "tool_id"), "args").uint("proof", 1).finish();
-    let result = session.send_cbor(proof.as_bytes()).unwrap();
-    assert_eq!(result.reason(), Some(Reason::BadProof));
     runtime.close().unwrap();
 }

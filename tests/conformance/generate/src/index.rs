@@ -127,10 +127,6 @@ pub(crate) fn faults(
         }
         tested.insert((requirement, valid));
     }
-    let reasons = Reason::ALL.iter().map(|reason| requirement(*reason));
-    faults.extend(
-        reasons.filter(|id| !stated.contains(&**id)).map(|id| format!("{id}: not in a document")),
-    );
     for id in stated {
         let sides = [true, false].map(|valid| tested.contains(&(id, valid)));
         let one_sided = ONE_SIDED.iter().any(|(one, _)| match one.strip_suffix('*') {
@@ -148,6 +144,13 @@ pub(crate) fn faults(
         }
     }
     faults
+}
+
+/// Reasons that no document states.
+pub(crate) fn missing_reasons(documents: &Documents) -> Vec<String> {
+    let is_stated = |id: &String| documents.values().any(|of| of.contains_key(id));
+    let all = Reason::ALL.iter().map(|reason| requirement(*reason));
+    all.filter(|id| !is_stated(id)).map(|id| format!("{id}: not in a document")).collect()
 }
 
 /// The requirements of vectors that lie in a folder, and whether each is valid.
@@ -206,6 +209,13 @@ mod tests {
         assert_eq!(faults(&documents(), &files, &[]), [""; 0]);
         files[0].1.0.pop();
         assert_eq!(faults(&documents(), &files, &[]), ["SYSCAP-X-002: no invalid vector"]);
+    }
+
+    #[test]
+    fn reason_without_requirement_is_a_fault() {
+        let stated = stated("| 101 | `malformed` | fix |\n");
+        let documents = Documents::from([("x".to_owned(), stated)]);
+        assert_eq!(missing_reasons(&documents).len(), Reason::ALL.len() - 1);
     }
 
     #[test]

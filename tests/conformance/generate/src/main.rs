@@ -79,6 +79,7 @@ fn main() -> ExitCode {
     let vectors = Path::new("tests/conformance/vectors");
     let logs = index::in_folder(&vectors.join("logs"));
     let mut faults = index::faults(&documents, &files, &logs);
+    faults.extend(index::missing_reasons(&documents));
     let mut written: Vec<_> = files
         .iter()
         .map(|(name, cases)| (vectors.join(format!("{name}.json")), cases.text(name)))
