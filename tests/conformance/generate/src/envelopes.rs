@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 use syscap_format::json::to_cbor;
 use syscap_format::{
-    AgentId, Defaults, ENVELOPE_BYTES_MAX, Form, PolicyHash, Provenance, Reason, SnapshotId,
-    Source, TokenId, ToolCall, UnixMillis,
+    AgentId, Defaults, ENVELOPE_BYTES_MAX, Form, PolicyHash, Provenance, Reason, Refused,
+    SnapshotId, Source, TokenId, ToolCall, UnixMillis,
 };
 
 use crate::case::{Cases, Of, hex, unhex};
+use crate::random::Random;
 
 /// A field, values that it may have, values that it may not have, and the reason then.
 type Field = (Of, &'static str, fn() -> [Vec<Value>; 2], Reason);
@@ -130,6 +131,69 @@ fn session() -> Value {
     })
 }
 
+/// What our decoder makes of an envelope.
+fn completed_by_ours(received: &[u8], form: Form) -> Result<Vec<u8>, Refused> {
+    let agent = AgentId::new("team/a").expect("an id");
+    let defaults = Defaults {
+        agent: &agent,
+        token: TokenId::from_bytes([0xbb; 32]),
+        snapshot: SnapshotId::from_bytes([0xcc; 32]),
+        policy: PolicyHash::from_bytes([0xdd; 32]),
+        provenance: Provenance::new(Source::Agent, UnixMillis::new(1_800_000_000_000)),
+    };
+    match ToolCall::decode(received, form, defaults) {
+        Ok(call) => Ok(call.as_bytes().to_vec()),
+        Err(faulty) => Err(faulty.refused().clone()),
+    }
+}
+
+/// So many envelopes by chance, the same for the same seed. Of one whose bytes were changed the
+/// reason is not told: bytes can have several faults.
+pub(crate) fn random(count: usize, seed: u64) -> Cases {
+    let of = Of("SYSCAP-CALL-019", "two readers of one envelope see two calls");
+    let (mut cases, mut random) = (Cases::default(), Random::new(seed));
+    for _ in 0..count {
+        let mut envelope = least();
+        for (_, field, values, _) in FIELDS {
+            let [taken, refused] = values();
+            let from = if random.below(12) == 0 { refused } else { taken };
+            match random.below(3) {
+                0 if !from.is_empty() => {
+                    envelope.insert(field.to_owned(), from[random.below(from.len())].clone());
+                }
+                1 if random.below(10) == 0 => drop(envelope.remove(field)),
+                _ => {}
+            }
+        }
+        let text = Value::Object(envelope).to_string().into_bytes();
+        let is_json = random.below(2) == 0;
+        let (form, name) = if is_json { (Form::Json, "json") } else { (Form::Cbor, "cbor") };
+        let mut bytes = if is_json { text } else { to_cbor(&text).expect("converts").into_bytes() };
+        let changes = if random.below(2) == 0 { 0 } else { 1 + random.below(3) };
+        for _ in 0..changes {
+            let (at, byte) = (random.below(bytes.len()), random.below(256));
+            let byte = u8::try_from(byte).expect("a byte");
+            match random.below(4) {
+                0 => bytes.insert(at, byte),
+                1 if bytes.len() > 1 => drop(bytes.remove(at)),
+                2 => bytes[at] ^= 1 << random.below(8),
+                _ => bytes[at] = byte,
+            }
+        }
+        let mut given = json!({
+            "kind": "envelope", "form": name, "bytes": hex(&bytes), "session": session(),
+        });
+        let answer = completed_by_ours(&bytes, form);
+        match &answer {
+            Ok(completed) => given["completed"] = json!(hex(completed)),
+            Err(refused) if changes == 0 => given["reason"] = json!(refused.reason().name()),
+            Err(_) => {}
+        }
+        cases.add(of, answer.is_ok(), format!("{changes} changes"), given);
+    }
+    cases
+}
+
 /// Asks our decoder; adds the vector, and says what it must answer.
 struct Asked<'a> {
     cases: &'a mut Cases,
@@ -139,14 +203,6 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Bytes, with so many spaces behind them.
     fn bytes(&mut self, form: Form, bytes: &[u8], pad: usize, wanted: Option<(Reason, &str)>) {
-        let agent = AgentId::new("team/a").expect("an id");
-        let defaults = Defaults {
-            agent: &agent,
-            token: TokenId::from_bytes([0xbb; 32]),
-            snapshot: SnapshotId::from_bytes([0xcc; 32]),
-            policy: PolicyHash::from_bytes([0xdd; 32]),
-            provenance: Provenance::new(Source::Agent, UnixMillis::new(1_800_000_000_000)),
-        };
         let mut received = bytes.to_vec();
         received.resize(bytes.len() + pad, b' ');
         let shown: String = String::from_utf8_lossy(bytes).chars().take(60).collect();
@@ -159,14 +215,13 @@ impl Asked<'_> {
         if pad > 0 {
             more.insert("pad".to_owned(), json!(pad));
         }
-        match ToolCall::decode(&received, form, defaults) {
-            Ok(call) => {
+        match completed_by_ours(&received, form) {
+            Ok(completed) => {
                 assert_eq!(wanted, None, "{shown}: taken");
-                more.insert("completed".to_owned(), json!(hex(call.as_bytes())));
+                more.insert("completed".to_owned(), json!(hex(&completed)));
             }
-            Err(faulty) => {
-                let (reason, field) = wanted.unwrap_or_else(|| panic!("{shown}: {faulty:?}"));
-                let refused = faulty.refused();
+            Err(refused) => {
+                let (reason, field) = wanted.unwrap_or_else(|| panic!("{shown}: {refused:?}"));
                 assert_eq!(refused.reason(), reason, "{shown}");
                 assert!(field.is_empty() || refused.is_about(field), "{shown}: {refused:?}");
                 more.insert("reason".to_owned(), json!(reason.name()));

@@ -2,9 +2,9 @@
 //!
 //! Each vector says what any implementation must answer. This program asks ours while it makes them,
 //! and stops where ours disagrees. With `--check` it writes nothing, and fails where a file differs
-//! from what it would write, or where a requirement has no vector. `--random COUNT SEED FOLDER` writes so
-//! many decisions of policies by chance, and a tenth as many logs, for another implementation to be
-//! held against.
+//! from what it would write, or where a requirement has no vector. `--random COUNT SEED FOLDER`
+//! writes so many decisions of policies and envelopes by chance, and a tenth as many logs, for
+//! another implementation to be held against.
 
 mod admission;
 mod case;
@@ -64,6 +64,8 @@ fn main() -> ExitCode {
             let folder = Path::new(folder);
             let decisions = policies::random(count, seed).text("decisions");
             fs::write(folder.join("decisions.json"), decisions).expect("writes");
+            let envelopes = envelopes::random(count, seed).text("envelopes");
+            fs::write(folder.join("envelopes.json"), envelopes).expect("writes");
             for (n, text) in logs::random(count / 10, seed).iter().enumerate() {
                 fs::write(folder.join(format!("logs{n}.json")), text).expect("writes");
             }
