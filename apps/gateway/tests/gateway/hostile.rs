@@ -44,7 +44,7 @@ fn a_server_that_stays_away_is_given_up() {
     fs::write(bench.server("odd").join("refuse"), "").unwrap();
     gateway.call("die", json!({}));
     until("it is given up", || gateway.names().is_empty());
-    gateway.command("syscap mcp");
+    gateway.command("syscap mcp ");
     for _ in 0..2 {
         let refused = gateway.call("echo", json!({}));
         let refusal = refusal(&refused);
@@ -54,7 +54,7 @@ fn a_server_that_stays_away_is_given_up() {
     // A tool that there never was has no server.
     let unknown = gateway.call("nothing", json!({}));
     assert_eq!(refusal(&unknown)["retry"], Reason::UnknownTool.retry().name());
-    let command = gateway.command("syscap mcp");
+    let command = gateway.command("syscap mcp ");
     let home = bench.home().display().to_string();
     assert!(command.contains(&home) && command.contains(&String::from("--review")), "{command:?}");
     let odd = bench.server("odd").display().to_string();
