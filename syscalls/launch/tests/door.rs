@@ -185,7 +185,8 @@ while True: time.sleep(1)";
         }
     });
     assert_eq!((said.as_str(), ended), ("ready\nheard", Ended::Exited(7)));
-    let mut plan = plan("print('ready', flush=True); time.sleep(600)");
+    // Naps: a signal that comes just before a long sleep begins would be noticed after it.
+    let mut plan = plan("print('ready', flush=True)\nwhile True: time.sleep(0.1)");
     plan.door = false;
     let (_, ended, _) = run(&plan, |_, orders| orders.signal(2));
     // Python raises it and says so by ending itself with it.
@@ -213,7 +214,8 @@ print(*(os.get_terminal_size(fd).columns for fd in (1, again, named)), flush=Tru
 old = termios.tcgetattr(again); tty.setraw(again); termios.tcsetattr(again, termios.TCSANOW, old)
 print(told(fcntl.ioctl, 0, termios.TIOCSTI, b'x'), told(open, '/dev/ptmx', 'r+b'), flush=True)
 try:
-    print('type', flush=True); time.sleep(60)
+    print('type', flush=True)
+    while True: time.sleep(0.1)
 except KeyboardInterrupt:
     print('broken off', input(), flush=True)";
     let (upper, lower) = pair();
