@@ -27,7 +27,7 @@ impl Dice {
     }
 }
 
-fn key(n: u8) -> SigningKey {
+pub(crate) fn key(n: u8) -> SigningKey {
     SigningKey::from_bytes(&[n; 32])
 }
 
@@ -35,7 +35,7 @@ fn public(n: u8) -> PublicKey {
     PublicKey::new(key(n).verifying_key().to_bytes()).unwrap()
 }
 
-fn signed(bytes: &[u8], signer: &SigningKey) -> Vec<u8> {
+pub(crate) fn signed(bytes: &[u8], signer: &SigningKey) -> Vec<u8> {
     let signature = signer.sign(&preimage(TOKEN_CONTEXT, bytes)).to_bytes();
     Token::wire(bytes, &Signature::from_bytes(signature))
 }
@@ -56,7 +56,7 @@ fn grants(folders: &[(&str, Rights)], teams: &[&str]) -> Grants {
         .with(tool("mail"), mail)
 }
 
-fn root() -> TokenBody {
+pub(crate) fn root() -> TokenBody {
     TokenBody {
         version: 2,
         nonce: [1; 16],

@@ -1,27 +1,13 @@
 //! Tokens: no byte of a wire can be changed, and a child can only take away.
 
-use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
+use ed25519_dalek::VerifyingKey;
 use proptest::prelude::*;
 use syscap_format::{
-    AgentId, Budget, Canonical, Confidentiality, Grants, Head, HomeId, Integrity, Label, Leaf,
-    MapBuilder, PolicyHash, PublicKey, Resource, Rights, Root, RootedPath, Rule, Scope, Seq,
-    Signature, SignatureError, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, ToolGrant, ToolId,
-    UnixMillis, preimage, self_test,
+    Canonical, Confidentiality, Grants, Integrity, Label, MapBuilder, PublicKey, Resource, Rights,
+    Root, RootedPath, Rule, Scope, SignatureError, Token, TokenBody, ToolGrant, ToolId, self_test,
 };
 
-fn key(n: u8) -> SigningKey {
-    SigningKey::from_bytes(&[n; 32])
-}
-
-fn public(n: u8) -> PublicKey {
-    PublicKey::new(key(n).verifying_key().to_bytes()).unwrap()
-}
-
-fn wire(body: &TokenBody, signer: u8) -> Vec<u8> {
-    let bytes = body.to_bytes();
-    let signature = key(signer).sign(&preimage(TOKEN_CONTEXT, &bytes)).to_bytes();
-    Token::wire(&bytes, &Signature::from_bytes(signature))
-}
+use crate::mutated::{key, root, signed};
 
 fn paths(rules: &[(&str, u8)]) -> Scope {
     let rule = |(path, rights): &(&str, u8)| Rule {
@@ -35,37 +21,10 @@ fn paths(rules: &[(&str, u8)]) -> Scope {
     Scope::paths(rules.iter().map(rule)).unwrap()
 }
 
-fn parent() -> TokenBody {
-    TokenBody {
-        version: 2,
-        nonce: [1; 16],
-        issuer: public(1),
-        holder: Some(public(2)),
-        agent: AgentId::new("team").unwrap(),
-        parent: None,
-        depth: 0,
-        depth_max: 3,
-        not_before: UnixMillis::new(1_000),
-        expires: UnixMillis::new(100_000),
-        epoch: 4,
-        grants: Grants::new()
-            .with(ToolId::new("fs.read").unwrap(), ToolGrant::new().with("path", paths(&[("", 3)])))
-            .with(ToolId::new("echo").unwrap(), ToolGrant::new()),
-        budget: Budget::standard(),
-        caveats: Vec::new(),
-        policy: Some(PolicyHash::from_bytes([5; 32])),
-        flags: TokenFlags::default(),
-        ext: MapBuilder::new().text("org.example.note", "kept").finish(),
-        audience: HomeId::from_bytes([7; 32]),
-        head: Some(Head { seq: Seq::GENESIS, leaf: Leaf::from_bytes([7; 32]) }),
-        renews: None,
-    }
-}
-
 /// Every bit of a wire, flipped: refused.
 #[test]
 fn no_bit_of_a_wire_can_be_changed() {
-    let wire = wire(&parent(), 1);
+    let wire = signed(&root().to_bytes(), &key(1));
     let id = Token::read(&wire).unwrap().id();
     for place in 0..wire.len() {
         for bit in 0..8 {
@@ -76,7 +35,7 @@ fn no_bit_of_a_wire_can_be_changed() {
         assert!(Token::read(&wire[..place]).is_err(), "cut at {place}");
     }
     // The id is of the body alone: signing again makes no second token.
-    assert_eq!(TokenBody::id_of(&parent().to_bytes()), id);
+    assert_eq!(TokenBody::id_of(&root().to_bytes()), id);
 }
 
 /// What stands in a token as a label, and is none, is the most careful one.
@@ -84,7 +43,7 @@ fn no_bit_of_a_wire_can_be_changed() {
 fn a_session_begins_with_the_label_in_its_token() {
     let worst = Label::new(Integrity::Untrusted, Confidentiality::Sensitive);
     let secret = Label::new(Integrity::Untrusted, Confidentiality::Secret).with_categories(1 << 31);
-    let with = |ext: Canonical| TokenBody { ext, ..parent() }.label();
+    let with = |ext: Canonical| TokenBody { ext, ..root() }.label();
     for label in [Label::PUBLIC, Label::UNTRUSTED, worst, secret] {
         assert_eq!(with(TokenBody::ext_with(label)), label);
     }

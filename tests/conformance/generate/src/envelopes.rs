@@ -123,11 +123,20 @@ fn with(changes: &[(&str, Value)]) -> Map<String, Value> {
     envelope
 }
 
-/// What an envelope is completed with, as the vectors say it.
-fn session() -> Value {
+/// An envelope, and what it is completed with.
+fn given(form: Form, bytes: &[u8]) -> Value {
     json!({
-        "agent_id": "team/a", "capability_token_id": "bb".repeat(32), "state_snapshot_id": "cc".repeat(32),
-        "policy_hash": "dd".repeat(32), "source": "agent", "time": 1_800_000_000_000_u64,
+        "kind": "envelope",
+        "form": if form == Form::Json { "json" } else { "cbor" },
+        "bytes": hex(bytes),
+        "session": {
+            "agent_id": "team/a",
+            "capability_token_id": "bb".repeat(32),
+            "state_snapshot_id": "cc".repeat(32),
+            "policy_hash": "dd".repeat(32),
+            "source": "agent",
+            "time": 1_800_000_000_000_u64,
+        },
     })
 }
 
@@ -167,7 +176,7 @@ pub(crate) fn random(count: usize, seed: u64) -> Cases {
         }
         let text = Value::Object(envelope).to_string().into_bytes();
         let is_json = random.below(2) == 0;
-        let (form, name) = if is_json { (Form::Json, "json") } else { (Form::Cbor, "cbor") };
+        let form = if is_json { Form::Json } else { Form::Cbor };
         let mut bytes = if is_json { text } else { to_cbor(&text).expect("converts").into_bytes() };
         let changes = if random.below(2) == 0 { 0 } else { 1 + random.below(3) };
         for _ in 0..changes {
@@ -180,9 +189,7 @@ pub(crate) fn random(count: usize, seed: u64) -> Cases {
                 _ => bytes[at] = byte,
             }
         }
-        let mut given = json!({
-            "kind": "envelope", "form": name, "bytes": hex(&bytes), "session": session(),
-        });
+        let mut given = given(form, &bytes);
         let answer = completed_by_ours(&bytes, form);
         match &answer {
             Ok(completed) => given["completed"] = json!(hex(completed)),
@@ -207,26 +214,22 @@ impl Asked<'_> {
         received.resize(bytes.len() + pad, b' ');
         let shown: String = String::from_utf8_lossy(bytes).chars().take(60).collect();
         let shown = if form == Form::Json { shown } else { hex(bytes).chars().take(60).collect() };
-        let form_name = if form == Form::Json { "json" } else { "cbor" };
-        let mut given = json!({
-            "kind": "envelope", "form": form_name, "bytes": hex(bytes), "session": session(),
-        });
-        let Value::Object(more) = &mut given else { unreachable!() };
+        let mut given = given(form, bytes);
         if pad > 0 {
-            more.insert("pad".to_owned(), json!(pad));
+            given["pad"] = json!(pad);
         }
         match completed_by_ours(&received, form) {
             Ok(completed) => {
                 assert_eq!(wanted, None, "{shown}: taken");
-                more.insert("completed".to_owned(), json!(hex(&completed)));
+                given["completed"] = json!(hex(&completed));
             }
             Err(refused) => {
                 let (reason, field) = wanted.unwrap_or_else(|| panic!("{shown}: {refused:?}"));
                 assert_eq!(refused.reason(), reason, "{shown}");
                 assert!(field.is_empty() || refused.is_about(field), "{shown}: {refused:?}");
-                more.insert("reason".to_owned(), json!(reason.name()));
+                given["reason"] = json!(reason.name());
                 if !field.is_empty() {
-                    more.insert("field".to_owned(), json!(field));
+                    given["field"] = json!(field);
                 }
             }
         }

@@ -9,6 +9,7 @@ use syscap_format::Reason;
 
 use crate::case::Cases;
 use crate::errors::requirement;
+use crate::tables::{REASONS, tables};
 
 /// Requirements by id, of each document by name.
 pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
@@ -71,7 +72,8 @@ pub(crate) fn documents(folder: &Path) -> Documents {
     documents
 }
 
-/// The requirements of a document: list items that begin with `**SYSCAP-..**`, and cells of tables.
+/// The requirements of a document: list items that begin with `**SYSCAP-..**`, rows of tables that
+/// begin with an id, and the rows of the table of reasons.
 fn stated(document: &str) -> BTreeMap<String, String> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut open: Option<String> = None;
@@ -86,11 +88,6 @@ fn stated(document: &str) -> BTreeMap<String, String> {
             let text = text.trim().trim_end_matches('|').trim();
             let twice = found.insert(format!("SYSCAP-{id}"), text.to_owned());
             assert!(twice.is_none(), "SYSCAP-{id} is stated twice");
-        } else if let Some((code, reason, retry)) = row_of_a_reason(line) {
-            let text = format!(
-                "An error object of the reason {reason} MUST have the code {code} and retry {retry}."
-            );
-            found.insert(format!("SYSCAP-ERR-{code}"), text);
         } else if let (Some(id), true) = (&open, line.starts_with("  ")) {
             let text = found.get_mut(id).expect("open");
             *text = format!("{text} {}", line.trim());
@@ -98,15 +95,15 @@ fn stated(document: &str) -> BTreeMap<String, String> {
             open = None;
         }
     }
+    let reasons = tables(document).into_iter().filter(|table| table.head == REASONS);
+    for row in reasons.flat_map(|table| table.rows) {
+        let (code, reason, retry) = (&row[0], &row[1], &row[2]);
+        let text = format!(
+            "An error object of the reason {reason} MUST have the code {code} and retry {retry}."
+        );
+        found.insert(format!("SYSCAP-ERR-{code}"), text);
+    }
     found
-}
-
-/// A row of the table of reasons: code, reason, retry.
-fn row_of_a_reason(line: &str) -> Option<(&str, &str, &str)> {
-    let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
-    let [code, reason, retry] = cells[..] else { return None };
-    let is_code = code.len() == 3 && code.bytes().all(|digit| digit.is_ascii_digit());
-    (is_code && reason.starts_with('`')).then_some((code, reason, retry))
 }
 
 /// What the vectors leave out, or have beside the requirements.
@@ -213,7 +210,8 @@ mod tests {
 
     #[test]
     fn reason_without_requirement_is_a_fault() {
-        let stated = stated("| 101 | `malformed` | fix |\n");
+        let stated =
+            stated(&format!("| {REASONS} |\n|---|---|---|\n| 101 | `malformed` | fix |\n"));
         let documents = Documents::from([("x".to_owned(), stated)]);
         assert_eq!(missing_reasons(&documents).len(), Reason::ALL.len() - 1);
     }

@@ -37,8 +37,12 @@ fn results() -> [(&'static str, ToolResult); 3] {
         ..CallFields::unknown()
     };
     let done = MapBuilder::new().text("text", "done").finish();
-    let mut degraded =
-        vec![Obligation::result_cap(9), Obligation::read_only(), Obligation::notify("page 5")];
+    let mut degraded = vec![
+        Obligation::result_cap(9),
+        Obligation::read_only(),
+        Obligation::elevated(),
+        Obligation::notify("page 5"),
+    ];
     degraded.extend(Obligation::budget_cut(Dimension::DiskWriteBytes, 100));
     let said =
         Decision { deciding: ConstraintId::new("a/no-secrets"), ..Decision::plain(Verdict::Deny) };

@@ -7,14 +7,17 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+/// The head of the table of reasons.
+pub(crate) const REASONS: &str = "Code | Reason | Retry";
+
 /// The cells of a table, with the heading above it and its own head.
-struct Table {
+pub(crate) struct Table {
     heading: String,
-    head: String,
-    rows: Vec<Vec<String>>,
+    pub(crate) head: String,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
-fn tables(text: &str) -> Vec<Table> {
+pub(crate) fn tables(text: &str) -> Vec<Table> {
     let (mut tables, mut heading, mut open) = (Vec::<Table>::new(), String::new(), false);
     for line in text.lines() {
         if line.starts_with('#') {
@@ -43,7 +46,8 @@ fn code(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// A field of a shape: `list of`, `or null` and `or absent` are said apart.
+/// A field of a shape: `list of`, `or null` and `or absent` are said apart. A row without a key
+/// stands for all fields of another shape.
 fn field(row: &[String]) -> Value {
     let form = &row[2];
     let number = row[0].parse::<u64>().ok();
@@ -98,7 +102,7 @@ pub(crate) fn text(folder: &Path) -> String {
                     add("kinds", code(&row[2])[0], kind);
                 }
             }
-            "Code | Reason | Retry" => {
+            REASONS => {
                 for row in rows {
                     let number: u64 = row[0].parse().expect("a number");
                     add("reasons", code(&row[1])[0], json!({"code": number, "retry": row[2]}));
