@@ -338,30 +338,3 @@ fn a_models_text_is_its_arguments_over_the_socket_too() {
     holder.close().unwrap();
 }
 
-/// What is run is a text, or a list of texts: a program and what it is given.
-#[test]
-fn what_is_run_is_text_or_a_list_of_texts() {
-    let folder = tempfile::tempdir().unwrap();
-    let argv = Param::optional("argv", ParamType::Argv, "A program.").within(1, 2);
-    let shell = HostTool::new("sh", EffectClass::LocalWrite).unwrap();
-    let shell = shell.code("script", "What to run.").arg(argv).run(|_| Ok(true));
-    let rt = Options::new().tool(shell).unwrap().create(folder.path().join("home")).unwrap();
-    let agent = rt.session("a", rt.issue(Grant::to("a").tools(["sh"])).unwrap()).unwrap();
-    let bad = Some(Reason::BadArgument);
-    for (args, reason) in [
-        (r#"{"script":"ls"}"#, None),
-        (r#"{"script":"ls","argv":["ls","-l"]}"#, None),
-        (r#"{"script":"ls","argv":["ls",1]}"#, bad),
-        (r#"{"script":"ls","argv":["ls",["-l"]]}"#, bad),
-        (r#"{"script":"ls","argv":"ls"}"#, bad),
-        (r#"{"script":"ls","argv":[]}"#, bad),
-        (r#"{"script":"ls","argv":["a","b","c"]}"#, bad),
-        (r#"{"script":["ls"]}"#, bad),
-        (r#"{"script":1}"#, bad),
-        (r#"{"argv":["ls"]}"#, Some(Reason::MissingArgument)),
-    ] {
-        let result = agent.call_json("sh", args, Escapes::Data).unwrap();
-        assert_eq!(result.reason(), reason, "{args}");
-    }
-    rt.close().unwrap();
-}

@@ -6,10 +6,10 @@ use kernel_support::sim::{self, Ending, Sim, home, ok, records, refused_with, se
 use syscap_audit::MemoryStore;
 use syscap_format::{
     AggregatePhase, Amounts, Body, Budget, ConfigChange, ControlBody, Dimension, Encoder, Form,
-    Freeze, FreezeChange, FreezeTarget, Grants, HomeLimits, Item, KeyChange, POSSESSION_CONTEXT,
+    Freeze, FreezeChange, FreezeTarget, HomeLimits, Item, KeyChange, POSSESSION_CONTEXT,
     PolicyChange, Possession, PublicKey, Reason, RecordKind, Recovered, RefusalKind, Resolution,
-    Revocation, Role, RoleSet, Seq, Signature, Source, Status, TokenBody, TokenFlags, TokenId,
-    ToolId, ToolsChange, possession, preimage,
+    Revocation, Role, RoleSet, Seq, Signature, Source, Status, TokenBody, TokenId, ToolsChange,
+    possession, preimage,
 };
 use syscap_kernel::{Ack, Event, Room, Submit, ToolsDelta};
 
@@ -76,30 +76,6 @@ fn every_refused_envelope_is_on_record() {
     let snapshot =
         format!(r#"{{"tool_id": "look", "args": {{"at": 1}}, "state_snapshot_id": "{zeros}"}}"#);
     refused(&mut sim, session, snapshot.as_bytes(), Form::Json, Reason::UnknownSnapshot);
-}
-
-#[test]
-fn tokens_end_in_every_way() {
-    let look = br#"{"tool_id": "look", "args": {"at": 1}}"#;
-    let (mut sim, session) = seated();
-    sim.freeze(FreezeChange::Freeze);
-    let ticket = sim.submit(session, look.to_vec(), Form::Json);
-    sim.commit();
-    assert_eq!(sim.reason_of(ticket), Some(Reason::Frozen));
-    sim.freeze(FreezeChange::Thaw);
-    ok(&mut sim, session);
-    let token = sim.tokens[0].0;
-    sim.revoke(token);
-    let ticket = sim.submit(session, look.to_vec(), Form::Json);
-    sim.commit();
-    assert_eq!(sim.reason_of(ticket), Some(Reason::Revoked));
-
-    let (mut sim, session) = seated();
-    sim.boottime += 1_000_000;
-    sim.wall += 1_000_000;
-    let ticket = sim.submit(session, look.to_vec(), Form::Json);
-    sim.commit();
-    assert_eq!(sim.reason_of(ticket), Some(Reason::Expired));
 }
 
 #[test]
@@ -173,28 +149,6 @@ fn a_token_from_before_a_gap_waits_for_confirmation() {
     let ticket = sim.ticket();
     sim.event(Event::Control(ticket, RecordKind::Config, control, None, None));
     ok(&mut sim, session);
-}
-
-#[test]
-fn read_only_tokens_and_missing_grants() {
-    let mut sim = home();
-    let mut body = sim.token_body("a0", Budget::standard(), 1_000_000);
-    body.flags = TokenFlags::READ_ONLY;
-    let mut narrow = sim.token_body("a0", Budget::standard(), 1_000_000);
-    narrow.grants = Grants::new().with(ToolId::new("look").unwrap(), Default::default());
-    for body in [body, narrow] {
-        sim.commit();
-        let body = TokenBody { head: sim.kernel.durable(), ..body };
-        let ticket = sim.ticket();
-        sim.event(Event::Issue(ticket, Sim::wire(&body), None));
-        sim.open("a0", TokenBody::id_of(&body.to_bytes()));
-    }
-    sim.tokens.push((TokenId::from_bytes([0; 32]), 1 << 40));
-    sim.commit();
-    let spend = br#"{"tool_id": "spend", "args": {"units": 1}}"#;
-    let sessions = sim.sessions.clone();
-    refused(&mut sim, sessions[0], spend, Form::Json, Reason::ReadOnlyToken);
-    refused(&mut sim, sessions[1], spend, Form::Json, Reason::NotGranted);
 }
 
 /// Control events, tokens and sessions that must be refused: on record, and without effect.

@@ -97,22 +97,29 @@ def complete(data, form, session):
 
 # The faults of a call in the order of admission, and their reasons.
 ADMISSION = {
-    "overloaded": "overloaded", "no session": "no_session", "envelope": "unknown_version", "inputs": "bad_field",
-    "not bound": "not_bound", "revoked": "revoked", "frozen": "frozen", "expired": "expired",
-    "not yet valid": "not_yet_valid", "stale": "stale_revocations", "clock": "clock_unconfirmed",
-    "unknown tool": "unknown_tool", "not granted": "not_granted", "read only": "read_only_token",
-    "no room": "no_room", "no call left": "over_budget", "key": "key_reused", "reference": "unknown_reference",
-    "argument": "unknown_argument", "scope": "out_of_scope", "policy hash": "policy_mismatch",
-    "snapshot": "unknown_snapshot", "denied": "denied", "budget": "over_budget",
+    "overloaded": "overloaded", "closing": "closing", "no session": "no_session", "proof": "bad_proof",
+    "no policy": "policy_not_in_force", "envelope": "unknown_version", "inputs": "bad_field", "not bound": "not_bound",
+    "revoked": "revoked", "frozen": "frozen", "expired": "expired", "not yet valid": "not_yet_valid",
+    "stale": "stale_revocations", "clock": "clock_unconfirmed", "unknown tool": "unknown_tool",
+    "not granted": "not_granted", "read only": "read_only_token", "no room": "no_room",
+    "other policy": "policy_not_in_force", "other tools": "tools_mismatch", "no call left": "over_budget",
+    "another's key": "not_bound", "key in flight": "key_in_flight", "key unknown": "outcome_unknown",
+    "key erased": "outcome_erased", "key": "key_reused", "key lost": "outcome_lost", "reference form": "bad_reference",
+    "reference": "unknown_reference", "reference in flight": "reference_in_flight",
+    "reference erased": "reference_erased", "argument": "unknown_argument", "bad argument": "bad_argument",
+    "missing argument": "missing_argument", "tool": "not_found", "not compared": "not_compared",
+    "scope": "out_of_scope", "policy hash": "policy_mismatch", "snapshot": "unknown_snapshot", "denied": "denied",
+    "deferred": "deferred", "approval denied": "approval_denied", "obligation": "obligation", "reduced": "reduced",
+    "exhausted": "exhausted", "budget": "over_budget", "asked": "asked", "concurrency": "concurrency_limit",
 }
 
 
 def admit(faults):
     order = list(ADMISSION)
-    if "key" in faults:  # what the call names is held against what is in force first
+    if any("key" in fault for fault in faults):  # what the call names is held against what is in force first
         for named in ("policy hash", "snapshot"):
             order.remove(named)
-            order.insert(order.index("key"), named)
+            order.insert(order.index("another's key"), named)
     for fault in order:
         if fault in faults:
             raise Refused(ADMISSION[fault])

@@ -4,6 +4,7 @@ import json
 import pathlib
 import sys
 
+import arguments
 import cbor
 import crypto
 import envelope
@@ -32,7 +33,7 @@ def to_json(case):
     same(jsonform.to_cbor(bytes.fromhex(case["text"])).hex(), case.get("cbor"))
 
 
-def arguments(case):
+def from_json(case):
     same(jsonform.arguments(bytes.fromhex(case["text"])).hex(), case.get("cbor"))
 
 
@@ -54,6 +55,12 @@ def is_typed(case):
 def signature(case):
     key, message, signed = (bytes.fromhex(case[part]) for part in ("key", "message", "signature"))
     crypto.verify(key, b"", message, signed)
+
+
+def resolve(case):
+    manifest, result, args = (cbor.decode(bytes.fromhex(case[part]), cbor.DATA) for part in ("manifest", "released", "args"))
+    found = arguments.resolve(manifest, {case["record"]: result}, args)
+    same(cbor.encode(found).hex(), case.get("resolved"))
 
 
 def completes(case):
@@ -156,7 +163,7 @@ def same(found, wanted):
 
 
 KINDS = {
-    "item": item, "json": to_json, "arguments": arguments, "print": prints, "hash": hashed, "type": is_typed,
+    "item": item, "json": to_json, "arguments": from_json, "resolve": resolve, "print": prints, "hash": hashed, "type": is_typed,
     "signature": signature, "envelope": completes,
     "admission": lambda case: envelope.admit(case["faults"]), "scope": scope, "at_most": at_most, "permits": permits,
     "error": lambda case: envelope.error(bytes.fromhex(case["bytes"]), case["tx"]),

@@ -7,6 +7,7 @@
 //! another implementation to be held against.
 
 mod admission;
+mod arguments;
 mod case;
 mod cbor;
 mod envelopes;
@@ -39,6 +40,7 @@ use case::Cases;
 fn files() -> Vec<(&'static str, Cases)> {
     vec![
         ("admission", admission::cases()),
+        ("arguments", arguments::cases()),
         ("cbor", cbor::cases()),
         ("envelopes", envelopes::cases()),
         ("errors", errors::cases()),

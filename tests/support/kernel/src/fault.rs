@@ -1,5 +1,7 @@
 //! A store that fails where a test wants it to, as a crash or a bad disk would.
 
+use std::collections::BTreeSet;
+
 use syscap_format::{Object, ObjectId, Seq};
 use syscap_kernel::{Batch, Next, Room, Settled, Store, StoreError};
 
@@ -24,13 +26,14 @@ pub struct FaultStore<S> {
     point: FaultPoint,
     commits: u64,
     down: bool,
+    erased: BTreeSet<Seq>,
 }
 
 impl<S: Store> FaultStore<S> {
     /// Wraps a store.
     #[must_use]
     pub const fn new(inner: S, point: FaultPoint) -> Self {
-        Self { inner, point, commits: 0, down: false }
+        Self { inner, point, commits: 0, down: false, erased: BTreeSet::new() }
     }
 
     /// How many commits were tried, that which failed included.
@@ -43,6 +46,11 @@ impl<S: Store> FaultStore<S> {
     #[must_use]
     pub const fn is_down(&self) -> bool {
         self.down
+    }
+
+    /// The vault's row of a record is gone from here on.
+    pub fn erase(&mut self, seq: Seq) {
+        self.erased.insert(seq);
     }
 
     /// The store as the fault left it.
@@ -82,7 +90,8 @@ impl<S: Store> Store for FaultStore<S> {
     }
 
     fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.up()?.vault(seq)
+        let is_erased = self.erased.contains(&seq);
+        self.up()?.vault(seq).map(|row| row.filter(|_| !is_erased))
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {
