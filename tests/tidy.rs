@@ -29,7 +29,7 @@ const FLOATS: [(&str, &str); 3] = [
 ];
 
 /// What a crate may depend on among ours. Crates below `APPS` stand on top and may use all.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     (
         "syscap",
         &[
@@ -43,6 +43,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
             "syscap-verify",
         ],
     ),
+    ("syscap-conformance", &["syscap-format", "syscap-verify"]),
     ("syscap-verify", &["syscap-format"]),
     ("syscap-audit", &["syscap-format", "syscap-kernel"]),
     ("syscap-analysis", &["syscap-format", "syscap-kernel", "syscap-policy"]),

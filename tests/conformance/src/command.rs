@@ -1,0 +1,219 @@
+//! The command line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{getpid, set_child_subreaper};
+
+use crate::{Check, Grade, Means, Report, SET_2026_12, judge_subject, read};
+
+const USAGE: &str = "\
+usage: syscap-conformance [OPTIONS] -- COMMAND..
+
+Holds a subject against the conformance suite: COMMAND speaks line JSON (docs/conformance.md).
+
+  --smoke            twenty checks, in some seconds
+  --area AREA        the checks of an area; may be repeated
+  --check ID         one check; may be repeated
+  --set FILE         another set than 2026-12
+  --baseline FILE    grades that are expected; an entry that is not so any more fails
+  --report FILE      report.json
+  --junit FILE       the same as JUnit's XML
+  --badge FILE       the same as a badge's JSON
+  --verifier CMD     a second verifier of exports, such as `python3 verify.py`
+  --timeout SECONDS  how long an answer may take (10)
+  --list             the checks and their bugs; runs nothing
+
+Ends with 0 where every check of a claimed area passed, 1 where one did not or the baseline is
+stale, 2 for a wrong command line, 3 where the runner could not do its part.
+";
+
+/// The exit code where the runner could not do its part.
+pub const EXIT_FAULT: u8 = 3;
+const EXIT_FAILED: u8 = 1;
+const EXIT_USAGE: u8 = 2;
+
+#[derive(Default)]
+struct Arguments {
+    smoke: bool,
+    list: bool,
+    areas: Vec<String>,
+    checks: Vec<String>,
+    files: BTreeMap<&'static str, PathBuf>,
+    verifier: Vec<String>,
+    timeout: Option<u64>,
+    command: Vec<String>,
+}
+
+fn arguments(words: impl IntoIterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut found = Arguments::default();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} takes a value"));
+        match word.as_str() {
+            "--" => {
+                found.command = words.collect();
+                break;
+            }
+            "-h" | "--help" => return Ok(None),
+            "--smoke" => found.smoke = true,
+            "--list" => found.list = true,
+            "--area" => found.areas.push(value()?),
+            "--check" => found.checks.push(value()?),
+            "--verifier" => {
+                found.verifier = value()?.split_whitespace().map(str::to_owned).collect();
+            }
+            "--timeout" => {
+                let seconds = value()?.parse().map_err(|_| "--timeout takes seconds".to_owned());
+                found.timeout = Some(seconds?);
+            }
+            other => {
+                let files = ["--set", "--baseline", "--report", "--junit", "--badge"];
+                let file = files.into_iter().find(|file| *file == other);
+                let file = file.ok_or_else(|| format!("unknown argument: {other}"))?;
+                found.files.insert(file, value()?.into());
+            }
+        }
+    }
+    if found.command.is_empty() && !found.list {
+        return Err("no command: say it behind --".to_owned());
+    }
+    Ok(Some(found))
+}
+
+/// What a run needs besides the subject.
+struct Prepared {
+    name: String,
+    text: String,
+    checks: Vec<Check>,
+    baseline: BTreeMap<String, String>,
+}
+
+fn prepare(of: &Arguments) -> Result<Prepared, String> {
+    let load = |path: &Path| {
+        fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let (name, text) = match of.files.get("--set") {
+        Some(path) => (path.display().to_string(), load(path)?),
+        None => ("2026-12".to_owned(), SET_2026_12.to_owned()),
+    };
+    let mut checks = read(&text)?;
+    let known = |id: &String| checks.iter().any(|check| check.id == *id);
+    if let Some(unknown) = of.checks.iter().find(|id| !known(id)) {
+        return Err(format!("{unknown}: no such check"));
+    }
+    let area = |area: &String| crate::AREAS.contains(&area.as_str());
+    if let Some(unknown) = of.areas.iter().find(|one| !area(one)) {
+        return Err(format!("{unknown}: no such area"));
+    }
+    checks.retain(|check| {
+        (!of.smoke || check.is_smoke)
+            && (of.areas.is_empty() || of.areas.contains(&check.area))
+            && (of.checks.is_empty() || of.checks.contains(&check.id))
+    });
+    let baseline = match of.files.get("--baseline") {
+        Some(path) => toml::from_str(&load(path)?).map_err(|error| error.to_string())?,
+        None => BTreeMap::new(),
+    };
+    Ok(Prepared { name, text, checks, baseline })
+}
+
+/// Runs the suite as a command line says. `out` gets the report, `err` faults and progress. The
+/// exit code. It makes this process the reaper of all that a subject starts, and kills that: it
+/// is to be a process of its own.
+pub fn main(
+    words: impl IntoIterator<Item = String>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let mut said = String::new();
+    let code = match arguments(words) {
+        Ok(Some(arguments)) => run(&arguments, &mut said, err),
+        Ok(None) => {
+            said.push_str(USAGE);
+            0
+        }
+        Err(wrong) => {
+            tell(err, &format!("{wrong}\n{USAGE}"));
+            EXIT_USAGE
+        }
+    };
+    match out.write_all(said.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => code,
+        Err(_) => EXIT_FAULT,
+    }
+}
+
+/// Says something that nobody needs to hear: the exit code tells.
+fn tell(err: &mut dyn Write, text: &str) {
+    drop(err.write_all(text.as_bytes()));
+}
+
+fn run(arguments: &Arguments, said: &mut String, err: &mut dyn Write) -> u8 {
+    let prepared = match prepare(arguments) {
+        Ok(prepared) => prepared,
+        Err(wrong) => {
+            tell(err, &format!("{wrong}\n"));
+            return EXIT_USAGE;
+        }
+    };
+    if arguments.list {
+        for check in &prepared.checks {
+            *said += &format!("{}: {}\n", check.id, check.bug);
+        }
+        return 0;
+    }
+    if set_child_subreaper(Some(getpid())).is_err() {
+        tell(err, "harness: this process can't reap what a subject starts\n");
+        return EXIT_FAULT;
+    }
+    let means = Means {
+        command: arguments.command.clone(),
+        second: arguments.verifier.clone(),
+        timeout: Duration::from_secs(arguments.timeout.unwrap_or(10)),
+    };
+    let (all, shows) = (prepared.checks.len(), std::io::stderr().is_terminal());
+    let mut done = 0_usize;
+    let progress = |check: &Check, grade: &Grade| {
+        done = done.saturating_add(1);
+        if shows {
+            tell(err, &format!("\r\x1b[K{done}/{all} {} {}", check.id, grade.word()));
+        }
+    };
+    let outcome = judge_subject(prepared.checks, &means, progress);
+    if shows {
+        tell(err, "\r\x1b[K");
+    }
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(fault) => {
+            tell(err, &format!("{}\n", fault.text()));
+            return EXIT_FAULT;
+        }
+    };
+    let report = Report {
+        outcome: &outcome,
+        set: (&prepared.name, &prepared.text),
+        command: &arguments.command,
+        baseline: &prepared.baseline,
+    };
+    *said += &report.text();
+    let files = [
+        ("--report", format!("{:#}\n", report.json())),
+        ("--junit", report.junit()),
+        ("--badge", format!("{}\n", report.badge())),
+    ];
+    for (option, text) in files {
+        if let Some(path) = arguments.files.get(option)
+            && let Err(error) = Report::write(path, &text)
+        {
+            tell(err, &format!("{}: {error}\n", path.display()));
+            return EXIT_FAULT;
+        }
+    }
+    let failed = report.failures().next().is_some() || !report.stale().is_empty();
+    if failed { EXIT_FAILED } else { 0 }
+}

@@ -1,0 +1,294 @@
+//! A subject: a command that speaks line JSON on its standard input and output.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
+use serde_json::{Map, Value};
+
+/// Longest line that a subject may write, in bytes.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+/// Answers that wait to be read. A subject that writes more waits, too.
+const WAITING_MAX: usize = 64;
+
+/// What went wrong between the runner and a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It did not answer in time.
+    Hung,
+    /// It ended, or closed its output.
+    Died,
+    /// It wrote a line without an end.
+    Flooded,
+    /// It wrote what is no JSON object.
+    NotJson,
+    /// It wrote an answer that nobody waits for: a second one, or one of another number.
+    Unasked,
+    /// It wrote an answer that the protocol has no form for.
+    Form(String),
+    /// A process of it went on after `SIGKILL` was sent to all of them.
+    Unkillable,
+    /// The runner itself could not do its part: no fault of the subject.
+    Harness(String),
+}
+
+impl Fault {
+    /// What is said of it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let text = match self {
+            Self::Hung => "hung: no answer in time",
+            Self::Died => "died: it ended, or closed its output",
+            Self::Flooded => "flooded: a line without an end",
+            Self::NotJson => "not JSON: a line that is no JSON object",
+            Self::Unasked => "unasked: an answer that nobody waits for",
+            Self::Form(what) => return format!("form: {what}"),
+            Self::Unkillable => "unkillable: a process went on after SIGKILL",
+            Self::Harness(what) => return format!("harness: {what}"),
+        };
+        text.to_owned()
+    }
+}
+
+pub(crate) fn harness(what: &str) -> impl Fn(std::io::Error) -> Fault {
+    let what = what.to_owned();
+    move |error| Fault::Harness(format!("{what}: {error}"))
+}
+
+/// What a subject answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// It was done.
+    Done(Value),
+    /// It was not; a call that waits for a person names what is to be approved.
+    Refused(Option<String>),
+    /// The subject has no such verb.
+    Unsupported,
+}
+
+/// A running subject. Dropped, it is killed with all its processes.
+pub(crate) struct Subject {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Result<Value, Fault>>,
+    next: u64,
+    timeout: Duration,
+    /// The processes that it names: those that hold its log and its tools.
+    pids: Vec<u64>,
+    /// What it answers to, and has not.
+    open: BTreeSet<u64>,
+    /// Answers that came before somebody waited for them.
+    early: Vec<(u64, Answer)>,
+}
+
+impl Subject {
+    /// Starts a command in a process group of its own. `blocks` bounds the files that it writes,
+    /// in units of 512 bytes: a write beyond them fails, as on a full disk.
+    pub(crate) fn spawn(
+        command: &[String],
+        blocks: Option<u64>,
+        timeout: Duration,
+    ) -> Result<Self, Fault> {
+        let mut process = match (command, blocks) {
+            ([program, arguments @ ..], None) => {
+                let mut process = Command::new(program);
+                process.args(arguments);
+                process
+            }
+            (command, blocks) => {
+                let mut process = Command::new("sh");
+                let blocks = blocks.unwrap_or(u64::MAX);
+                // A write beyond the bound fails, and sends no signal.
+                let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+                process.args(["-c", &script, "sh"]).args(command);
+                process
+            }
+        };
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut child = process.spawn().map_err(harness("the subject does not start"))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let output = output.ok_or_else(|| Fault::Harness("no output".to_owned()))?;
+        let (send, lines) = sync_channel(WAITING_MAX);
+        thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            loop {
+                let line = read_line(&mut output);
+                let ends = line.is_err();
+                if send.send(line).is_err() || ends {
+                    return;
+                }
+            }
+        });
+        let (pids, open, early) = (Vec::new(), BTreeSet::new(), Vec::new());
+        Ok(Self { child, input, lines, next: 0, timeout, pids, open, early })
+    }
+
+    /// Remembers the processes that hold log and tools.
+    pub(crate) fn names(&mut self, pids: Vec<u64>) {
+        self.pids = pids;
+    }
+
+    /// Asks, and does not wait: the request's number.
+    pub(crate) fn begin(&mut self, verb: &str, mut rest: Map<String, Value>) -> Result<u64, Fault> {
+        self.next = self.next.saturating_add(1);
+        rest.insert("id".to_owned(), self.next.into());
+        rest.insert("do".to_owned(), verb.into());
+        let mut line = Value::Object(rest).to_string();
+        line.push('\n');
+        let input = self.input.as_mut().ok_or(Fault::Died)?;
+        input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|_| Fault::Died)?;
+        self.open.insert(self.next);
+        Ok(self.next)
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) fn wait(&mut self, id: u64) -> Result<Answer, Fault> {
+        let deadline = Instant::now().checked_add(self.timeout);
+        loop {
+            if let Some(place) = self.early.iter().position(|(early, _)| *early == id) {
+                return Ok(self.early.swap_remove(place).1);
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let line = match self.lines.recv_timeout(left.unwrap_or(self.timeout)) {
+                Ok(line) => line?,
+                Err(RecvTimeoutError::Timeout) => return Err(Fault::Hung),
+                Err(RecvTimeoutError::Disconnected) => return Err(Fault::Died),
+            };
+            let answer = self.read(line)?;
+            self.early.push(answer);
+        }
+    }
+
+    pub(crate) fn ask(&mut self, verb: &str, rest: Map<String, Value>) -> Result<Answer, Fault> {
+        let id = self.begin(verb, rest)?;
+        self.wait(id)
+    }
+
+    /// Whether something was written that nobody has asked for.
+    pub(crate) fn is_quiet(&mut self) -> Result<(), Fault> {
+        match self.lines.try_recv() {
+            Ok(Ok(line)) => self.read(line).map(|answer| self.early.push(answer)),
+            Ok(Err(Fault::Died)) | Err(_) => Ok(()),
+            Ok(Err(fault)) => Err(fault),
+        }
+    }
+
+    fn read(&mut self, line: Value) -> Result<(u64, Answer), Fault> {
+        let Value::Object(mut line) = line else { return Err(Fault::NotJson) };
+        let id = line.get("id").and_then(Value::as_u64);
+        let id = id.ok_or_else(|| Fault::Form("an answer without `id`".to_owned()))?;
+        if !self.open.remove(&id) {
+            return Err(Fault::Unasked);
+        }
+        let ask = line.get("ask").and_then(Value::as_str).map(str::to_owned);
+        let answer = match (line.remove("ok"), line.contains_key("refused")) {
+            (Some(value), false) => Answer::Done(value),
+            (None, true) => Answer::Refused(ask),
+            (None, false) if line.contains_key("failed") => Answer::Refused(None),
+            (None, false) if line.contains_key("unsupported") => Answer::Unsupported,
+            _ => {
+                let what = "none or several of `ok`, `refused`, `failed` and `unsupported`";
+                return Err(Fault::Form(what.to_owned()));
+            }
+        };
+        Ok((id, answer))
+    }
+
+    /// `SIGKILL` to every process that the subject has started, until none is left.
+    pub(crate) fn kill(&mut self) -> Result<(), Fault> {
+        drop(self.input.take());
+        let deadline = Instant::now().checked_add(self.timeout);
+        loop {
+            let alive = descendants();
+            if alive.is_empty() {
+                break;
+            }
+            for pid in
+                alive.iter().filter_map(|pid| i32::try_from(*pid).ok()).filter_map(Pid::from_raw)
+            {
+                // One that has just ended can't be sent a signal: the next look tells.
+                kill_process(pid, Signal::KILL).ok();
+            }
+            reap();
+            if deadline.is_none_or(|at| Instant::now() > at) {
+                return Err(Fault::Unkillable);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        reap();
+        let goes_on = self.pids.iter().any(|pid| fs::metadata(format!("/proc/{pid}")).is_ok());
+        if goes_on { Err(Fault::Unkillable) } else { Ok(()) }
+    }
+
+    /// Tells it to end, and waits.
+    pub(crate) fn stop(&mut self) -> Result<Answer, Fault> {
+        let answer = self.ask("stop", Map::new())?;
+        drop(self.input.take());
+        let deadline = Instant::now().checked_add(self.timeout);
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            if deadline.is_none_or(|at| Instant::now() > at) {
+                return Err(Fault::Hung);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(answer)
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        // What can't be ended is told where `kill` is a step.
+        drop(self.kill());
+    }
+}
+
+fn read_line(output: &mut impl std::io::BufRead) -> Result<Value, Fault> {
+    let mut line = Vec::new();
+    let read = output.take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+    match (read, line.last()) {
+        (Err(_) | Ok(0), _) => Err(Fault::Died),
+        (Ok(_), Some(b'\n')) => match serde_json::from_slice(&line) {
+            Ok(value @ Value::Object(_)) => Ok(value),
+            _ => Err(Fault::NotJson),
+        },
+        (Ok(read), _) if u64::try_from(read).unwrap_or(LINE_BYTES_MAX) >= LINE_BYTES_MAX => {
+            Err(Fault::Flooded)
+        }
+        (Ok(_), _) => Err(Fault::Died),
+    }
+}
+
+/// Takes up children that have ended. The runner is the nearest reaper of all that a subject
+/// starts, so none gets away from it.
+fn reap() {
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+}
+
+/// The living processes below this one, by `/proc`.
+fn descendants() -> Vec<u64> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u64>().ok());
+    let parents: Vec<(u64, u64)> = pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
+    let own = u64::try_from(getpid().as_raw_nonzero().get()).unwrap_or(0);
+    let mut found = vec![own];
+    let mut place = 0;
+    while let Some(above) = found.get(place).copied() {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
+        place = place.saturating_add(1);
+    }
+    found.into_iter().skip(1).collect()
+}
+
+/// The parent of a process that has not ended.
+fn parent_of(pid: u64) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses, and may hold any.
+    let mut rest = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = rest.next()?;
+    if state == "Z" || state == "X" { None } else { rest.next()?.parse().ok() }
+}

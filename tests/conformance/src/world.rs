@@ -1,0 +1,229 @@
+//! What the runner sees itself: files, and the hits on its server.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::server::Server;
+use crate::subject::{Fault, harness};
+
+/// The folder that tokens reach. `out` beside it they do not.
+const IN: &str = "in";
+
+/// The place of one check: a folder for tools, one for the subject, and one beside them.
+pub(crate) struct World<'s> {
+    pub(crate) server: &'s Server,
+    root: PathBuf,
+    /// What no answer may contain: it lies where no token reaches.
+    pub(crate) secret: String,
+    /// What lay outside `in` at the start.
+    before: BTreeMap<PathBuf, Option<Vec<u8>>>,
+    race: Option<Race>,
+}
+
+/// Two names that are exchanged, over and over.
+struct Race {
+    still: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Drop for Race {
+    fn drop(&mut self) {
+        self.still.store(true, Ordering::Release);
+        while !self.thread.is_finished() {
+            thread::yield_now();
+        }
+    }
+}
+
+impl<'s> World<'s> {
+    pub(crate) fn new(root: PathBuf, secret: String, server: &'s Server) -> Result<Self, Fault> {
+        server.clear();
+        let mut world = Self { server, root, secret, before: BTreeMap::new(), race: None };
+        world.prepare().map_err(harness("the check's folder"))?;
+        Ok(world)
+    }
+
+    fn prepare(&mut self) -> io::Result<()> {
+        for folder in ["files/in", "files/out", "outside", "home", "exports"] {
+            fs::create_dir_all(self.root.join(folder))?;
+        }
+        for file in ["files/out/secret", "outside/secret"] {
+            fs::write(self.root.join(file), &self.secret)?;
+        }
+        self.before = self.beyond()?;
+        Ok(())
+    }
+
+    /// The folder of the tools.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.root.join("files")
+    }
+
+    /// The folder of the subject.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub(crate) fn export(&self, name: &str) -> PathBuf {
+        self.root.join("exports").join(name)
+    }
+
+    /// A place below `files` that the set names.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.files().join(path)
+    }
+
+    /// What lies outside `in`: in `out` and beside the tools' folder.
+    fn beyond(&self) -> io::Result<BTreeMap<PathBuf, Option<Vec<u8>>>> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![self.files(), self.root.join("outside")];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder)? {
+                let path = entry?.path();
+                let kind = fs::symlink_metadata(&path)?.file_type();
+                if path == self.at(IN) {
+                    continue;
+                }
+                let content = if kind.is_file() { Some(fs::read(&path)?) } else { None };
+                if kind.is_dir() {
+                    open.push(path.clone());
+                }
+                found.insert(path, content);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The first thing outside `in` that is not as it was. A subject's own folders for agents
+    /// are its own.
+    pub(crate) fn changed(&self) -> Result<Option<String>, Fault> {
+        let now = self.beyond().map_err(harness("the check's folder"))?;
+        let of = |path: &PathBuf| now.get(path) != self.before.get(path);
+        let files = self.files();
+        let own = |path: &PathBuf| path.starts_with(files.join("agents"));
+        let mut changed = now.keys().chain(self.before.keys()).filter(|path| of(path));
+        let first = changed.find(|path| !own(path));
+        Ok(first.map(|path| path.strip_prefix(&self.root).unwrap_or(path).display().to_string()))
+    }
+
+    /// What lies outside is as it is now: a check has put something there itself.
+    pub(crate) fn settle(&mut self) -> Result<(), Fault> {
+        self.before = self.beyond().map_err(harness("the check's folder"))?;
+        Ok(())
+    }
+
+    /// Whether a file is there, with this text where one is said.
+    pub(crate) fn has(&self, path: &str, text: Option<&str>) -> bool {
+        let found = fs::read(self.at(path)).ok();
+        found.is_some_and(|found| text.is_none_or(|text| found == text.as_bytes()))
+    }
+
+    /// A text of the set with the places that only the runner knows.
+    pub(crate) fn placed(&self, text: &str) -> String {
+        let place = |folder: &str| self.root.join(folder).to_string_lossy().into_owned();
+        text.replace("{files}", &place("files")).replace("{outside}", &place("outside"))
+    }
+
+    pub(crate) fn link(&self, from: &str, to: &str) -> Result<(), Fault> {
+        symlink(to, self.at(from)).map_err(harness("a link"))
+    }
+
+    pub(crate) fn folder(&self, path: &str) -> Result<(), Fault> {
+        fs::create_dir_all(self.at(path)).map_err(harness("a folder"))
+    }
+
+    pub(crate) fn put(&self, path: &str, text: &str) -> Result<(), Fault> {
+        fs::write(self.at(path), text).map_err(harness("a file"))
+    }
+
+    pub(crate) fn hard_link(&self, from: &str, to: &str) -> Result<(), Fault> {
+        fs::hard_link(self.at(to), self.at(from)).map_err(harness("a hard link"))
+    }
+
+    /// Exchanges two names until the check ends, or [`World::still`].
+    pub(crate) fn race(&mut self, one: &str, other: &str) {
+        let (one, other) = (self.at(one), self.at(other));
+        let still = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&still);
+        let exchange = move || {
+            while !ends.load(Ordering::Acquire) {
+                // A name that is away for a moment is tried again.
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).ok();
+            }
+        };
+        self.race = Some(Race { still, thread: thread::spawn(exchange) });
+    }
+
+    pub(crate) fn still(&mut self) {
+        self.race = None;
+    }
+
+    /// Copies the subject's folder away, or back in the place of what is there.
+    pub(crate) fn copy_home(&self, name: &str, back: bool) -> Result<(), Fault> {
+        let (home, kept) = (self.home(), self.root.join(format!("kept-{name}")));
+        let (from, to) = if back { (kept, home) } else { (home, kept) };
+        let all = || -> io::Result<()> {
+            if to.exists() {
+                fs::remove_dir_all(&to)?;
+            }
+            copy(&from, &to)
+        };
+        all().map_err(harness("a copy of the subject's folder"))
+    }
+
+    /// Cuts bytes off the end of the largest file in the subject's folder.
+    pub(crate) fn cut_home(&self, bytes: u64) -> Result<(), Fault> {
+        let all = || -> io::Result<()> {
+            let (mut open, mut largest) = (vec![self.home()], None);
+            while let Some(folder) = open.pop() {
+                for entry in fs::read_dir(folder)? {
+                    let entry = entry?;
+                    let (path, kind) = (entry.path(), entry.file_type()?);
+                    if kind.is_dir() {
+                        open.push(path);
+                    } else if kind.is_file() {
+                        let size = entry.metadata()?.len();
+                        if largest.as_ref().is_none_or(|(most, _)| size > *most) {
+                            largest = Some((size, path));
+                        }
+                    }
+                }
+            }
+            let Some((size, path)) = largest else { return Ok(()) };
+            fs::OpenOptions::new().write(true).open(path)?.set_len(size.saturating_sub(bytes))
+        };
+        all().map_err(harness("the subject's folder"))
+    }
+}
+
+/// Copies a tree of files and folders; sockets and links are left out.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&from, &to)?;
+        } else if kind.is_file() {
+            fs::copy(from, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path is written plainly: only then does its text say where the file lies.
+pub(crate) fn is_plain(path: &str) -> bool {
+    let parts = || Path::new(path).components();
+    !path.is_empty()
+        && parts().all(|part| matches!(part, Component::Normal(_)))
+        && path == parts().collect::<PathBuf>().to_string_lossy()
+}

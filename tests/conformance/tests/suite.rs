@@ -1,0 +1,166 @@
+//! The suite against subjects of its own: one that is right, changes of it that are not, and such
+//! as break the protocol.
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a fault in a test ends it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{fs, thread};
+
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+fn run(arguments: &[&str], subject: &[&str]) -> Output {
+    let mut runner = Command::new(env!("CARGO_BIN_EXE_syscap-conformance"));
+    runner.args(arguments).arg("--").args(subject).output().expect("runs")
+}
+
+/// The exit code, and the checks of the report: their names and grades.
+fn judged(arguments: &[&str], subject: &[&str]) -> (i32, Vec<(String, String)>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.json");
+    let report = path.to_string_lossy().into_owned();
+    let done = run(&[arguments, &["--report", &report]].concat(), subject);
+    let report: Value = serde_json::from_slice(&fs::read(&path).expect("a report")).expect("JSON");
+    let text = |check: &Value, key: &str| check[key].as_str().expect(key).to_owned();
+    let checks = report["checks"].as_array().expect("checks").iter();
+    let grades = checks.map(|check| (text(check, "id"), text(check, "grade"))).collect();
+    (done.status.code().expect("an exit"), grades)
+}
+
+fn python(script: &str) -> [&str; 3] {
+    ["python3", "-c", script]
+}
+
+/// The word of a subject's first line, and then what a script does with the lines that follow.
+fn subject(then: &str) -> String {
+    format!(
+        r#"
+import json, os, subprocess, sys, time
+def say(ask, **said): print(json.dumps({{"id": ask["id"], **said}}), flush=True)
+for line in sys.stdin:
+    ask = json.loads(line)
+    if ask["do"] == "start":
+        say(ask, ok={{"claims": ["scope"], "pids": [os.getpid()]}})
+        continue
+{then}
+"#
+    )
+}
+
+const CHECK: [&str; 4] = ["--timeout", "1", "--check", "scope.write-dotdot"];
+
+#[test]
+fn toy_passes_what_it_claims() {
+    let toy = folder().join("toy/toy.py");
+    let (code, grades) = judged(&[], &["python3", &toy.to_string_lossy()]);
+    let claimed: Vec<_> = grades.iter().filter(|(_, grade)| grade != "not_claimed").collect();
+    let bad: Vec<_> = claimed.iter().filter(|(_, grade)| grade != "pass").collect();
+    assert!(bad.is_empty(), "{bad:?}");
+    assert!(claimed.len() >= 150 && code == 0, "{} checks, {code}", claimed.len());
+}
+
+#[test]
+fn mutant_fails_the_check_that_it_names() {
+    let toy = fs::read_to_string(folder().join("toy/toy.py")).expect("the toy");
+    let list = fs::read_to_string(folder().join("toy/mutants.toml")).expect("the mutants");
+    let list: toml::Table = list.parse().expect("TOML");
+    let mutants = list["mutant"].as_array().expect("a list");
+    assert!(mutants.len() >= 40 && toy.lines().count() <= 300);
+    let place = tempfile::tempdir().expect("a folder");
+    let one = |mutant: &toml::Value| {
+        let part = |key: &str| mutant[key].as_str().expect(key);
+        assert_eq!(toy.matches(part("old")).count(), 1, "{}", part("name"));
+        let path = place.path().join(part("name"));
+        fs::write(&path, toy.replace(part("old"), part("new"))).expect("writes");
+        let (code, grades) =
+            judged(&["--check", part("check")], &["python3", &path.to_string_lossy()]);
+        let wanted = (1, vec![(part("check").to_owned(), "fail".to_owned())]);
+        assert_eq!((code, grades), wanted, "{}", part("name"));
+    };
+    thread::scope(|scope| {
+        for half in mutants.chunks(mutants.len().div_ceil(2)) {
+            scope.spawn(move || half.iter().for_each(one));
+        }
+    });
+}
+
+#[test]
+fn subject_that_says_yes_to_everything_passes_nothing() {
+    let always = folder().join("toy/always.py");
+    let (code, grades) = judged(&["--timeout", "1"], &["python3", &always.to_string_lossy()]);
+    let passed: Vec<_> = grades.iter().filter(|(_, grade)| grade == "pass").collect();
+    let failed = grades.iter().filter(|(_, grade)| grade == "fail").count();
+    assert_eq!((code, passed), (1, Vec::new()));
+    assert!(failed > 100, "{failed} of {}", grades.len());
+}
+
+#[test]
+fn smoke_is_twenty_checks() {
+    let toy = folder().join("toy/toy.py");
+    let (code, grades) = judged(&["--smoke"], &["python3", &toy.to_string_lossy()]);
+    assert_eq!((code, grades.len()), (0, 20));
+}
+
+/// Each is a fault of its own, no check passes by it, and the runner goes on with the next check.
+#[test]
+fn broken_subject_is_a_fault_and_no_pass() {
+    let cases = [
+        ("hung", "    time.sleep(60)"),
+        ("died", "    sys.exit(0)"),
+        ("flooded", "    while True: sys.stdout.write('x' * 65536)"),
+        ("not JSON", "    print('[1]', flush=True)"),
+        ("unasked", "    say(ask, ok={}); say(ask, ok={}); say(ask, ok={})"),
+        ("unasked", "    say({'id': ask['id'] + 7}, ok={})"),
+        ("form", "    say(ask, ok={}, refused='x')"),
+    ];
+    for (fault, then) in cases {
+        let script = subject(then);
+        let checks = ["--check", "scope.write-above"];
+        let done = run(&[&CHECK[..], &checks].concat(), &python(&script));
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        let found = text.matches(&format!(": {fault}")).count();
+        assert_eq!((done.status.code(), found), (Some(1), 2), "{fault}: {text}");
+        assert!(!text.contains("     1     0"), "{text}");
+    }
+}
+
+/// What a subject has started ends with it, also where it has left its group.
+#[test]
+fn nothing_of_a_subject_goes_on() {
+    let place = tempfile::tempdir().expect("a folder");
+    let path = place.path().join("pid").to_string_lossy().into_owned();
+    let start = format!(
+        "    child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n    open({path:?}, 'w').write(str(child.pid))\n    sys.exit(0)"
+    );
+    let script = subject(&start);
+    run(&CHECK, &python(&script));
+    let pid = fs::read_to_string(&path).expect("a process");
+    assert!(!Path::new("/proc").join(pid).exists());
+}
+
+#[test]
+fn harness_fault_is_apart() {
+    let missing = run(&CHECK, &["/no/such/program"]);
+    assert_eq!(missing.status.code(), Some(3));
+    let usage = run(&["--nonsense"], &["true"]);
+    assert_eq!(usage.status.code(), Some(2));
+    let unknown = run(&["--check", "scope.nothing"], &["true"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+#[test]
+fn stale_entry_of_a_baseline_fails() {
+    let place = tempfile::tempdir().expect("a folder");
+    let baseline = place.path().join("baseline.toml").to_string_lossy().into_owned();
+    let toy = folder().join("toy/toy.py");
+    let right = ["python3", &toy.to_string_lossy()];
+    let always = folder().join("toy/always.py");
+    let wrong = ["python3", &always.to_string_lossy()];
+    fs::write(&baseline, "\"scope.write-dotdot\" = \"fail\"\n").expect("writes");
+    let with = [&CHECK[..], &["--baseline", &baseline]].concat();
+    assert_eq!(run(&with, &wrong).status.code(), Some(0), "expected to fail, and fails");
+    assert_eq!(run(&with, &right).status.code(), Some(1), "expected to fail, and passes");
+}
