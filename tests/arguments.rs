@@ -337,4 +337,3 @@ fn a_models_text_is_its_arguments_over_the_socket_too() {
     attached.close().unwrap();
     holder.close().unwrap();
 }
-

@@ -53,10 +53,11 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("syscap-launch", &[]),
     ("syscap-format", &[]),
 ];
-const APPS: [&str; 7] = [
+const APPS: [&str; 8] = [
     "apps/",
     "benches/compare/",
     "tests/conformance/generate/",
+    "tests/conformance/subject/",
     "tests/few_features/",
     "tests/fuzz/",
     "tests/no_std_probe/",

@@ -8,6 +8,7 @@
 
 mod command;
 mod judge;
+mod look;
 mod report;
 mod run;
 mod server;

@@ -12,7 +12,7 @@ use crate::set::Check;
 use crate::subject::{Answer, Fault, Subject};
 use crate::world::{World, is_plain};
 
-type Table = Map<String, Value>;
+pub(crate) type Table = Map<String, Value>;
 
 /// When a check's clock begins: in ms since 1970.
 const CLOCK_MS: u64 = 1_800_000_000_000;
@@ -21,6 +21,8 @@ const CALLS: u64 = 1_000;
 const BYTES: u64 = 1 << 20;
 const UNITS: u64 = 1_000_000;
 const LIFE_MS: u64 = 3_600_000;
+/// Longest text that a set can ask for by `{x N}`.
+const FILL_MAX: usize = 1 << 20;
 
 /// How the runner starts and judges.
 #[derive(Clone, Debug)]
@@ -34,7 +36,7 @@ pub struct Means {
 }
 
 /// Why a check went no further.
-enum Stop {
+pub(crate) enum Stop {
     Fault(Fault),
     /// Something that must never be seen was seen.
     Fails(String),
@@ -49,23 +51,25 @@ impl From<Fault> for Stop {
 }
 
 /// A call that was sent.
-struct Sent {
+pub(crate) struct Sent {
     id: u64,
     call: Table,
-    answer: Option<Answer>,
+    pub(crate) answer: Option<Answer>,
 }
 
 pub(crate) struct Run<'r, 's> {
     means: &'r Means,
     subject: &'r mut Option<Subject>,
-    world: World<'s>,
+    pub(crate) world: World<'s>,
     tokens: BTreeMap<String, String>,
-    sent: BTreeMap<String, Sent>,
+    /// How long they live, in ms.
+    lives: BTreeMap<String, u64>,
+    pub(crate) sent: BTreeMap<String, Sent>,
     /// Effects that the subject says it has made: by what would show them.
     said: BTreeMap<String, u64>,
     keys: BTreeSet<String>,
-    exports: BTreeMap<String, Found>,
-    was_killed: bool,
+    pub(crate) exports: BTreeMap<String, Found>,
+    pub(crate) was_killed: bool,
     was_raced: bool,
     calls: u64,
 }
@@ -109,6 +113,7 @@ pub(crate) fn run(
         subject,
         world,
         tokens: BTreeMap::new(),
+        lives: BTreeMap::new(),
         sent: BTreeMap::new(),
         said: BTreeMap::new(),
         keys: BTreeSet::new(),
@@ -130,15 +135,25 @@ pub(crate) fn run(
     Ok(grade)
 }
 
-fn bad(check: &Table) -> Stop {
+pub(crate) fn bad(check: &Table) -> Stop {
     Stop::Fault(Fault::Harness(format!(
         "the set has no such step: {}",
         Value::Object(check.clone())
     )))
 }
 
-fn text<'a>(of: &'a Table, key: &str) -> Result<&'a str, Stop> {
+pub(crate) fn text<'a>(of: &'a Table, key: &str) -> Result<&'a str, Stop> {
     of.get(key).and_then(Value::as_str).ok_or_else(|| bad(of))
+}
+
+/// A text in which `{x 9}` stands for nine times `x`.
+fn filled(text: &str) -> String {
+    let parts = text.split_once("{x ").and_then(|(before, rest)| {
+        let (count, behind) = rest.split_once('}')?;
+        let count = count.parse::<usize>().ok().filter(|count| *count <= FILL_MAX)?;
+        Some(format!("{before}{}{behind}", "x".repeat(count)))
+    });
+    parts.unwrap_or_else(|| text.to_owned())
 }
 
 /// A token that is not quite one; `None` where the set has another word.
@@ -172,6 +187,8 @@ impl Run<'_, '_> {
         reset.insert("policy".to_owned(), check.policy.clone());
         reset.insert("approvers".to_owned(), check.approvers.clone());
         self.done("reset", reset)?;
+        // A subject may make folders of its own there.
+        self.world.settle()?;
         for step in &check.steps {
             self.step(step)?;
         }
@@ -233,9 +250,7 @@ impl Run<'_, '_> {
         } else if has("release") {
             world.server.release(said("release")?);
         } else if has("hit") {
-            if !world.server.wait(said("hit")?, 1, self.means.timeout) {
-                return Err(Stop::Unproved(format!("nothing asked for {}", said("hit")?)));
-            }
+            return self.hit(said("hit")?);
         } else if has("wait") {
             return self.wait(said("wait")?);
         } else if has("keep") {
@@ -247,6 +262,21 @@ impl Run<'_, '_> {
             world.cut_home(u64::try_from(bytes).map_err(|_| bad(step))?)?;
         } else {
             return self.life(step);
+        }
+        Ok(())
+    }
+
+    /// Waits until a tool asks for a page, or a call is answered without that.
+    fn hit(&mut self, path: &str) -> Result<(), Stop> {
+        let deadline = Instant::now().checked_add(self.means.timeout);
+        while !self.world.server.wait(path, 1, Duration::from_millis(20)) {
+            let ids: Vec<u64> = self.sent.values().map(|sent| sent.id).collect();
+            let subject = self.subject()?;
+            subject.is_quiet()?;
+            let is_late = deadline.is_none_or(|at| Instant::now() > at);
+            if is_late || ids.iter().any(|id| subject.has_answered(*id)) {
+                return Err(Stop::Unproved(format!("nothing asked for {path}")));
+            }
         }
         Ok(())
     }
@@ -305,7 +335,11 @@ impl Run<'_, '_> {
         let is_child = parent.is_some();
         rest.insert("parent".to_owned(), parent.unwrap_or(Value::Null));
         rest.entry("agent").or_insert("a".into());
-        rest.entry("life_ms").or_insert(LIFE_MS.into());
+        // A child's life ends before its parent's, also where the clock goes on between the two.
+        let above = step.get("parent").and_then(Value::as_str).and_then(|of| self.lives.get(of));
+        let life = above.map_or(LIFE_MS, |life| life / 2);
+        let life = rest.entry("life_ms").or_insert(life.into()).as_u64();
+        self.lives.insert(name.clone(), life.unwrap_or(LIFE_MS));
         rest.entry("depth").or_insert(0.into());
         let mut budget = json!({"calls": CALLS, "bytes": BYTES, "units": UNITS});
         if let (Some(Value::Object(said)), Some(all)) = (rest.get("budget"), budget.as_object_mut())
@@ -343,10 +377,17 @@ impl Run<'_, '_> {
             _ => Vec::new(),
         };
         if several.is_empty() {
+            // Of one whose store is broken the process may end at any moment.
+            let may_fault = step.contains_key("may_fault");
             for _ in 0..times {
-                let label = self.send(step)?;
-                if !is_begun {
-                    self.wait(&label)?;
+                let sent = self.send(step);
+                let done = sent.and_then(|label| if is_begun { Ok(()) } else { self.wait(&label) });
+                match done {
+                    Err(Stop::Fault(Fault::Died)) if may_fault => {
+                        *self.subject = None;
+                        return Ok(());
+                    }
+                    done => done?,
                 }
             }
             return Ok(());
@@ -365,9 +406,11 @@ impl Run<'_, '_> {
         rest.insert("tool".to_owned(), text(call, "call")?.into());
         let agent = call.get("agent").cloned().unwrap_or_else(|| "a".into());
         rest.insert("agent".to_owned(), agent);
+        let mut as_sent = call.clone();
         for key in ["args", "text", "key"] {
             if let Some(value) = call.get(key) {
                 rest.insert(key.to_owned(), self.placed(value));
+                as_sent.insert(key.to_owned(), self.placed(value));
             }
         }
         if !rest.contains_key("args") && !rest.contains_key("text") {
@@ -376,14 +419,17 @@ impl Run<'_, '_> {
         let label = call.get("label").and_then(Value::as_str);
         let label = label.map_or_else(|| format!("#{}", self.calls), str::to_owned);
         let id = self.subject()?.begin("call", rest)?;
-        self.sent.insert(label.clone(), Sent { id, call: call.clone(), answer: None });
+        self.sent.insert(label.clone(), Sent { id, call: as_sent, answer: None });
         Ok(label)
     }
 
     /// A value with the places that only the runner knows.
     fn placed(&self, value: &Value) -> Value {
         match value {
-            Value::String(text) => Value::String(self.world.placed(text)),
+            Value::String(text) => {
+                let text = text.replace("{n}", &self.calls.to_string());
+                Value::String(self.world.placed(&filled(&text)))
+            }
             Value::Object(map) => {
                 map.iter().map(|(key, one)| (key.clone(), self.placed(one))).collect()
             }
@@ -499,77 +545,5 @@ impl Run<'_, '_> {
         }
         self.exports.insert(name.to_owned(), found);
         Ok(())
-    }
-
-    fn never(&mut self, what: &Table) -> Result<(), Stop> {
-        if self.holds(what)? {
-            return Err(Stop::Fails(format!("seen: {}", Value::Object(what.clone()))));
-        }
-        Ok(())
-    }
-
-    fn must(&mut self, what: &Table) -> Result<(), Stop> {
-        // What a subject is a moment late with is waited for, a little.
-        let deadline = Instant::now().checked_add(Duration::from_millis(200));
-        loop {
-            if self.holds(what)? {
-                return Ok(());
-            }
-            if deadline.is_none_or(|at| Instant::now() > at) || what.contains_key("export") {
-                let what = Value::Object(what.clone());
-                return Err(Stop::Unproved(format!("not seen: {what}")));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Whether something is to be seen: a file, hits, a count, or a thing in an export.
-    fn holds(&self, what: &Table) -> Result<bool, Stop> {
-        let above = what.get("above").and_then(Value::as_u64);
-        let count = |found: u64| found > above.unwrap_or(0);
-        let export = |name: &str| {
-            self.exports.get(name).ok_or_else(|| Stop::Unproved(format!("no export {name}")))
-        };
-        if what.contains_key("file") {
-            let path = text(what, "file")?;
-            return Ok(self.world.has(path, what.get("text").and_then(Value::as_str)));
-        } else if what.contains_key("hits") {
-            return Ok(count(self.world.server.hits(text(what, "hits")?)));
-        } else if what.contains_key("beside") {
-            let known = what.get("beside").and_then(Value::as_array).ok_or_else(|| bad(what))?;
-            let paths = self.world.server.paths();
-            return Ok(paths.iter().any(|path| !known.contains(&Value::from(path.as_str()))));
-        } else if what.contains_key("files") {
-            let files = what.get("files").and_then(Value::as_array).ok_or_else(|| bad(what))?;
-            let there =
-                files.iter().filter_map(Value::as_str).filter(|path| self.world.has(path, None));
-            return Ok(count(u64::try_from(there.count()).unwrap_or(u64::MAX)));
-        } else if what.contains_key("told") {
-            let answer = self.sent.get(text(what, "told")?).and_then(|sent| sent.answer.as_ref());
-            let within = text(what, "text")?;
-            return Ok(
-                matches!(answer, Some(Answer::Done(value)) if value.to_string().contains(within)),
-            );
-        } else if what.contains_key("counted") {
-            return Ok(count(self.world.server.counted()));
-        } else if what.contains_key("answered") {
-            let sent = self.sent.get(text(what, "answered")?);
-            return Ok(sent.is_some_and(|sent| matches!(sent.answer, Some(Answer::Done(_)))));
-        } else if what.contains_key("asked") {
-            let sent = self.sent.get(text(what, "asked")?);
-            return Ok(
-                sent.is_some_and(|sent| matches!(sent.answer, Some(Answer::Refused(Some(_)))))
-            );
-        } else if what.contains_key("verdict") {
-            return Ok(export(text(what, "export")?)?.verdict == text(what, "verdict")?);
-        } else if what.contains_key("records") {
-            return Ok(count(export(text(what, "export")?)?.count(text(what, "records")?)));
-        } else if what.contains_key("extends") {
-            let (later, first) = (export(text(what, "export")?)?, export(text(what, "extends")?)?);
-            return Ok(later.bytes.starts_with(&first.bytes));
-        } else if what.contains_key("open_at_kill") {
-            return Ok(self.was_killed && export(text(what, "export")?)?.was_open);
-        }
-        Err(bad(what))
     }
 }

@@ -78,6 +78,11 @@ impl Server {
         })
     }
 
+    /// How often anything was asked for.
+    pub(crate) fn all(&self) -> u64 {
+        self.with(|seen| seen.hits.values().copied().fold(0, u64::saturating_add))
+    }
+
     /// All paths that were asked for.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.with(|seen| seen.hits.keys().cloned().collect())

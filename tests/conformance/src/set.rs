@@ -126,6 +126,11 @@ fn check_of(value: &Value) -> Result<Check, String> {
         });
         tables.collect()
     };
+    let must = list("must")?;
+    if must.is_empty() {
+        // A subject that does nothing would pass it.
+        return Err(lacks("must"));
+    }
     let is = |key| map.get(key).and_then(Value::as_bool).unwrap_or(false);
     let allow = serde_json::json!([{"then": "allow"}]);
     let approvers = serde_json::json!({"names": ["ann", "bob", "cy"], "needed": 1});
@@ -137,7 +142,7 @@ fn check_of(value: &Value) -> Result<Check, String> {
         approvers: map.get("approvers").cloned().unwrap_or(approvers),
         is_open: is("open"),
         steps: list("steps")?,
-        must: list("must")?,
+        must,
         never: list("never")?,
         id,
     })

@@ -169,6 +169,11 @@ impl Subject {
         self.wait(id)
     }
 
+    /// Whether an answer to a request lies there, and nobody has waited for it.
+    pub(crate) fn has_answered(&self, id: u64) -> bool {
+        self.early.iter().any(|(early, _)| *early == id)
+    }
+
     /// Whether something was written that nobody has asked for.
     pub(crate) fn is_quiet(&mut self) -> Result<(), Fault> {
         match self.lines.try_recv() {
@@ -203,24 +208,19 @@ impl Subject {
     pub(crate) fn kill(&mut self) -> Result<(), Fault> {
         drop(self.input.take());
         let deadline = Instant::now().checked_add(self.timeout);
-        loop {
-            let alive = descendants();
-            if alive.is_empty() {
-                break;
-            }
-            for pid in
-                alive.iter().filter_map(|pid| i32::try_from(*pid).ok()).filter_map(Pid::from_raw)
-            {
+        // The runner is the nearest reaper of all that a subject starts: when it has no child left,
+        // nothing is left, no thread either.
+        while has_children() {
+            let pids = descendants().into_iter().filter_map(|pid| i32::try_from(pid).ok());
+            for pid in pids.filter_map(Pid::from_raw) {
                 // One that has just ended can't be sent a signal: the next look tells.
                 kill_process(pid, Signal::KILL).ok();
             }
-            reap();
             if deadline.is_none_or(|at| Instant::now() > at) {
                 return Err(Fault::Unkillable);
             }
             thread::sleep(Duration::from_millis(1));
         }
-        reap();
         let goes_on = self.pids.iter().any(|pid| fs::metadata(format!("/proc/{pid}")).is_ok());
         if goes_on { Err(Fault::Unkillable) } else { Ok(()) }
     }
@@ -263,10 +263,15 @@ fn read_line(output: &mut impl std::io::BufRead) -> Result<Value, Fault> {
     }
 }
 
-/// Takes up children that have ended. The runner is the nearest reaper of all that a subject
-/// starts, so none gets away from it.
-fn reap() {
-    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+/// Takes up children that have ended: whether there are others.
+fn has_children() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
 }
 
 /// The living processes below this one, by `/proc`.

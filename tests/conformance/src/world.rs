@@ -114,6 +114,12 @@ impl<'s> World<'s> {
         Ok(first.map(|path| path.strip_prefix(&self.root).unwrap_or(path).display().to_string()))
     }
 
+    /// How many files lie in `in`.
+    pub(crate) fn files_within(&self) -> Result<u64, Fault> {
+        let within = fs::read_dir(self.at(IN)).map_err(harness("the check's folder"))?;
+        Ok(u64::try_from(within.count()).unwrap_or(u64::MAX))
+    }
+
     /// What lies outside is as it is now: a check has put something there itself.
     pub(crate) fn settle(&mut self) -> Result<(), Fault> {
         self.before = self.beyond().map_err(harness("the check's folder"))?;
