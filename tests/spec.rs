@@ -67,11 +67,12 @@ fn body_of(kind: RecordKind) -> String {
 fn wanted(fields: &[FieldSpec], types: &BTreeMap<u64, String>) -> Vec<String> {
     let row = |field: &FieldSpec| {
         let FieldSpec { key, name, shape, maybe } = field;
-        let form = match types.get(key).map_or("", String::as_str) {
-            _ if *maybe => format!("`{shape}`, or absent"),
-            of if of.starts_with("Option<") => format!("`{shape}` or null"),
-            of if of.starts_with("Vec<") && of != "Vec<u8>" => format!("list of `{shape}`"),
-            _ => format!("`{shape}`"),
+        let of = types.get(key).map_or("", String::as_str);
+        let list = if of.starts_with("Vec<") && of != "Vec<u8>" { "list of " } else { "" };
+        let form = match of.starts_with("Option<") {
+            _ if *maybe => format!("{list}`{shape}`, or absent"),
+            true => format!("`{shape}` or null"),
+            false => format!("{list}`{shape}`"),
         };
         format!("{key} | `{name}` | {form}")
     };

@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Work each day", &["approvals", "top", "freeze", "thaw", "cancel", "revoke"]),
     ("People and keys", &["token", "credits", "resume", "keys", "secret"]),
     ("Policy and tools", &["policy", "learn", "state", "tools", "http"]),
-    ("Look", &["log", "artifacts", "changes", "verify"]),
+    ("Look", &["log", "artifacts", "changes", "verify", "conformance"]),
     ("Mend", &["doctor", "recover", "config", "serve"]),
 ];
 

@@ -10,6 +10,7 @@ mod call;
 mod cancel;
 mod changes;
 mod config;
+mod conformance;
 mod credits;
 mod demo;
 mod doctor;
@@ -140,6 +141,8 @@ enum Command {
     Verify(verify::Verify),
     /// Check this machine and a home.
     Doctor(doctor::Doctor),
+    /// Hold a governor of tools against the conformance suite.
+    Conformance(conformance::Conformance),
     /// Show 28 calls: which run, which are refused.
     Demo(demo::Demo),
 }
@@ -187,6 +190,7 @@ fn main() -> ExitCode {
         Command::Artifacts(artifacts) => artifacts.run(&mut out),
         Command::Verify(verify) => verify.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
+        Command::Conformance(conformance) => conformance.run(),
         Command::Demo(demo) => demo.run(&mut out),
     };
     let flushed = out.flush();

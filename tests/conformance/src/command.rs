@@ -10,8 +10,9 @@ use rustix::process::{getpid, set_child_subreaper};
 
 use crate::{Check, Grade, Means, Report, SET_2026_12, judge_subject, read};
 
-const USAGE: &str = "\
-usage: syscap-conformance [OPTIONS] -- COMMAND..
+/// The options, for people.
+pub const USAGE: &str = "\
+usage: syscap conformance [OPTIONS] -- COMMAND..
 
 Holds a subject against the conformance suite: COMMAND speaks line JSON (docs/conformance.md).
 
@@ -24,6 +25,7 @@ Holds a subject against the conformance suite: COMMAND speaks line JSON (docs/co
   --junit FILE       the same as JUnit's XML
   --badge FILE       the same as a badge's JSON
   --verifier CMD     a second verifier of exports, such as `python3 verify.py`
+  --log FILE         where the subject's standard error goes; nowhere if absent
   --timeout SECONDS  how long an answer may take (10)
   --list             the checks and their bugs; runs nothing
 
@@ -71,7 +73,7 @@ fn arguments(words: impl IntoIterator<Item = String>) -> Result<Option<Arguments
                 found.timeout = Some(seconds?);
             }
             other => {
-                let files = ["--set", "--baseline", "--report", "--junit", "--badge"];
+                let files = ["--set", "--baseline", "--report", "--junit", "--badge", "--log"];
                 let file = files.into_iter().find(|file| *file == other);
                 let file = file.ok_or_else(|| format!("unknown argument: {other}"))?;
                 found.files.insert(file, value()?.into());
@@ -174,6 +176,7 @@ fn run(arguments: &Arguments, said: &mut String, err: &mut dyn Write) -> u8 {
         command: arguments.command.clone(),
         second: arguments.verifier.clone(),
         timeout: Duration::from_secs(arguments.timeout.unwrap_or(10)),
+        log: arguments.files.get("--log").cloned(),
     };
     let (all, shows) = (prepared.checks.len(), std::io::stderr().is_terminal());
     let mut done = 0_usize;

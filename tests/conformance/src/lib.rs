@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-pub use command::{EXIT_FAULT, main};
+pub use command::{EXIT_FAULT, USAGE, main};
 pub use report::Report;
 pub use run::Means;
 pub use set::{AREAS, Check, read};

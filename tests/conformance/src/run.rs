@@ -1,7 +1,7 @@
 //! One check: its steps, and what came of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -33,6 +33,8 @@ pub struct Means {
     pub second: Vec<String>,
     /// How long an answer may take.
     pub timeout: Duration,
+    /// Where the subject's standard error goes; nowhere if absent.
+    pub log: Option<PathBuf>,
 }
 
 /// Why a check went no further.
@@ -80,7 +82,7 @@ pub(crate) fn start(
     blocks: Option<u64>,
     place: Option<&World<'_>>,
 ) -> Result<(Subject, Value), Fault> {
-    let mut subject = Subject::spawn(&means.command, blocks, means.timeout)?;
+    let mut subject = Subject::spawn(means, blocks)?;
     let ask = place.map_or_else(Table::new, place_of);
     let Answer::Done(said) = subject.ask("start", ask)? else {
         return Err(Fault::Form("`start` was refused".to_owned()));

@@ -11,6 +11,8 @@ use std::{fs, thread};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 use serde_json::{Map, Value};
 
+use crate::Means;
+
 /// Longest line that a subject may write, in bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Answers that wait to be read. A subject that writes more waits, too.
@@ -89,12 +91,9 @@ pub(crate) struct Subject {
 impl Subject {
     /// Starts a command in a process group of its own. `blocks` bounds the files that it writes,
     /// in units of 512 bytes: a write beyond them fails, as on a full disk.
-    pub(crate) fn spawn(
-        command: &[String],
-        blocks: Option<u64>,
-        timeout: Duration,
-    ) -> Result<Self, Fault> {
-        let mut process = match (command, blocks) {
+    pub(crate) fn spawn(means: &Means, blocks: Option<u64>) -> Result<Self, Fault> {
+        let timeout = means.timeout;
+        let mut process = match (&means.command[..], blocks) {
             ([program, arguments @ ..], None) => {
                 let mut process = Command::new(program);
                 process.args(arguments);
@@ -109,7 +108,14 @@ impl Subject {
                 process
             }
         };
-        process.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let log = match &means.log {
+            Some(path) => {
+                let file = fs::File::options().create(true).append(true).open(path);
+                Stdio::from(file.map_err(harness("the subject's log"))?)
+            }
+            None => Stdio::null(),
+        };
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).process_group(0);
         let mut child = process.spawn().map_err(harness("the subject does not start"))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or_else(|| Fault::Harness("no output".to_owned()))?;

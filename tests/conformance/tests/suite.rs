@@ -69,6 +69,15 @@ fn mutant_fails_the_check_that_it_names() {
     let list: toml::Table = list.parse().expect("TOML");
     let mutants = list["mutant"].as_array().expect("a list");
     assert!(mutants.len() >= 40 && toy.lines().count() <= 300);
+    let page = fs::read_to_string(folder().join("../../docs/conformance.md")).expect("the page");
+    for mutant in mutants {
+        let row = format!(
+            "| `{}` | `{}` |",
+            mutant["name"].as_str().expect("a name"),
+            mutant["check"].as_str().expect("a check")
+        );
+        assert!(page.contains(&row), "not in the page's matrix: {row}");
+    }
     let place = tempfile::tempdir().expect("a folder");
     let one = |mutant: &toml::Value| {
         let part = |key: &str| mutant[key].as_str().expect(key);

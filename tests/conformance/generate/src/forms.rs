@@ -4,11 +4,11 @@
 use serde_json::json;
 use syscap_format::{
     ArgsPiece, CONTROL_CONTEXT, Canonical, Control, ControlBody as _, Domain, Encoder, FactKey,
-    Item, MapBuilder, Object, ObjectId, Opening, POSSESSION_CONTEXT, PolicyObject, Profile, Proof,
-    Record, RecordError, RecordKind, Revocation, Role, RoleSet, Roles, Seq, Snapshot, Status,
-    TOKEN_CONTEXT, ToolId, ToolsObject, Trust, VaultEntry, VaultText, args_hash, call_hash,
-    changes_hash, fact_id, leaf, matches_digest, possession, preimage, recovery_hash, result_hash,
-    sent_hash, text_hash,
+    Item, MapBuilder, Object, ObjectId, Opening, POSSESSION_CONTEXT, Param, ParamType,
+    PolicyObject, Profile, Proof, Record, RecordError, RecordKind, Revocation, Role, RoleSet,
+    Roles, ScopeType, Seq, Snapshot, Status, TOKEN_CONTEXT, ToolId, ToolsObject, Trust, VaultEntry,
+    VaultText, args_hash, call_hash, changes_hash, fact_id, leaf, matches_digest, possession,
+    preimage, recovery_hash, result_hash, sent_hash, text_hash,
 };
 use syscap_kernel::object_of;
 use syscap_policy::WithinToken;
@@ -365,10 +365,21 @@ fn objects(cases: &mut Cases) {
         ToolId::new("echo").expect("an id"),
         syscap_format::EffectClass::Pure,
     );
+    // Each key that may be absent is there.
+    let mut whole = manifest
+        .clone()
+        .param(Param::required("page", ParamType::Text, "").within(1, 9))
+        .param(Param::optional("by", ParamType::Text, "").or(Canonical::text("one")))
+        .resource("page", "page", ScopeType::Names)
+        .compensated_by(ToolId::new("undo").expect("an id"))
+        .set_to(MapBuilder::new().uint("a", 1).finish())
+        .defined_as(&MapBuilder::new().text("name", "echo").finish());
+    whole.wall_ms_max = Some(1);
     let policy: PolicyObject = object_of(&WithinToken);
     let all = [
         Object::token(log.token_id(), log.token()),
         Object::manifest(&manifest),
+        Object::manifest(&whole),
         Object::tools(&ToolsObject { tools: Vec::new() }),
         Object::policy(&policy),
         Object::snapshot(&Snapshot::genesis(agent())),
