@@ -21,7 +21,7 @@ impl Conformance {
         // As they were typed: of those above the parser has taken the first `--` away.
         let words = std::env::args_os().skip_while(|word| word != "conformance").skip(1);
         let words = words.map(|word| word.to_string_lossy().into_owned());
-        let code = syscap_conformance::main(words, &mut stdout(), &mut stderr());
+        let code = syscap_conformance::main(&["conformance"], words, &mut stdout(), &mut stderr());
 
         Ok(Exit::Program(code))
     }

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use rustix::process::{getpid, set_child_subreaper};
 
-use crate::{Check, Grade, Means, Report, SET_2026_12, judge_subject, read};
+use crate::{
+    Check, Fault, Graded, Means, Outcome, Report, SET_2026_12, areas, judge_mcp, judge_subject,
+    mcp_checks, read, upstream,
+};
 
 /// The options, for people.
 pub const USAGE: &str = "\
@@ -16,6 +19,7 @@ usage: syscap conformance [OPTIONS] -- COMMAND..
 
 Holds a subject against the conformance suite: COMMAND speaks line JSON (docs/conformance.md).
 
+  --mcp              COMMAND is an MCP server that stands before another one: {upstream}
   --smoke            twenty checks, in some seconds
   --area AREA        the checks of an area; may be repeated
   --check ID         one check; may be repeated
@@ -35,12 +39,15 @@ stale, 2 for a wrong command line, 3 where the runner could not do its part.
 
 /// The exit code where the runner could not do its part.
 pub const EXIT_FAULT: u8 = 3;
+/// The word by which a runner starts itself as the server behind a gateway.
+const UPSTREAM: &str = "--upstream";
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
 #[derive(Default)]
 struct Arguments {
     smoke: bool,
+    mcp: bool,
     list: bool,
     areas: Vec<String>,
     checks: Vec<String>,
@@ -62,6 +69,7 @@ fn arguments(words: impl IntoIterator<Item = String>) -> Result<Option<Arguments
             }
             "-h" | "--help" => return Ok(None),
             "--smoke" => found.smoke = true,
+            "--mcp" => found.mcp = true,
             "--list" => found.list = true,
             "--area" => found.areas.push(value()?),
             "--check" => found.checks.push(value()?),
@@ -103,11 +111,12 @@ fn prepare(of: &Arguments) -> Result<Prepared, String> {
         None => ("2026-12".to_owned(), SET_2026_12.to_owned()),
     };
     let mut checks = read(&text)?;
-    let known = |id: &String| checks.iter().any(|check| check.id == *id);
+    let mcp = |id: &String| mcp_checks::CHECKS.iter().any(|check| check.id == id);
+    let known = |id: &String| checks.iter().any(|check| check.id == *id) || mcp(id);
     if let Some(unknown) = of.checks.iter().find(|id| !known(id)) {
         return Err(format!("{unknown}: no such check"));
     }
-    let area = |area: &String| crate::AREAS.contains(&area.as_str());
+    let area = |area: &String| areas().any(|known| known == area);
     if let Some(unknown) = of.areas.iter().find(|one| !area(one)) {
         return Err(format!("{unknown}: no such area"));
     }
@@ -123,17 +132,26 @@ fn prepare(of: &Arguments) -> Result<Prepared, String> {
     Ok(Prepared { name, text, checks, baseline })
 }
 
-/// Runs the suite as a command line says. `out` gets the report, `err` faults and progress. The
+/// Runs the suite as a command line says. `own` are the words behind this program's name that lead
+/// here, so that it can start itself as a server. `out` gets the report, `err` faults and progress. The
 /// exit code. It makes this process the reaper of all that a subject starts, and kills that: it
 /// is to be a process of its own.
 pub fn main(
+    own: &[&str],
     words: impl IntoIterator<Item = String>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
     let mut said = String::new();
+    let words: Vec<String> = words.into_iter().collect();
+    // It is its own server behind a gateway.
+    if let [word, folder] = &words[..]
+        && word == UPSTREAM
+    {
+        return if upstream::serve(Path::new(folder)).is_ok() { 0 } else { EXIT_FAULT };
+    }
     let code = match arguments(words) {
-        Ok(Some(arguments)) => run(&arguments, &mut said, err),
+        Ok(Some(arguments)) => run(own, &arguments, &mut said, err),
         Ok(None) => {
             said.push_str(USAGE);
             0
@@ -154,7 +172,7 @@ fn tell(err: &mut dyn Write, text: &str) {
     drop(err.write_all(text.as_bytes()));
 }
 
-fn run(arguments: &Arguments, said: &mut String, err: &mut dyn Write) -> u8 {
+fn run(own: &[&str], arguments: &Arguments, said: &mut String, err: &mut dyn Write) -> u8 {
     let prepared = match prepare(arguments) {
         Ok(prepared) => prepared,
         Err(wrong) => {
@@ -172,25 +190,7 @@ fn run(arguments: &Arguments, said: &mut String, err: &mut dyn Write) -> u8 {
         tell(err, "harness: this process can't reap what a subject starts\n");
         return EXIT_FAULT;
     }
-    let means = Means {
-        command: arguments.command.clone(),
-        second: arguments.verifier.clone(),
-        timeout: Duration::from_secs(arguments.timeout.unwrap_or(10)),
-        log: arguments.files.get("--log").cloned(),
-    };
-    let (all, shows) = (prepared.checks.len(), std::io::stderr().is_terminal());
-    let mut done = 0_usize;
-    let progress = |check: &Check, grade: &Grade| {
-        done = done.saturating_add(1);
-        if shows {
-            tell(err, &format!("\r\x1b[K{done}/{all} {} {}", check.id, grade.word()));
-        }
-    };
-    let outcome = judge_subject(prepared.checks, &means, progress);
-    if shows {
-        tell(err, "\r\x1b[K");
-    }
-    let outcome = match outcome {
+    let outcome = match judged(own, arguments, prepared.checks, err) {
         Ok(outcome) => outcome,
         Err(fault) => {
             tell(err, &format!("{}\n", fault.text()));
@@ -219,4 +219,42 @@ fn run(arguments: &Arguments, said: &mut String, err: &mut dyn Write) -> u8 {
     }
     let failed = report.failures().next().is_some() || !report.stale().is_empty();
     if failed { EXIT_FAILED } else { 0 }
+}
+
+/// Holds the subject against what was asked for. A terminal is shown how far it is.
+fn judged(
+    own: &[&str],
+    arguments: &Arguments,
+    checks: Vec<Check>,
+    err: &mut dyn Write,
+) -> Result<Outcome, Fault> {
+    let means = Means {
+        command: arguments.command.clone(),
+        second: arguments.verifier.clone(),
+        timeout: Duration::from_secs(arguments.timeout.unwrap_or(10)),
+        own: own.iter().copied().chain([UPSTREAM]).map(str::to_owned).collect(),
+        log: arguments.files.get("--log").cloned(),
+    };
+    let shows = std::io::stderr().is_terminal();
+    let mut done = 0_usize;
+    let mut progress = |graded: &Graded| {
+        done = done.saturating_add(1);
+        if shows {
+            tell(err, &format!("\r\x1b[K{done} {} {}", graded.id, graded.grade.word()));
+        }
+    };
+    let outcome = if arguments.mcp {
+        let wanted = |id: &str, area: &str| {
+            let (ids, areas) = (&arguments.checks, &arguments.areas);
+            (ids.is_empty() || ids.iter().any(|one| one == id))
+                && (areas.is_empty() || areas.iter().any(|one| one == area))
+        };
+        judge_mcp(&means, wanted, &mut progress)
+    } else {
+        judge_subject(checks, &means, &mut progress)
+    };
+    if shows {
+        tell(err, "\r\x1b[K");
+    }
+    outcome
 }

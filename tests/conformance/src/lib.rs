@@ -9,11 +9,14 @@
 mod command;
 mod judge;
 mod look;
+mod mcp;
+mod mcp_checks;
 mod report;
 mod run;
 mod server;
 mod set;
 mod subject;
+mod upstream;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +26,7 @@ use serde_json::Value;
 pub use command::{EXIT_FAULT, USAGE, main};
 pub use report::Report;
 pub use run::Means;
-pub use set::{AREAS, Check, read};
+pub use set::{Check, read};
 pub use subject::Fault;
 
 /// The set of December 2026.
@@ -75,8 +78,23 @@ pub struct Outcome {
     pub implementation: (String, String),
     /// The areas that it claims.
     pub claims: BTreeSet<String>,
-    /// Each check's grade, in the set's order, and how long it took in ms.
-    pub grades: Vec<(Check, Grade, u64)>,
+    /// Each check's grade, in the set's order.
+    pub grades: Vec<Graded>,
+}
+
+/// A check that was held against a subject.
+#[derive(Clone, Debug)]
+pub struct Graded {
+    /// Its name.
+    pub id: String,
+    /// Its area.
+    pub area: String,
+    /// The bug that it catches.
+    pub bug: String,
+    /// What came of it.
+    pub grade: Grade,
+    /// How long it took, in ms.
+    pub ms: u64,
 }
 
 impl Outcome {
@@ -84,8 +102,8 @@ impl Outcome {
     #[must_use]
     pub fn table(&self) -> BTreeMap<&str, BTreeMap<&'static str, u64>> {
         let mut table: BTreeMap<&str, BTreeMap<&'static str, u64>> = BTreeMap::new();
-        for (check, grade, _) in &self.grades {
-            let count = table.entry(&check.area).or_default().entry(grade.word()).or_default();
+        for Graded { area, grade, .. } in &self.grades {
+            let count = table.entry(area).or_default().entry(grade.word()).or_default();
             *count = count.saturating_add(1);
         }
         table
@@ -99,7 +117,7 @@ impl Outcome {
 pub fn judge_subject(
     checks: Vec<Check>,
     means: &Means,
-    mut progress: impl FnMut(&Check, &Grade),
+    progress: &mut dyn FnMut(&Graded),
 ) -> Result<Outcome, Fault> {
     let folder = tempfile::tempdir().map_err(subject::harness("a temporary folder"))?;
     let server = server::Server::start()?;
@@ -127,9 +145,50 @@ pub fn judge_subject(
         } else {
             Grade::NotClaimed
         };
-        progress(&check, &grade);
-        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        outcome.grades.push((check, grade, took));
+        let Check { id, area, bug, .. } = check;
+        let graded = Graded { id, area, bug, grade, ms: passed(began) };
+        progress(&graded);
+        outcome.grades.push(graded);
     }
     Ok(outcome)
+}
+
+fn passed(began: std::time::Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Holds an MCP server against the checks of that half of which `wanted` says so.
+///
+/// # Errors
+/// [`Fault::Harness`] where the runner could not do its part.
+pub fn judge_mcp(
+    means: &Means,
+    wanted: impl Fn(&str, &str) -> bool,
+    progress: &mut dyn FnMut(&Graded),
+) -> Result<Outcome, Fault> {
+    let folder = tempfile::tempdir().map_err(subject::harness("a temporary folder"))?;
+    let name = means.command.first().cloned().unwrap_or_default();
+    let claims = mcp_checks::AREAS.iter().map(|area| (*area).to_owned()).collect();
+    let mut outcome =
+        Outcome { implementation: (name, "over MCP".to_owned()), claims, grades: Vec::new() };
+    let checks = mcp_checks::CHECKS.iter().filter(|check| wanted(check.id, check.area));
+    for (number, check) in checks.enumerate() {
+        let began = std::time::Instant::now();
+        let mut client = mcp::Client::new(means, folder.path().join(number.to_string()))?;
+        let grade = match (check.run)(&mut client) {
+            Ok(grade) => grade,
+            Err(Fault::Harness(why)) => return Err(Fault::Harness(why)),
+            Err(fault) => Grade::Fault(fault),
+        };
+        let (id, area, bug) = (check.id.into(), check.area.into(), check.bug.into());
+        let graded = Graded { id, area, bug, grade, ms: passed(began) };
+        progress(&graded);
+        outcome.grades.push(graded);
+    }
+    Ok(outcome)
+}
+
+/// The areas of both halves, in the order in which they are shown.
+fn areas() -> impl Iterator<Item = &'static str> {
+    set::AREAS.into_iter().chain(mcp_checks::AREAS)
 }

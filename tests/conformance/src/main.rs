@@ -5,5 +5,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words = std::env::args().skip(1);
-    ExitCode::from(syscap_conformance::main(words, &mut stdout(), &mut stderr()))
+    ExitCode::from(syscap_conformance::main(&[], words, &mut stdout(), &mut stderr()))
 }

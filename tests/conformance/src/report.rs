@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::{AREAS, Grade, Outcome};
+use crate::{Grade, Graded, Outcome, areas};
 
 /// A run, with what it was a run of.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Report<'_> {
             self.baseline.get(id).map(String::as_str) == Some(grade.word())
         };
         let bad = |grade: &Grade| !matches!(grade, Grade::Pass | Grade::NotClaimed);
-        let all = self.outcome.grades.iter().map(|(check, grade, _)| (check.id.as_str(), grade));
+        let all = self.outcome.grades.iter().map(|graded| (graded.id.as_str(), &graded.grade));
         all.filter(move |(id, grade)| bad(grade) && !expected(id, grade))
     }
 
@@ -41,8 +41,8 @@ impl Report<'_> {
     #[must_use]
     pub fn stale(&self) -> Vec<String> {
         let is_so = |(id, word): &(&String, &String)| {
-            let found = self.outcome.grades.iter().find(|(check, _, _)| check.id == **id);
-            found.is_some_and(|(_, grade, _)| grade.word() == word.as_str())
+            let found = self.outcome.grades.iter().find(|graded| graded.id == **id);
+            found.is_some_and(|graded| graded.grade.word() == word.as_str())
         };
         let stale = self.baseline.iter().filter(|entry| !is_so(entry));
         stale.map(|(id, word)| format!("{id}: {word}")).collect()
@@ -56,10 +56,10 @@ impl Report<'_> {
             text.push_str(&line);
             text.push('\n');
         };
-        for (check, grade, _) in &self.outcome.grades {
+        for Graded { id, bug, grade, .. } in &self.outcome.grades {
             if let Some(why) = grade.why() {
-                line(format!("{:<10} {}: {why}", grade.word(), check.id));
-                line(format!("           the bug: {}", check.bug));
+                line(format!("{:<10} {id}: {why}", grade.word()));
+                line(format!("           the bug: {bug}"));
             }
         }
         let (name, version) = &self.outcome.implementation;
@@ -69,7 +69,7 @@ impl Report<'_> {
             "area", "pass", "fail", "unproved", "fault"
         ));
         let table = self.outcome.table();
-        for area in AREAS {
+        for area in areas() {
             let Some(of) = table.get(area) else { continue };
             let count = |word| of.get(word).copied().unwrap_or(0);
             if count("not_claimed") > 0 {
@@ -97,9 +97,9 @@ impl Report<'_> {
         let files = self.command.iter().filter_map(|word| fs::read(word).ok());
         let files: Vec<String> = files.map(|bytes| digest(&bytes)).collect();
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let checks = self.outcome.grades.iter().map(|(check, grade, ms)| {
+        let checks = self.outcome.grades.iter().map(|Graded { id, area, bug, grade, ms }| {
             json!({
-                "id": check.id, "area": check.area, "bug": check.bug,
+                "id": id, "area": area, "bug": bug,
                 "grade": grade.word(), "why": grade.why(), "ms": ms,
             })
         });
@@ -131,7 +131,7 @@ impl Report<'_> {
             text.replace('"', "&quot;").chars().map(printable).collect::<String>()
         };
         let mut cases = String::new();
-        for (check, grade, ms) in &self.outcome.grades {
+        for Graded { id, area, grade, ms, .. } in &self.outcome.grades {
             let why = escape(&grade.why().unwrap_or_default());
             let inner = match grade {
                 Grade::Pass => String::new(),
@@ -141,7 +141,7 @@ impl Report<'_> {
                     format!("<failure type=\"{}\" message=\"{why}\"/>", grade.word())
                 }
             };
-            let (id, area) = (escape(&check.id), &check.area);
+            let id = escape(id);
             let (seconds, ms) = (ms / 1_000, ms % 1_000);
             cases += &format!(
                 "<testcase classname=\"{area}\" name=\"{id}\" time=\"{seconds}.{ms:03}\">{inner}</testcase>\n"
@@ -158,7 +158,7 @@ impl Report<'_> {
     #[must_use]
     pub fn badge(&self) -> Value {
         let table = self.outcome.table();
-        let parts = AREAS.iter().filter_map(|area| {
+        let parts = areas().filter_map(|area| {
             let of = table.get(area)?;
             let all: u64 = of.values().sum();
             match of.get("not_claimed") {

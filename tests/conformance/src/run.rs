@@ -33,6 +33,8 @@ pub struct Means {
     pub second: Vec<String>,
     /// How long an answer may take.
     pub timeout: Duration,
+    /// The words by which this program is the MCP server behind a gateway; a folder follows.
+    pub own: Vec<String>,
     /// Where the subject's standard error goes; nowhere if absent.
     pub log: Option<PathBuf>,
 }

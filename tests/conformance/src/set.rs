@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 /// The areas that a subject claims, each for itself.
-pub const AREAS: [&str; 7] =
+pub(crate) const AREAS: [&str; 7] =
     ["decide", "scope", "budget", "approve", "delegate", "record", "recover"];
 
 /// A check: what is done, what must be seen, and what must never be.

@@ -73,6 +73,12 @@ pub(crate) enum Answer {
     Unsupported,
 }
 
+/// A line, or none in time.
+pub(crate) enum Line {
+    Is(Value),
+    Late,
+}
+
 /// A running subject. Dropped, it is killed with all its processes.
 pub(crate) struct Subject {
     child: Child,
@@ -92,6 +98,15 @@ impl Subject {
     /// Starts a command in a process group of its own. `blocks` bounds the files that it writes,
     /// in units of 512 bytes: a write beyond them fails, as on a full disk.
     pub(crate) fn spawn(means: &Means, blocks: Option<u64>) -> Result<Self, Fault> {
+        Self::spawn_with(means, blocks, &[])
+    }
+
+    /// The same with more in its environment.
+    pub(crate) fn spawn_with(
+        means: &Means,
+        blocks: Option<u64>,
+        environment: &[(&str, String)],
+    ) -> Result<Self, Fault> {
         let timeout = means.timeout;
         let mut process = match (&means.command[..], blocks) {
             ([program, arguments @ ..], None) => {
@@ -116,6 +131,7 @@ impl Subject {
             None => Stdio::null(),
         };
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).process_group(0);
+        process.envs(environment.iter().map(|(name, value)| (name, value)));
         let mut child = process.spawn().map_err(harness("the subject does not start"))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or_else(|| Fault::Harness("no output".to_owned()))?;
@@ -144,12 +160,25 @@ impl Subject {
         self.next = self.next.saturating_add(1);
         rest.insert("id".to_owned(), self.next.into());
         rest.insert("do".to_owned(), verb.into());
-        let mut line = Value::Object(rest).to_string();
-        line.push('\n');
-        let input = self.input.as_mut().ok_or(Fault::Died)?;
-        input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(|_| Fault::Died)?;
+        self.write(&Value::Object(rest).to_string())?;
         self.open.insert(self.next);
         Ok(self.next)
+    }
+
+    /// Writes a line.
+    pub(crate) fn write(&mut self, line: &str) -> Result<(), Fault> {
+        let input = self.input.as_mut().ok_or(Fault::Died)?;
+        let written = input.write_all(format!("{line}\n").as_bytes());
+        written.and_then(|()| input.flush()).map_err(|_| Fault::Died)
+    }
+
+    /// The next line, whatever it is.
+    pub(crate) fn next_line(&mut self, patience: Duration) -> Result<Line, Fault> {
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => line.map(Line::Is),
+            Err(RecvTimeoutError::Timeout) => Ok(Line::Late),
+            Err(RecvTimeoutError::Disconnected) => Err(Fault::Died),
+        }
     }
 
     /// Waits for the answer to a request.

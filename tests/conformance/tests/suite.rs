@@ -150,6 +150,14 @@ fn nothing_of_a_subject_goes_on() {
     assert!(!Path::new("/proc").join(pid).exists());
 }
 
+/// A server with nothing before it: no call is asked about.
+#[test]
+fn bare_mcp_server_fails() {
+    let (code, grades) = judged(&["--mcp", "--area", "approval"], &["{upstream}"]);
+    let failed: Vec<_> = grades.iter().filter(|(_, grade)| grade == "fail").collect();
+    assert_eq!((code, grades.len(), failed.len()), (1, 8, 7), "{grades:?}");
+}
+
 #[test]
 fn harness_fault_is_apart() {
     let missing = run(&CHECK, &["/no/such/program"]);

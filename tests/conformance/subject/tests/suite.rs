@@ -9,7 +9,7 @@ fn syscap_passes_every_check() {
     let report = folder.path().join("report.json").to_string_lossy().into_owned();
     let words = ["--report", &report, "--", env!("CARGO_BIN_EXE_syscap-subject")];
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = syscap_conformance::main(words.map(str::to_owned), &mut out, &mut err);
+    let code = syscap_conformance::main(&[], words.map(str::to_owned), &mut out, &mut err);
     let text = String::from_utf8_lossy(&out);
     assert_eq!(code, 0, "{text}{}", String::from_utf8_lossy(&err));
     let report: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
