@@ -230,6 +230,7 @@ fn judged(
 ) -> Result<Outcome, Fault> {
     let means = Means {
         command: arguments.command.clone(),
+        here: None,
         second: arguments.verifier.clone(),
         timeout: Duration::from_secs(arguments.timeout.unwrap_or(10)),
         own: own.iter().copied().chain([UPSTREAM]).map(str::to_owned).collect(),

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 pub use command::{EXIT_FAULT, USAGE, main};
 pub use report::Report;
-pub use run::Means;
+pub use run::{Host, Means};
 pub use set::{Check, read};
 pub use subject::Fault;
 

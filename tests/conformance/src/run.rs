@@ -1,6 +1,7 @@
 //! One check: its steps, and what came of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{PipeReader, PipeWriter};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,11 +25,17 @@ const LIFE_MS: u64 = 3_600_000;
 /// Longest text that a set can ask for by `{x N}`.
 const FILL_MAX: usize = 1 << 20;
 
+/// A subject that runs in this process: it reads requests, and writes answers.
+pub type Host = fn(PipeReader, PipeWriter);
+
 /// How the runner starts and judges.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Means {
     /// The subject's command.
     pub command: Vec<String>,
+    /// The subject, where it is no command. No signal reaches it: checks of a kill, and of a full
+    /// disk, are unproved.
+    pub here: Option<Host>,
     /// A second verifier of exports: a command that takes a folder.
     pub second: Vec<String>,
     /// How long an answer may take.
@@ -287,7 +294,11 @@ impl Run<'_, '_> {
 
     /// Steps of the subject's life, and what is looked at meanwhile.
     fn life(&mut self, step: &Table) -> Result<(), Stop> {
+        let here = || Stop::Unproved("it runs in this process".to_owned());
         if step.contains_key("kill") {
+            if self.subject.as_ref().is_some_and(|subject| !subject.is_apart()) {
+                return Err(here());
+            }
             self.was_killed = true;
             let killed = self.subject.take().map_or(Ok(()), |mut subject| subject.kill());
             self.sent.values_mut().for_each(|sent| {
@@ -296,6 +307,9 @@ impl Run<'_, '_> {
             return killed.map_err(Stop::Fault);
         } else if step.contains_key("start") {
             let blocks = step.get("blocks").and_then(Value::as_u64);
+            if blocks.is_some() && self.means.here.is_some() {
+                return Err(here());
+            }
             let may_fail = step.get("may_fail").and_then(Value::as_bool).unwrap_or(false);
             match start(self.means, blocks, Some(&self.world)) {
                 Ok((subject, _)) => *self.subject = Some(subject),

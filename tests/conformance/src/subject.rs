@@ -1,9 +1,9 @@
 //! A subject: a command that speaks line JSON on its standard input and output.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -57,7 +57,7 @@ impl Fault {
     }
 }
 
-pub(crate) fn harness(what: &str) -> impl Fn(std::io::Error) -> Fault {
+pub(crate) fn harness(what: &str) -> impl Fn(io::Error) -> Fault {
     let what = what.to_owned();
     move |error| Fault::Harness(format!("{what}: {error}"))
 }
@@ -81,8 +81,9 @@ pub(crate) enum Line {
 
 /// A running subject. Dropped, it is killed with all its processes.
 pub(crate) struct Subject {
-    child: Child,
-    input: Option<ChildStdin>,
+    /// None where it runs in this process.
+    child: Option<Child>,
+    input: Option<Box<dyn Write>>,
     lines: Receiver<Result<Value, Fault>>,
     next: u64,
     timeout: Duration,
@@ -107,7 +108,12 @@ impl Subject {
         blocks: Option<u64>,
         environment: &[(&str, String)],
     ) -> Result<Self, Fault> {
-        let timeout = means.timeout;
+        if let Some(host) = means.here {
+            let pipe = || io::pipe().map_err(harness("a pipe"));
+            let ((theirs, ours), (output, told)) = (pipe()?, pipe()?);
+            thread::spawn(move || host(theirs, told));
+            return Ok(Self::over(None, Box::new(ours), output, means.timeout));
+        }
         let mut process = match (&means.command[..], blocks) {
             ([program, arguments @ ..], None) => {
                 let mut process = Command::new(program);
@@ -133,8 +139,18 @@ impl Subject {
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).process_group(0);
         process.envs(environment.iter().map(|(name, value)| (name, value)));
         let mut child = process.spawn().map_err(harness("the subject does not start"))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let output = output.ok_or_else(|| Fault::Harness("no output".to_owned()))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Fault::Harness("the subject has no input or output".to_owned()));
+        };
+        Ok(Self::over(Some(child), Box::new(input), output, means.timeout))
+    }
+
+    fn over(
+        child: Option<Child>,
+        input: Box<dyn Write>,
+        output: impl Read + Send + 'static,
+        timeout: Duration,
+    ) -> Self {
         let (send, lines) = sync_channel(WAITING_MAX);
         thread::spawn(move || {
             let mut output = BufReader::new(output);
@@ -147,7 +163,12 @@ impl Subject {
             }
         });
         let (pids, open, early) = (Vec::new(), BTreeSet::new(), Vec::new());
-        Ok(Self { child, input, lines, next: 0, timeout, pids, open, early })
+        Self { child, input: Some(input), lines, next: 0, timeout, pids, open, early }
+    }
+
+    /// Whether it is a process of its own.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.child.is_some()
     }
 
     /// Remembers the processes that hold log and tools.
@@ -242,6 +263,9 @@ impl Subject {
     /// `SIGKILL` to every process that the subject has started, until none is left.
     pub(crate) fn kill(&mut self) -> Result<(), Fault> {
         drop(self.input.take());
+        if self.child.is_none() {
+            return Ok(());
+        }
         let deadline = Instant::now().checked_add(self.timeout);
         // The runner is the nearest reaper of all that a subject starts: when it has no child left,
         // nothing is left, no thread either.
@@ -265,7 +289,8 @@ impl Subject {
         let answer = self.ask("stop", Map::new())?;
         drop(self.input.take());
         let deadline = Instant::now().checked_add(self.timeout);
-        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        let Some(child) = &mut self.child else { return Ok(answer) };
+        while child.try_wait().is_ok_and(|ended| ended.is_none()) {
             if deadline.is_none_or(|at| Instant::now() > at) {
                 return Err(Fault::Hung);
             }
@@ -282,7 +307,7 @@ impl Drop for Subject {
     }
 }
 
-fn read_line(output: &mut impl std::io::BufRead) -> Result<Value, Fault> {
+fn read_line(output: &mut impl io::BufRead) -> Result<Value, Fault> {
     let mut line = Vec::new();
     let read = output.take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
     match (read, line.last()) {
