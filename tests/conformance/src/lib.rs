@@ -91,6 +91,8 @@ pub struct Graded {
     pub area: String,
     /// The bug that it catches.
     pub bug: String,
+    /// Its steps, as the set has them; null of a check that is none of a set.
+    pub input: Value,
     /// What came of it.
     pub grade: Grade,
     /// How long it took, in ms.
@@ -145,8 +147,9 @@ pub fn judge_subject(
         } else {
             Grade::NotClaimed
         };
-        let Check { id, area, bug, .. } = check;
-        let graded = Graded { id, area, bug, grade, ms: passed(began) };
+        let Check { id, area, bug, steps, .. } = check;
+        let input = steps.into_iter().map(Value::Object).collect();
+        let graded = Graded { id, area, bug, input, grade, ms: passed(began) };
         progress(&graded);
         outcome.grades.push(graded);
     }
@@ -181,7 +184,7 @@ pub fn judge_mcp(
             Err(fault) => Grade::Fault(fault),
         };
         let (id, area, bug) = (check.id.into(), check.area.into(), check.bug.into());
-        let graded = Graded { id, area, bug, grade, ms: passed(began) };
+        let graded = Graded { id, area, bug, input: Value::Null, grade, ms: passed(began) };
         progress(&graded);
         outcome.grades.push(graded);
     }

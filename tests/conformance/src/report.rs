@@ -97,12 +97,15 @@ impl Report<'_> {
         let files = self.command.iter().filter_map(|word| fs::read(word).ok());
         let files: Vec<String> = files.map(|bytes| digest(&bytes)).collect();
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let checks = self.outcome.grades.iter().map(|Graded { id, area, bug, grade, ms }| {
-            json!({
-                "id": id, "area": area, "bug": bug,
-                "grade": grade.word(), "why": grade.why(), "ms": ms,
-            })
-        });
+        let checks =
+            self.outcome.grades.iter().map(|Graded { id, area, bug, input, grade, ms }| {
+                // What a failure is repeated by; a pass needs none.
+                let input = if *grade == Grade::Pass { &Value::Null } else { input };
+                json!({
+                    "id": id, "area": area, "bug": bug, "input": input,
+                    "grade": grade.word(), "why": grade.why(), "ms": ms,
+                })
+            });
         json!({
             "schema": 1,
             "set": {"name": self.set.0, "sha256": digest(self.set.1.as_bytes())},

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::{fs, thread};
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -106,6 +107,14 @@ fn subject_that_says_yes_to_everything_passes_nothing() {
     assert!(failed > 100, "{failed} of {}", grades.len());
 }
 
+/// The set is frozen: later checks go into later sets.
+#[test]
+fn set_is_as_it_was_released() {
+    let digest = Sha256::digest(syscap_conformance::SET_2026_12.as_bytes());
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(digest, "2855e97eb75e98fe69c7fc4435a8781fd00a44540579656bc105fe423a13795a");
+}
+
 #[test]
 fn smoke_is_twenty_checks() {
     let toy = folder().join("toy/toy.py");
@@ -166,6 +175,13 @@ fn harness_fault_is_apart() {
     assert_eq!(usage.status.code(), Some(2));
     let unknown = run(&["--check", "scope.nothing"], &["true"]);
     assert_eq!(unknown.status.code(), Some(2));
+    // Where it may not write: its own folder, and the report.
+    let toy = folder().join("toy/toy.py");
+    let mut nowhere = Command::new(env!("CARGO_BIN_EXE_syscap-conformance"));
+    nowhere.args(CHECK).arg("--").arg("python3").arg(&toy).env("TMPDIR", "/proc");
+    assert_eq!(nowhere.output().expect("runs").status.code(), Some(3));
+    let report = [&CHECK[..], &["--report", "/proc/none"]].concat();
+    assert_eq!(run(&report, &["python3", &toy.to_string_lossy()]).status.code(), Some(3));
 }
 
 #[test]
