@@ -137,13 +137,17 @@ pub fn judge_subject(
         grades: Vec::new(),
     };
     let mut subject = Some(first);
+    let mut passed_so_far = Vec::new();
     for (number, check) in checks.into_iter().enumerate() {
         let began = std::time::Instant::now();
         let grade = if outcome.claims.contains(&check.area) {
-            let secret = format!("secret-{number}-{}", std::process::id());
             let place = folder.path().join(number.to_string());
-            let world = world::World::new(place, secret, &server)?;
-            run::run(&check, means, &mut subject, world)?
+            let world = world::World::new(place, number, &server)?;
+            let (grade, late) = run::run(&check, means, &mut subject, world)?;
+            if grade == Grade::Pass {
+                passed_so_far.push((number, late));
+            }
+            grade
         } else {
             Grade::NotClaimed
         };
@@ -152,6 +156,14 @@ pub fn judge_subject(
         let graded = Graded { id, area, bug, input, grade, ms: passed(began) };
         progress(&graded);
         outcome.grades.push(graded);
+    }
+    if !passed_so_far.is_empty() {
+        std::thread::sleep(run::LATE);
+    }
+    for (number, late) in passed_so_far {
+        if let (Some(why), Some(graded)) = (late.look()?, outcome.grades.get_mut(number)) {
+            graded.grade = Grade::Fail(why);
+        }
     }
     Ok(outcome)
 }

@@ -4,11 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::run::{Run, Sent, Stop, Table, bad, text};
+use crate::run::{LATE, Run, Sent, Stop, Table, bad, text};
 use crate::subject::Answer;
-
-/// How long something that must be seen is waited for.
-const LATE: Duration = Duration::from_millis(200);
+use crate::world::World;
 
 impl Run<'_, '_> {
     pub(crate) fn never(&mut self, what: &Table) -> Result<(), Stop> {
@@ -33,73 +31,77 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Whether something is to be seen: a file, hits, a count, or a thing in an export.
+    /// Whether something is to be seen: in the world, in an answer, or in an export.
     fn holds(&self, what: &Table) -> Result<bool, Stop> {
-        let above = what.get("above").and_then(Value::as_u64);
-        let count = |found: u64| found > above.unwrap_or(0);
+        if let Some(is_seen) = seen(&self.world, what)? {
+            return Ok(is_seen);
+        }
         let export = |name: &str| {
             self.exports.get(name).ok_or_else(|| Stop::Unproved(format!("no export {name}")))
         };
-        if what.contains_key("file") {
-            let path = text(what, "file")?;
-            return Ok(self.world.has(path, what.get("text").and_then(Value::as_str)));
-        } else if what.contains_key("hits") {
-            return Ok(count(self.world.server.hits(text(what, "hits")?)));
-        } else if what.contains_key("beside") {
-            let known = what.get("beside").and_then(Value::as_array).ok_or_else(|| bad(what))?;
-            let paths = self.world.server.paths();
-            return Ok(paths.iter().any(|path| !known.contains(&Value::from(path.as_str()))));
-        } else if what.contains_key("both") {
-            let paths = what.get("both").and_then(Value::as_array).ok_or_else(|| bad(what))?;
-            let hits =
-                paths.iter().filter_map(Value::as_str).map(|path| self.world.server.hits(path));
-            return Ok(count(hits.fold(0, u64::saturating_add)));
-        } else if what.contains_key("files") {
-            let files = what.get("files").and_then(Value::as_array).ok_or_else(|| bad(what))?;
-            let there =
-                files.iter().filter_map(Value::as_str).filter(|path| self.world.has(path, None));
-            return Ok(count(u64::try_from(there.count()).unwrap_or(u64::MAX)));
-        } else if what.contains_key("told") {
+        if what.contains_key("told") {
             let answer = self.sent.get(text(what, "told")?).and_then(|sent| sent.answer.as_ref());
             let within = text(what, "text")?;
             return Ok(
                 matches!(answer, Some(Answer::Done(value)) if value.to_string().contains(within)),
             );
-        } else if what.contains_key("counted") {
-            return Ok(count(self.world.server.counted()));
         } else if what.contains_key("turned_away") {
-            let away = |sent: &&Sent| matches!(sent.answer, None | Some(Answer::Refused(_)));
-            return Ok(self.sent.values().any(|sent| away(&sent)));
-        } else if what.contains_key("answered") {
-            let sent = self.sent.get(text(what, "answered")?);
-            return Ok(sent.is_some_and(|sent| matches!(sent.answer, Some(Answer::Done(_)))));
-        } else if what.contains_key("asked") {
-            let sent = self.sent.get(text(what, "asked")?);
-            return Ok(
-                sent.is_some_and(|sent| matches!(sent.answer, Some(Answer::Refused(Some(_)))))
-            );
-        } else if what.contains_key("verdict") {
-            return Ok(export(text(what, "export")?)?.verdict == text(what, "verdict")?);
-        } else if what.contains_key("records") {
-            return Ok(count(export(text(what, "export")?)?.count(text(what, "records")?)));
+            let away = |sent: &Sent| matches!(sent.answer, None | Some(Answer::Refused(_)));
+            return Ok(self.sent.values().any(away));
+        }
+        let of = export(text(what, "export")?)?;
+        if what.contains_key("records") {
+            Ok(is_above(what, of.count(text(what, "records")?)))
         } else if what.contains_key("fewer") {
             let than = what.get("than").and_then(Value::as_u64).ok_or_else(|| bad(what))?;
-            return Ok(export(text(what, "export")?)?.count(text(what, "fewer")?) < than);
+            Ok(of.count(text(what, "fewer")?) < than)
         } else if what.contains_key("unrecorded") {
-            let kind = text(what, "unrecorded")?;
-            return Ok(self.world.server.all() > export(text(what, "export")?)?.count(kind));
+            let hits = self.world.all_hits().into_iter().map(|(_, hits)| hits);
+            Ok(hits.fold(0, u64::saturating_add) > of.count(text(what, "unrecorded")?))
         } else if what.contains_key("files_beyond") {
-            let kind = text(what, "files_beyond")?;
-            return Ok(self.world.files_within()? > export(text(what, "export")?)?.count(kind));
+            Ok(self.world.files_within()? > of.count(text(what, "files_beyond")?))
         } else if what.contains_key("departs") {
-            let (later, first) = (export(text(what, "export")?)?, export(text(what, "departs")?)?);
-            return Ok(!later.bytes.starts_with(&first.bytes));
+            Ok(!of.bytes.starts_with(&export(text(what, "departs")?)?.bytes))
         } else if what.contains_key("within") {
-            let (of, text) = (export(text(what, "export")?)?, text(what, "within")?);
-            return Ok(of.bytes.windows(text.len()).any(|part| part == text.as_bytes()));
+            let text = text(what, "within")?;
+            Ok(of.bytes.windows(text.len()).any(|part| part == text.as_bytes()))
         } else if what.contains_key("open_at_kill") {
-            return Ok(self.was_killed && export(text(what, "export")?)?.was_open);
+            Ok(self.was_killed && of.was_open)
+        } else {
+            Err(bad(what))
         }
-        Err(bad(what))
     }
+}
+
+/// Whether a count is above what is said, or above 0.
+fn is_above(what: &Table, found: u64) -> bool {
+    found > what.get("above").and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// What is seen of the world: files, hits, a count. `None` where it is of something else.
+pub(crate) fn seen(world: &World<'_>, what: &Table) -> Result<Option<bool>, Stop> {
+    let list = |key: &str| -> Result<Vec<&str>, Stop> {
+        let list = what.get(key).and_then(Value::as_array).ok_or_else(|| bad(what))?;
+        Ok(list.iter().filter_map(Value::as_str).collect())
+    };
+    let is_seen = if what.contains_key("file") {
+        world.has(text(what, "file")?, what.get("text").and_then(Value::as_str))
+    } else if what.contains_key("files") {
+        let there = list("files")?.into_iter().filter(|path| world.has(path, None));
+        is_above(what, u64::try_from(there.count()).unwrap_or(u64::MAX))
+    } else if what.contains_key("hits") {
+        is_above(what, world.hits(text(what, "hits")?))
+    } else if what.contains_key("both") {
+        let hits = list("both")?.into_iter().map(|path| world.hits(path));
+        is_above(what, hits.fold(0, u64::saturating_add))
+    } else if what.contains_key("beside") {
+        let known = list("beside")?;
+        let found = world.all_hits();
+        found.iter().any(|(path, _)| !known.contains(&format!("/{path}").as_str()))
+    } else if what.contains_key("counted") {
+        is_above(what, world.counted())
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(is_seen))
 }

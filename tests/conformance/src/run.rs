@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Grade;
 use crate::judge::{Found, judge};
+use crate::look::seen;
 use crate::set::Check;
 use crate::subject::{Answer, Fault, Subject};
 use crate::world::{World, is_plain};
@@ -22,6 +23,8 @@ const CALLS: u64 = 1_000;
 const BYTES: u64 = 1 << 20;
 const UNITS: u64 = 1_000_000;
 const LIFE_MS: u64 = 3_600_000;
+/// How long an effect may be late that is due.
+pub(crate) const LATE: Duration = Duration::from_millis(100);
 /// Longest text that a set can ask for by `{x N}`.
 const FILL_MAX: usize = 1 << 20;
 
@@ -107,18 +110,43 @@ fn place_of(world: &World<'_>) -> Table {
     Table::from_iter([
         ("folder".to_owned(), text(&world.home())),
         ("files".to_owned(), text(&world.files())),
-        ("server".to_owned(), world.server.url().into()),
+        ("server".to_owned(), world.url().into()),
         ("clock".to_owned(), CLOCK_MS.into()),
     ])
 }
 
+/// What a check that passed is looked at for once more, when all have ended: an effect may come
+/// late.
+pub(crate) struct Late<'s> {
+    world: World<'s>,
+    never: Vec<Table>,
+    is_open: bool,
+}
+
+impl Late<'_> {
+    /// Why it is no pass after all.
+    pub(crate) fn look(&self) -> Result<Option<String>, Fault> {
+        if !self.is_open
+            && let Some(path) = self.world.changed()?
+        {
+            return Ok(Some(format!("{path} was touched after the end")));
+        }
+        for never in &self.never {
+            if let Ok(Some(true)) = seen(&self.world, never) {
+                return Ok(Some(format!("seen after the end: {}", Value::Object(never.clone()))));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// Runs a check. A fault of the runner's own is an error.
-pub(crate) fn run(
+pub(crate) fn run<'s>(
     check: &Check,
     means: &Means,
     subject: &mut Option<Subject>,
-    world: World<'_>,
-) -> Result<Grade, Fault> {
+    world: World<'s>,
+) -> Result<(Grade, Late<'s>), Fault> {
     let mut run = Run {
         means,
         subject,
@@ -143,7 +171,12 @@ pub(crate) fn run(
             Grade::Fault(fault)
         }
     };
-    Ok(grade)
+    // What it is still at must not be in the way of the next check.
+    if run.sent.values().any(|sent| sent.answer.is_none()) {
+        *run.subject = None;
+    }
+    let (world, never, is_open) = (run.world, check.never.clone(), check.is_open);
+    Ok((grade, Late { world, never, is_open }))
 }
 
 pub(crate) fn bad(check: &Table) -> Stop {
@@ -257,17 +290,13 @@ impl Run<'_, '_> {
         } else if has("settle") {
             world.settle()?;
         } else if has("hold") {
-            world.server.hold(said("hold")?);
+            world.hold(said("hold")?);
         } else if has("release") {
-            world.server.release(said("release")?);
+            world.release(said("release")?);
         } else if has("hit") {
             return self.hit(said("hit")?);
         } else if has("wait") {
             return self.wait(said("wait")?);
-        } else if has("keep") {
-            world.copy_home(said("keep")?, false)?;
-        } else if has("restore") {
-            world.copy_home(said("restore")?, true)?;
         } else if has("cut") {
             let bytes = number("cut")?;
             world.cut_home(u64::try_from(bytes).map_err(|_| bad(step))?)?;
@@ -280,7 +309,7 @@ impl Run<'_, '_> {
     /// Waits until a tool asks for a page, or a call is answered without that.
     fn hit(&mut self, path: &str) -> Result<(), Stop> {
         let deadline = Instant::now().checked_add(self.means.timeout);
-        while !self.world.server.wait(path, 1, Duration::from_millis(20)) {
+        while !self.world.wait(path, Duration::from_millis(20)) {
             let ids: Vec<u64> = self.sent.values().map(|sent| sent.id).collect();
             let subject = self.subject()?;
             subject.is_quiet()?;
@@ -515,18 +544,19 @@ impl Run<'_, '_> {
         {
             return Err(Stop::Fails(format!("{path} was touched")));
         }
-        for (effect, times) in &self.said {
-            let is_there = match effect.split_once(' ') {
-                // Where names are exchanged a path is another file's a moment later.
-                Some(("file", path)) => {
-                    self.was_raced || !is_plain(path) || self.world.has(path, None)
-                }
-                Some((_, path)) => self.world.server.hits(path) >= *times,
-                None => true,
-            };
-            if !is_there {
+        let is_there = |(effect, times): (&String, &u64)| match effect.split_once(' ') {
+            // Where names are exchanged a path is another file's a moment later.
+            Some(("file", path)) => self.was_raced || !is_plain(path) || self.world.has(path, None),
+            Some((_, path)) => self.world.hits(path) >= *times,
+            None => true,
+        };
+        let lacks = || self.said.iter().find(|said| !is_there(*said)).map(|(effect, _)| effect);
+        let deadline = Instant::now().checked_add(LATE);
+        while let Some(effect) = lacks() {
+            if deadline.is_none_or(|at| Instant::now() > at) {
                 return Err(Stop::Fails(format!("it says that it did, and did not: {effect}")));
             }
+            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }

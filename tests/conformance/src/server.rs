@@ -57,35 +57,13 @@ impl Server {
         found
     }
 
-    /// Forgets what it has seen; whoever is held back goes on.
-    pub(crate) fn clear(&self) {
-        self.with(|seen| *seen = Seen::default());
-    }
-
-    /// How often a path was asked for.
-    pub(crate) fn hits(&self, path: &str) -> u64 {
-        self.with(|seen| seen.hits.get(path).copied().unwrap_or(0))
-    }
-
-    /// What `count` was asked to add.
-    pub(crate) fn counted(&self) -> u64 {
+    /// How often each path below this one was asked for: what follows `below`, and the hits.
+    pub(crate) fn below(&self, below: &str) -> Vec<(String, u64)> {
         self.with(|seen| {
-            let by = |(path, hits): (&String, &u64)| {
-                let by = path.strip_prefix("/count/")?.parse::<u64>().ok()?;
-                Some(by.saturating_mul(*hits))
-            };
-            seen.hits.iter().filter_map(by).fold(0, u64::saturating_add)
+            let own =
+                |(path, hits): (&String, &u64)| Some((path.strip_prefix(below)?.to_owned(), *hits));
+            seen.hits.iter().filter_map(own).collect()
         })
-    }
-
-    /// How often anything was asked for.
-    pub(crate) fn all(&self) -> u64 {
-        self.with(|seen| seen.hits.values().copied().fold(0, u64::saturating_add))
-    }
-
-    /// All paths that were asked for.
-    pub(crate) fn paths(&self) -> Vec<String> {
-        self.with(|seen| seen.hits.keys().cloned().collect())
     }
 
     pub(crate) fn hold(&self, path: &str) {

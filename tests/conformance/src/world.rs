@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -19,7 +20,9 @@ const IN: &str = "in";
 
 /// The place of one check: a folder for tools, one for the subject, and one beside them.
 pub(crate) struct World<'s> {
-    pub(crate) server: &'s Server,
+    server: &'s Server,
+    /// Where on the server its tools ask: what comes late is not another check's.
+    base: String,
     root: PathBuf,
     /// What no answer may contain: it lies where no token reaches.
     pub(crate) secret: String,
@@ -44,9 +47,10 @@ impl Drop for Race {
 }
 
 impl<'s> World<'s> {
-    pub(crate) fn new(root: PathBuf, secret: String, server: &'s Server) -> Result<Self, Fault> {
-        server.clear();
-        let mut world = Self { server, root, secret, before: BTreeMap::new(), race: None };
+    pub(crate) fn new(root: PathBuf, number: usize, server: &'s Server) -> Result<Self, Fault> {
+        let secret = format!("secret-{number}-{}", std::process::id());
+        let (base, before) = (format!("/check-{number}"), BTreeMap::new());
+        let mut world = Self { server, base, root, secret, before, race: None };
         world.prepare().map_err(harness("the check's folder"))?;
         Ok(world)
     }
@@ -60,6 +64,47 @@ impl<'s> World<'s> {
         }
         self.before = self.beyond()?;
         Ok(())
+    }
+
+    /// The server as the tools of this check know it.
+    pub(crate) fn url(&self) -> String {
+        format!("{}{}", self.server.url(), self.base)
+    }
+
+    fn on_server(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// How often a path was asked for.
+    pub(crate) fn hits(&self, path: &str) -> u64 {
+        let below = self.server.below(&self.base);
+        below.iter().find(|(found, _)| found == path).map_or(0, |(_, hits)| *hits)
+    }
+
+    /// How often each path was asked for.
+    pub(crate) fn all_hits(&self) -> Vec<(String, u64)> {
+        self.server.below(&format!("{}/", self.base))
+    }
+
+    /// What `count` was asked to add.
+    pub(crate) fn counted(&self) -> u64 {
+        let by = |(path, hits): &(String, u64)| {
+            Some(path.strip_prefix("count/")?.parse::<u64>().ok()?.saturating_mul(*hits))
+        };
+        self.all_hits().iter().filter_map(by).fold(0, u64::saturating_add)
+    }
+
+    pub(crate) fn hold(&self, path: &str) {
+        self.server.hold(&self.on_server(path));
+    }
+
+    pub(crate) fn release(&self, path: &str) {
+        self.server.release(&self.on_server(path));
+    }
+
+    /// Waits until a path was asked for: whether it was.
+    pub(crate) fn wait(&self, path: &str, timeout: Duration) -> bool {
+        self.server.wait(&self.on_server(path), 1, timeout)
     }
 
     /// The folder of the tools.
@@ -172,19 +217,6 @@ impl<'s> World<'s> {
         self.race = None;
     }
 
-    /// Copies the subject's folder away, or back in the place of what is there.
-    pub(crate) fn copy_home(&self, name: &str, back: bool) -> Result<(), Fault> {
-        let (home, kept) = (self.home(), self.root.join(format!("kept-{name}")));
-        let (from, to) = if back { (kept, home) } else { (home, kept) };
-        let all = || -> io::Result<()> {
-            if to.exists() {
-                fs::remove_dir_all(&to)?;
-            }
-            copy(&from, &to)
-        };
-        all().map_err(harness("a copy of the subject's folder"))
-    }
-
     /// Cuts bytes off the end of the largest file in the subject's folder.
     pub(crate) fn cut_home(&self, bytes: u64) -> Result<(), Fault> {
         let all = || -> io::Result<()> {
@@ -208,22 +240,6 @@ impl<'s> World<'s> {
         };
         all().map_err(harness("the subject's folder"))
     }
-}
-
-/// Copies a tree of files and folders; sockets and links are left out.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy(&from, &to)?;
-        } else if kind.is_file() {
-            fs::copy(from, to)?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether a path is written plainly: only then does its text say where the file lies.

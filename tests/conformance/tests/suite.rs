@@ -100,11 +100,12 @@ fn mutant_fails_the_check_that_it_names() {
 #[test]
 fn subject_that_says_yes_to_everything_passes_nothing() {
     let always = folder().join("toy/always.py");
-    let (code, grades) = judged(&["--timeout", "1"], &["python3", &always.to_string_lossy()]);
+    let (code, grades) =
+        judged(&["--timeout", "1", "--smoke"], &["python3", &always.to_string_lossy()]);
     let passed: Vec<_> = grades.iter().filter(|(_, grade)| grade == "pass").collect();
     let failed = grades.iter().filter(|(_, grade)| grade == "fail").count();
     assert_eq!((code, passed), (1, Vec::new()));
-    assert!(failed > 100, "{failed} of {}", grades.len());
+    assert!(failed >= 15, "{grades:?}");
 }
 
 /// The set is frozen: later checks go into later sets.

@@ -14,9 +14,10 @@ static SERVER: Mutex<String> = Mutex::new(String::new());
 
 fn asked(path: &str) -> Result<String, Failure> {
     let server = SERVER.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let host = server.trim_start_matches("http://");
+    let rest = server.trim_start_matches("http://");
+    let (host, base) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(host)?;
-    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET /{base}/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
