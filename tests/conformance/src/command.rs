@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::{
-    Check, Fault, Graded, Means, Outcome, Report, SET_2026_12, areas, judge_mcp, judge_subject,
-    mcp_checks, read, upstream,
+    Check, Fault, Grade, Graded, Means, Outcome, Report, SET_2026_12, areas, judge_mcp,
+    judge_subject, mcp_checks, read, upstream,
 };
 
 /// The options, for people.
@@ -33,8 +33,8 @@ Holds a subject against the conformance suite: COMMAND speaks line JSON (docs/co
   --timeout SECONDS  how long an answer may take (10)
   --list             the checks and their bugs; runs nothing
 
-Ends with 0 where every check of a claimed area passed, 1 where one did not or the baseline is
-stale, 2 for a wrong command line, 3 where the runner could not do its part.
+Ends with 0 where every check of a claimed area passed, 1 where one did not, none was claimed or the
+baseline is stale, 2 for a wrong command line, 3 where the runner could not do its part.
 ";
 
 /// The exit code where the runner could not do its part.
@@ -217,7 +217,11 @@ fn run(own: &[&str], arguments: &Arguments, said: &mut String, err: &mut dyn Wri
             return EXIT_FAULT;
         }
     }
-    let failed = report.failures().next().is_some() || !report.stale().is_empty();
+    let judged = outcome.grades.iter().any(|graded| graded.grade != Grade::NotClaimed);
+    if !judged {
+        said.push_str("nothing of this is claimed: no check was judged\n");
+    }
+    let failed = !judged || report.failures().next().is_some() || !report.stale().is_empty();
     if failed { EXIT_FAILED } else { 0 }
 }
 

@@ -169,6 +169,13 @@ fn bare_mcp_server_fails() {
 }
 
 #[test]
+fn subject_that_claims_nothing_does_not_pass() {
+    let script = subject("    say(ask, ok=None)").replace("[\"scope\"]", "[]");
+    let (code, grades) = judged(&CHECK, &python(&script));
+    assert_eq!((code, grades[0].1.as_str()), (1, "not_claimed"));
+}
+
+#[test]
 fn harness_fault_is_apart() {
     let missing = run(&CHECK, &["/no/such/program"]);
     assert_eq!(missing.status.code(), Some(3));
