@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use syscap_format::{Body, Decoder, Profile, RECORDS_FILE, Record, Seq};
-use syscap_verify::{Options, Soundness, verify_export};
+use syscap_verify::{Options, Report, Soundness, verify_export};
 
 use crate::subject::Fault;
 
@@ -16,6 +16,8 @@ use crate::subject::Fault;
 pub(crate) struct Found {
     /// `sound`, `incomplete`, `tampered`, `newer` or `unreadable`.
     pub(crate) verdict: &'static str,
+    /// When the first record was made, in ms since 1970.
+    pub(crate) first_ms: u64,
     /// Records of each kind, by name.
     pub(crate) counts: BTreeMap<String, u64>,
     /// Whether an intent without an outcome stands before a boot that came after it.
@@ -59,11 +61,16 @@ pub(crate) fn judge(folder: &Path, second: &[String]) -> Result<Found, Fault> {
             return Err(Fault::Harness(what));
         }
     }
-    let counts = report.map(|report| {
+    let counts = |report: &Report| {
         report.counts.iter().map(|(kind, count)| (kind.name().to_owned(), *count)).collect()
-    });
-    let was_open = was_open(&bytes);
-    Ok(Found { verdict, counts: counts.unwrap_or_default(), was_open, bytes })
+    };
+    Ok(Found {
+        verdict,
+        first_ms: report.as_ref().map_or(0, |report| report.first_time.get()),
+        counts: report.as_ref().map(counts).unwrap_or_default(),
+        was_open: was_open(&bytes),
+        bytes,
+    })
 }
 
 fn was_open(bytes: &[u8]) -> bool {

@@ -16,13 +16,13 @@ use crate::world::{World, is_plain};
 
 pub(crate) type Table = Map<String, Value>;
 
-/// When a check's clock begins: in ms since 1970.
-const CLOCK_MS: u64 = 1_800_000_000_000;
 /// Budgets and life of a token that the set says nothing of.
 const CALLS: u64 = 1_000;
 const BYTES: u64 = 1 << 20;
 const UNITS: u64 = 1_000_000;
 const LIFE_MS: u64 = 3_600_000;
+/// How long behind the check's clock a log may begin.
+const BEGINS_MS: u64 = 600_000;
 /// How long an effect may be late that is due.
 pub(crate) const LATE: Duration = Duration::from_millis(100);
 /// Longest text that a set can ask for by `{x N}`.
@@ -111,7 +111,7 @@ fn place_of(world: &World<'_>) -> Table {
         ("folder".to_owned(), text(&world.home())),
         ("files".to_owned(), text(&world.files())),
         ("server".to_owned(), world.url().into()),
-        ("clock".to_owned(), CLOCK_MS.into()),
+        ("clock".to_owned(), world.clock().into()),
     ])
 }
 
@@ -120,19 +120,17 @@ fn place_of(world: &World<'_>) -> Table {
 pub(crate) struct Late<'s> {
     world: World<'s>,
     never: Vec<Table>,
-    is_open: bool,
 }
 
 impl Late<'_> {
     /// Why it is no pass after all.
     pub(crate) fn look(&self) -> Result<Option<String>, Fault> {
-        if !self.is_open
-            && let Some(path) = self.world.changed()?
-        {
+        if let Some(path) = self.world.changed()? {
             return Ok(Some(format!("{path} was touched after the end")));
         }
         for never in &self.never {
-            if let Ok(Some(true)) = seen(&self.world, never) {
+            // What is of answers and exports has not changed.
+            if matches!(seen(&self.world, never), Ok(Some(true))) {
                 return Ok(Some(format!("seen after the end: {}", Value::Object(never.clone()))));
             }
         }
@@ -175,8 +173,7 @@ pub(crate) fn run<'s>(
     if run.sent.values().any(|sent| sent.answer.is_none()) {
         *run.subject = None;
     }
-    let (world, never, is_open) = (run.world, check.never.clone(), check.is_open);
-    Ok((grade, Late { world, never, is_open }))
+    Ok((grade, Late { world: run.world, never: check.never.clone() }))
 }
 
 pub(crate) fn bad(check: &Table) -> Stop {
@@ -231,8 +228,6 @@ impl Run<'_, '_> {
         reset.insert("policy".to_owned(), check.policy.clone());
         reset.insert("approvers".to_owned(), check.approvers.clone());
         self.done("reset", reset)?;
-        // A subject may make folders of its own there.
-        self.world.settle()?;
         for step in &check.steps {
             self.step(step)?;
         }
@@ -241,7 +236,7 @@ impl Run<'_, '_> {
         if let Some(subject) = self.subject.as_mut() {
             subject.is_quiet()?;
         }
-        self.effects_are_within(check)?;
+        self.effects_are_within()?;
         for never in &check.never {
             self.never(never)?;
         }
@@ -287,8 +282,6 @@ impl Run<'_, '_> {
             self.was_raced = true;
         } else if has("still") {
             world.still();
-        } else if has("settle") {
-            world.settle()?;
         } else if has("hold") {
             world.hold(said("hold")?);
         } else if has("release") {
@@ -394,7 +387,6 @@ impl Run<'_, '_> {
             all.extend(said.clone());
         }
         rest.insert("budget".to_owned(), budget);
-        let may = rest.remove("may").is_some();
         match self.subject()?.ask("grant", rest)? {
             Answer::Done(value) => {
                 let token = value.get("token").and_then(Value::as_str);
@@ -403,7 +395,7 @@ impl Run<'_, '_> {
                 Ok(())
             }
             // One that asks for more than it may have need not be there.
-            Answer::Refused(_) if may || is_child && step.contains_key("wide") => Ok(()),
+            Answer::Refused(_) if is_child && step.contains_key("wide") => Ok(()),
             Answer::Refused(_) => Err(Stop::Unproved("`grant` was refused".to_owned())),
             Answer::Unsupported => Err(Stop::Unproved("it has no `grant`".to_owned())),
         }
@@ -538,10 +530,8 @@ impl Run<'_, '_> {
     }
 
     /// What holds of every check: nothing outside was touched, and what was said to be done is.
-    fn effects_are_within(&self, check: &Check) -> Result<(), Stop> {
-        if !check.is_open
-            && let Some(path) = self.world.changed()?
-        {
+    fn effects_are_within(&self) -> Result<(), Stop> {
+        if let Some(path) = self.world.changed()? {
             return Err(Stop::Fails(format!("{path} was touched")));
         }
         let is_there = |(effect, times): (&String, &u64)| match effect.split_once(' ') {
@@ -590,6 +580,10 @@ impl Run<'_, '_> {
         let found = judge(&folder, &self.means.second)?;
         if found.verdict == "tampered" || found.verdict == "unreadable" {
             return Err(Stop::Fails(format!("the export {name} is {}", found.verdict)));
+        }
+        let clock = self.world.clock();
+        if !(clock..clock.saturating_add(BEGINS_MS)).contains(&found.first_ms) {
+            return Err(Stop::Fails(format!("the export {name} does not begin with this check")));
         }
         self.exports.insert(name.to_owned(), found);
         Ok(())

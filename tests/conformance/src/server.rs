@@ -13,6 +13,11 @@ use crate::subject::{Fault, harness};
 const HEAD_BYTES_MAX: u64 = 1 << 14;
 /// How long an answer is held back at most.
 const HELD_MAX: Duration = Duration::from_secs(30);
+/// How long a request may take to arrive.
+const READ_MAX: Duration = Duration::from_secs(10);
+/// Connections at once, and paths that are counted. More than that gets no answer.
+const CONNECTIONS_MAX: usize = 512;
+const PATHS_MAX: usize = 10_000;
 
 #[derive(Default)]
 struct Seen {
@@ -40,7 +45,10 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let of = Arc::clone(&of);
-                thread::spawn(move || serve(&stream, &of));
+                // Each connection has a share of it; one too many is closed, and gets nothing.
+                if Arc::strong_count(&of) <= CONNECTIONS_MAX {
+                    thread::spawn(move || serve(&stream, &of));
+                }
             }
         });
         Ok(Self { seen, address })
@@ -74,11 +82,11 @@ impl Server {
         self.with(|seen| seen.held.remove(path));
     }
 
-    /// Waits until a path was asked for so often: whether it was.
-    pub(crate) fn wait(&self, path: &str, hits: u64, timeout: Duration) -> bool {
+    /// Waits until a path was asked for: whether it was.
+    pub(crate) fn wait(&self, path: &str, timeout: Duration) -> bool {
         let (seen, changed) = &*self.seen;
         let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let lacks = |seen: &mut Seen| seen.hits.get(path).copied().unwrap_or(0) < hits;
+        let lacks = |seen: &mut Seen| !seen.hits.contains_key(path);
         let waited = changed.wait_timeout_while(seen, timeout, lacks);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
@@ -86,6 +94,9 @@ impl Server {
 
 /// One request, one answer. What is no request is answered by nothing.
 fn serve(stream: &TcpStream, seen: &Shared) {
+    if stream.set_read_timeout(Some(READ_MAX)).is_err() {
+        return;
+    }
     let mut line = String::new();
     let mut head = BufReader::new(stream.take(HEAD_BYTES_MAX));
     let read = head.read_line(&mut line);
@@ -98,6 +109,9 @@ fn serve(stream: &TcpStream, seen: &Shared) {
     }
     let (of, changed) = &**seen;
     let mut of = of.lock().unwrap_or_else(PoisonError::into_inner);
+    if of.hits.len() >= PATHS_MAX && !of.hits.contains_key(&path) {
+        return;
+    }
     let hits = of.hits.entry(path.clone()).or_default();
     *hits = hits.saturating_add(1);
     changed.notify_all();

@@ -23,8 +23,6 @@ pub struct Check {
     pub(crate) policy: Value,
     /// Who may approve, and how many of them must.
     pub(crate) approvers: Value,
-    /// Whether a token of it reaches the folder `out`.
-    pub(crate) is_open: bool,
     pub(crate) steps: Vec<Map<String, Value>>,
     pub(crate) must: Vec<Map<String, Value>>,
     pub(crate) never: Vec<Map<String, Value>>,
@@ -54,7 +52,7 @@ pub fn read(text: &str) -> Result<Vec<Check>, String> {
     }
 }
 
-/// A check of a family: `$name` in its texts is what the member has under this name.
+/// A check of a family: the text `$name` stands for what the member has under this name.
 fn member(family: &Value, one: &Value) -> Result<Value, String> {
     let (Value::Object(family), Value::Object(one)) = (family, one) else {
         return Err("a family or one of its members is no table".to_owned());
@@ -78,14 +76,8 @@ fn member(family: &Value, one: &Value) -> Result<Value, String> {
 fn filled(value: &Value, with: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => {
-            if let Some(whole) = text.strip_prefix('$').and_then(|name| with.get(name)) {
-                return whole.clone();
-            }
-            let fill = |text: String, (name, value): (&String, &Value)| match value {
-                Value::String(value) => text.replace(&format!("${name}"), value),
-                other => text.replace(&format!("${name}"), &other.to_string()),
-            };
-            Value::String(with.iter().fold(text.clone(), fill))
+            let named = text.strip_prefix('$').and_then(|name| with.get(name));
+            named.unwrap_or(value).clone()
         }
         Value::Array(list) => list.iter().flat_map(|one| spliced(one, with)).collect(),
         Value::Object(map) => {
@@ -105,8 +97,8 @@ fn spliced(value: &Value, with: &Map<String, Value>) -> Vec<Value> {
 }
 
 fn check_of(value: &Value) -> Result<Check, String> {
-    const KEYS: [&str; 10] =
-        ["id", "area", "bug", "smoke", "policy", "approvers", "open", "steps", "must", "never"];
+    const KEYS: [&str; 9] =
+        ["id", "area", "bug", "smoke", "policy", "approvers", "steps", "must", "never"];
     let map = value.as_object().ok_or("a check is no table")?;
     let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
     let id = text("id").ok_or("a check has no id")?;
@@ -140,7 +132,6 @@ fn check_of(value: &Value) -> Result<Check, String> {
         is_smoke: is("smoke"),
         policy: map.get("policy").cloned().unwrap_or(allow),
         approvers: map.get("approvers").cloned().unwrap_or(approvers),
-        is_open: is("open"),
         steps: list("steps")?,
         must,
         never: list("never")?,

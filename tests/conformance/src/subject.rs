@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -83,7 +83,8 @@ pub(crate) enum Line {
 pub(crate) struct Subject {
     /// None where it runs in this process.
     child: Option<Child>,
-    input: Option<Box<dyn Write>>,
+    /// Lines that a thread of its own writes: one that does not read hangs nobody.
+    input: Option<Sender<String>>,
     lines: Receiver<Result<Value, Fault>>,
     next: u64,
     timeout: Duration,
@@ -112,7 +113,7 @@ impl Subject {
             let pipe = || io::pipe().map_err(harness("a pipe"));
             let ((theirs, ours), (output, told)) = (pipe()?, pipe()?);
             thread::spawn(move || host(theirs, told));
-            return Ok(Self::over(None, Box::new(ours), output, means.timeout));
+            return Ok(Self::over(None, ours, output, means.timeout));
         }
         let mut process = match (&means.command[..], blocks) {
             ([program, arguments @ ..], None) => {
@@ -142,15 +143,24 @@ impl Subject {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Fault::Harness("the subject has no input or output".to_owned()));
         };
-        Ok(Self::over(Some(child), Box::new(input), output, means.timeout))
+        Ok(Self::over(Some(child), input, output, means.timeout))
     }
 
     fn over(
         child: Option<Child>,
-        input: Box<dyn Write>,
+        mut input: impl Write + Send + 'static,
         output: impl Read + Send + 'static,
         timeout: Duration,
     ) -> Self {
+        let (requests, to_write) = channel::<String>();
+        thread::spawn(move || {
+            for line in to_write {
+                // Who reads no more ends, and is found dead where its answer is waited for.
+                if writeln!(input, "{line}").and_then(|()| input.flush()).is_err() {
+                    return;
+                }
+            }
+        });
         let (send, lines) = sync_channel(WAITING_MAX);
         thread::spawn(move || {
             let mut output = BufReader::new(output);
@@ -163,7 +173,7 @@ impl Subject {
             }
         });
         let (pids, open, early) = (Vec::new(), BTreeSet::new(), Vec::new());
-        Self { child, input: Some(input), lines, next: 0, timeout, pids, open, early }
+        Self { child, input: Some(requests), lines, next: 0, timeout, pids, open, early }
     }
 
     /// Whether it is a process of its own.
@@ -188,9 +198,8 @@ impl Subject {
 
     /// Writes a line.
     pub(crate) fn write(&mut self, line: &str) -> Result<(), Fault> {
-        let input = self.input.as_mut().ok_or(Fault::Died)?;
-        let written = input.write_all(format!("{line}\n").as_bytes());
-        written.and_then(|()| input.flush()).map_err(|_| Fault::Died)
+        let input = self.input.as_ref().ok_or(Fault::Died)?;
+        input.send(line.to_owned()).map_err(|_| Fault::Died)
     }
 
     /// The next line, whatever it is.
@@ -210,10 +219,9 @@ impl Subject {
                 return Ok(self.early.swap_remove(place).1);
             }
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            let line = match self.lines.recv_timeout(left.unwrap_or(self.timeout)) {
-                Ok(line) => line?,
-                Err(RecvTimeoutError::Timeout) => return Err(Fault::Hung),
-                Err(RecvTimeoutError::Disconnected) => return Err(Fault::Died),
+            let line = match self.next_line(left.unwrap_or(self.timeout))? {
+                Line::Is(line) => line,
+                Line::Late => return Err(Fault::Hung),
             };
             let answer = self.read(line)?;
             self.early.push(answer);
@@ -241,21 +249,21 @@ impl Subject {
 
     fn read(&mut self, line: Value) -> Result<(u64, Answer), Fault> {
         let Value::Object(mut line) = line else { return Err(Fault::NotJson) };
+        let said = ["ok", "refused", "failed", "unsupported"].map(|key| line.contains_key(key));
+        if said.into_iter().filter(|said| *said).count() != 1 {
+            let what = "none or several of `ok`, `refused`, `failed` and `unsupported`";
+            return Err(Fault::Form(what.to_owned()));
+        }
         let id = line.get("id").and_then(Value::as_u64);
         let id = id.ok_or_else(|| Fault::Form("an answer without `id`".to_owned()))?;
         if !self.open.remove(&id) {
             return Err(Fault::Unasked);
         }
         let ask = line.get("ask").and_then(Value::as_str).map(str::to_owned);
-        let answer = match (line.remove("ok"), line.contains_key("refused")) {
-            (Some(value), false) => Answer::Done(value),
-            (None, true) => Answer::Refused(ask),
-            (None, false) if line.contains_key("failed") => Answer::Refused(None),
-            (None, false) if line.contains_key("unsupported") => Answer::Unsupported,
-            _ => {
-                let what = "none or several of `ok`, `refused`, `failed` and `unsupported`";
-                return Err(Fault::Form(what.to_owned()));
-            }
+        let answer = match line.remove("ok") {
+            Some(value) => Answer::Done(value),
+            None if line.contains_key("unsupported") => Answer::Unsupported,
+            None => Answer::Refused(ask),
         };
         Ok((id, answer))
     }

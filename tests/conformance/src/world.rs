@@ -17,10 +17,18 @@ use crate::subject::{Fault, harness};
 
 /// The folder that tokens reach. `out` beside it they do not.
 const IN: &str = "in";
+/// When the clock of the first check begins, in ms since 1970, and how far the next one is off.
+const CLOCK_MS: u64 = 1_800_000_000_000;
+const DAY_MS: u64 = 86_400_000;
+/// What is noted of a file or folder outside that can't be read.
+const UNREADABLE: Option<&[u8]> = Some(b"unreadable");
 
 /// The place of one check: a folder for tools, one for the subject, and one beside them.
 pub(crate) struct World<'s> {
     server: &'s Server,
+    /// When its clock begins, in ms since 1970: at no other check's time, of no other run, so that
+    /// a log shows whose it is.
+    clock: u64,
     /// Where on the server its tools ask: what comes late is not another check's.
     base: String,
     root: PathBuf,
@@ -34,15 +42,14 @@ pub(crate) struct World<'s> {
 /// Two names that are exchanged, over and over.
 struct Race {
     still: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Race {
     fn drop(&mut self) {
         self.still.store(true, Ordering::Release);
-        while !self.thread.is_finished() {
-            thread::yield_now();
-        }
+        // It exchanges names, and has nothing to panic about.
+        drop(self.thread.take().map(JoinHandle::join));
     }
 }
 
@@ -50,7 +57,10 @@ impl<'s> World<'s> {
     pub(crate) fn new(root: PathBuf, number: usize, server: &'s Server) -> Result<Self, Fault> {
         let secret = format!("secret-{number}-{}", std::process::id());
         let (base, before) = (format!("/check-{number}"), BTreeMap::new());
-        let mut world = Self { server, base, root, secret, before, race: None };
+        let clock = CLOCK_MS
+            .saturating_add(u64::from(std::process::id()).saturating_mul(1_000))
+            .saturating_add(u64::try_from(number).unwrap_or(0).saturating_mul(DAY_MS));
+        let mut world = Self { server, clock, base, root, secret, before, race: None };
         world.prepare().map_err(harness("the check's folder"))?;
         Ok(world)
     }
@@ -64,6 +74,10 @@ impl<'s> World<'s> {
         }
         self.before = self.beyond()?;
         Ok(())
+    }
+
+    pub(crate) fn clock(&self) -> u64 {
+        self.clock
     }
 
     /// The server as the tools of this check know it.
@@ -104,7 +118,7 @@ impl<'s> World<'s> {
 
     /// Waits until a path was asked for: whether it was.
     pub(crate) fn wait(&self, path: &str, timeout: Duration) -> bool {
-        self.server.wait(&self.on_server(path), 1, timeout)
+        self.server.wait(&self.on_server(path), timeout)
     }
 
     /// The folder of the tools.
@@ -126,36 +140,41 @@ impl<'s> World<'s> {
         self.files().join(path)
     }
 
-    /// What lies outside `in`: in `out` and beside the tools' folder.
+    /// The files and links outside `in`: in `out` and beside the tools' folder. A folder by itself is
+    /// no effect of a tool.
     fn beyond(&self) -> io::Result<BTreeMap<PathBuf, Option<Vec<u8>>>> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.files(), self.root.join("outside")];
         while let Some(folder) = open.pop() {
-            for entry in fs::read_dir(folder)? {
+            let Ok(entries) = fs::read_dir(&folder) else {
+                found.insert(folder, UNREADABLE.map(<[u8]>::to_vec));
+                continue;
+            };
+            for entry in entries {
                 let path = entry?.path();
                 let kind = fs::symlink_metadata(&path)?.file_type();
                 if path == self.at(IN) {
                     continue;
                 }
-                let content = if kind.is_file() { Some(fs::read(&path)?) } else { None };
+                let content = match kind.is_file() {
+                    true => fs::read(&path).ok().or(UNREADABLE.map(<[u8]>::to_vec)),
+                    false => None,
+                };
                 if kind.is_dir() {
-                    open.push(path.clone());
+                    open.push(path);
+                } else {
+                    found.insert(path, content);
                 }
-                found.insert(path, content);
             }
         }
         Ok(found)
     }
 
-    /// The first thing outside `in` that is not as it was. A subject's own folders for agents
-    /// are its own.
+    /// The first thing outside `in` that is not as it was.
     pub(crate) fn changed(&self) -> Result<Option<String>, Fault> {
         let now = self.beyond().map_err(harness("the check's folder"))?;
-        let of = |path: &PathBuf| now.get(path) != self.before.get(path);
-        let files = self.files();
-        let own = |path: &PathBuf| path.starts_with(files.join("agents"));
-        let mut changed = now.keys().chain(self.before.keys()).filter(|path| of(path));
-        let first = changed.find(|path| !own(path));
+        let mut all = now.keys().chain(self.before.keys());
+        let first = all.find(|path| now.get(*path) != self.before.get(*path));
         Ok(first.map(|path| path.strip_prefix(&self.root).unwrap_or(path).display().to_string()))
     }
 
@@ -165,16 +184,13 @@ impl<'s> World<'s> {
         Ok(u64::try_from(within.count()).unwrap_or(u64::MAX))
     }
 
-    /// What lies outside is as it is now: a check has put something there itself.
-    pub(crate) fn settle(&mut self) -> Result<(), Fault> {
-        self.before = self.beyond().map_err(harness("the check's folder"))?;
-        Ok(())
-    }
-
     /// Whether a file is there, with this text where one is said.
     pub(crate) fn has(&self, path: &str, text: Option<&str>) -> bool {
-        let found = fs::read(self.at(path)).ok();
-        found.is_some_and(|found| text.is_none_or(|text| found == text.as_bytes()))
+        let path = self.at(path);
+        match text {
+            None => fs::symlink_metadata(path).is_ok(),
+            Some(text) => fs::read(path).is_ok_and(|found| found == text.as_bytes()),
+        }
     }
 
     /// A text of the set with the places that only the runner knows.
@@ -210,7 +226,7 @@ impl<'s> World<'s> {
                 renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).ok();
             }
         };
-        self.race = Some(Race { still, thread: thread::spawn(exchange) });
+        self.race = Some(Race { still, thread: Some(thread::spawn(exchange)) });
     }
 
     pub(crate) fn still(&mut self) {

@@ -113,7 +113,7 @@ fn subject_that_says_yes_to_everything_passes_nothing() {
 fn set_is_as_it_was_released() {
     let digest = Sha256::digest(syscap_conformance::SET_2026_12.as_bytes());
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(digest, "c5f01179f0ace424de5cf9378373fd775fc2ccbcb5df629c8490bc06ad082063");
+    assert_eq!(digest, "baec50c36b375c29832b355ba7e84bad76f5fde06a9d6dc08c6f3d7766af28af");
 }
 
 #[test]
@@ -166,6 +166,47 @@ fn bare_mcp_server_fails() {
     let (code, grades) = judged(&["--mcp", "--area", "approval"], &["{upstream}"]);
     let failed: Vec<_> = grades.iter().filter(|(_, grade)| grade == "fail").collect();
     assert_eq!((code, grades.len(), failed.len()), (1, 8, 7), "{grades:?}");
+}
+
+/// It answers `start`, and then reads no more, while a request is larger than a pipe.
+#[test]
+fn subject_that_does_not_read_hangs_nobody() {
+    let script = subject("    say(ask, ok={'token': 't'})")
+        .replace("continue", "\n        if 'folder' in ask: time.sleep(600)\n        continue");
+    let script = script.replace("[\"scope\"]", "[\"record\"]");
+    let large = ["--timeout", "1", "--check", "record.full-disk-large-calls"];
+    let done = run(&large, &python(&script));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains(": hung"), "{text}");
+}
+
+/// A log that is sound, and was made before: it is none of this check.
+#[test]
+fn borrowed_log_does_not_pass() {
+    let vectors = folder().join("vectors/logs/chain.json");
+    let file: Value = serde_json::from_slice(&fs::read(vectors).expect("vectors")).expect("JSON");
+    let place = tempfile::tempdir().expect("a folder");
+    let export = place.path().join("export");
+    fs::create_dir_all(export.join("objects")).expect("a folder");
+    let bytes = |text: &Value| -> Vec<u8> {
+        let digits = text.as_str().expect("hex").as_bytes().chunks(2);
+        digits
+            .map(|two| u8::from_str_radix(str::from_utf8(two).expect("hex"), 16).expect("hex"))
+            .collect()
+    };
+    let records = file["base"]["records"].as_array().expect("records").iter().flat_map(bytes);
+    fs::write(export.join("records.cborseq"), records.collect::<Vec<_>>()).expect("writes");
+    for (name, object) in file["base"]["objects"].as_object().expect("objects") {
+        fs::write(export.join("objects").join(name), bytes(object)).expect("writes");
+    }
+    let then = format!(
+        "    import shutil, urllib.request\n    if ask['do'] == 'reset': place = ask\n    if ask['do'] == 'call': urllib.request.urlopen(place['server'] + '/count/' + str(ask['args']['by']))\n    if ask['do'] == 'export': shutil.copytree({:?}, ask['to'])\n    say(ask, ok={{'token': 't'}})",
+        export.to_string_lossy()
+    );
+    let script = subject(&then).replace("[\"scope\"]", "[\"record\"]");
+    let done = run(&["--check", "record.of-policy"], &python(&script));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("does not begin with this check"), "{text}");
 }
 
 #[test]
