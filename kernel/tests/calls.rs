@@ -1,14 +1,12 @@
 //! What becomes of a call: run once for a key, with earlier results, cut off, lost, late.
 
-use kernel_support::fault::FaultStore;
 use kernel_support::sim::flights::Flight;
 use kernel_support::sim::{self, Ending, records, refused_with, seated};
-use syscap_audit::MemoryStore;
 use syscap_format::{
     Amounts, Body, Commitment, Dimension, Reason, Refused, Retry, Seq, Source, Status, TxOutcome,
     json,
 };
-use syscap_kernel::{Event, Lost, Proposal, Store, StoreError, vault_entry};
+use syscap_kernel::{Event, Lost, Proposal, Store, vault_entry};
 
 /// A row of the vault for each record of a call, and no other: salts and arguments lie in one, the
 /// result in the other, so each can be erased alone.
@@ -246,19 +244,9 @@ fn what_a_call_refers_to_is_written_once() {
     let entry = vault_entry(&mut sim.store, intent, intent).unwrap();
     let args = entry.committed(commitment).unwrap();
     assert_eq!(Some(args.item()), whole.item().get("args"));
-    let erased = vault_entry(&mut Erased(&mut sim.store, result), intent, intent).unwrap();
+    sim.store.erase(result);
+    let erased = vault_entry(&mut sim.store, intent, intent).unwrap();
     assert_eq!((erased.salts, erased.committed(commitment)), (entry.salts, None));
-}
-
-/// A store in which the row of that record is gone.
-struct Erased<'a>(&'a mut FaultStore<MemoryStore>, Seq);
-
-impl Store for Erased<'_> {
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        if seq == self.1 { Ok(None) } else { self.0.vault(seq) }
-    }
-
-    kernel_support::forward!(self.0 => commit records object room);
 }
 
 /// A revocation between intent and run: nothing runs, what was held is free.

@@ -33,6 +33,7 @@ Exit codes:
   11  verify: incomplete: open intents, or the last run did not end properly
   12  verify: sound or incomplete, but not anchored, and --require-anchor was given
   13  verify: newer software wrote records that this version does not know
+ conformance  1 a check did not pass; 3 the runner could not do its part
  run  the program's own; 128+N where signal N ended it; 137 where a freeze or a revocation did;
       125 not started, 126 can't be executed, 127 not found
 ";

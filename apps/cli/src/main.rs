@@ -10,7 +10,6 @@ mod call;
 mod cancel;
 mod changes;
 mod config;
-mod conformance;
 mod credits;
 mod demo;
 mod doctor;
@@ -142,7 +141,7 @@ enum Command {
     /// Check this machine and a home.
     Doctor(doctor::Doctor),
     /// Hold a governor of tools against the conformance suite.
-    Conformance(conformance::Conformance),
+    Conformance(syscap_conformance::Suite),
     /// Show 28 calls: which run, which are refused.
     Demo(demo::Demo),
 }
@@ -190,7 +189,11 @@ fn main() -> ExitCode {
         Command::Artifacts(artifacts) => artifacts.run(&mut out),
         Command::Verify(verify) => verify.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
-        Command::Conformance(conformance) => conformance.run(),
+        Command::Conformance(suite) => {
+            let own = ["conformance"];
+            let code = suite.run(&own, &mut std::io::stdout(), &mut std::io::stderr());
+            Ok(Exit::Program(code))
+        }
         Command::Demo(demo) => demo.run(&mut out),
     };
     let flushed = out.flush();

@@ -3,21 +3,14 @@
 Claimed is what its page claims of attenuation: delegate. It keeps no state, so it counts nothing.
 """
 
-import json
-import os
-import sys
-import urllib.request
 from datetime import datetime, timezone
 from importlib.metadata import version
 
+import host
 from biscuit_auth import AuthorizationError, AuthorizerBuilder, BiscuitBuilder, BlockBuilder, DataLogError, KeyPair
 
 
 class Host:
-    def start(self, ask):
-        said = {"implementation": "biscuit", "version": version("biscuit-python"), "claims": ["delegate"]}
-        return {**said, "pids": [os.getpid()]}
-
     def reset(self, ask):
         self.place, self.now, self.keys, self.tokens, self.revoked = ask, ask["clock"], KeyPair(), {}, set()
 
@@ -58,7 +51,7 @@ class Host:
 
     def call(self, ask):
         token, tool = self.tokens[ask["token"]], ask["tool"]
-        args = ask["args"] if "args" in ask else json.loads(ask["text"])
+        args = host.arguments(ask)
         if self.revoked & set(token.revocation_ids):
             raise KeyError("revoked")
         code, values = ["time({now})", "call({tool})", "agent({agent})"], {}
@@ -68,33 +61,8 @@ class Host:
                 values[name] = args[name]
         values.update(now=self.at(0), tool=tool, agent=ask["agent"])
         AuthorizerBuilder("; ".join(code) + "; allow if true", values).build(token).authorize()
-        path = os.path.join(self.place["files"], args.get("path", ""))
-        if tool == "write":
-            with open(path, "w") as file:
-                return file.write(args["text"])
-        if tool == "read":
-            with open(path) as file:
-                return file.read()
-        url = f"/{args['page']}" if tool == "get" else f"/count/{args['by']}"
-        with urllib.request.urlopen(self.place["server"] + url) as answer:
-            return answer.read().decode()
-
-
-def main():
-    host = Host()
-    for line in sys.stdin:
-        ask = json.loads(line)
-        verb = getattr(host, ask["do"], None)
-        try:
-            said = {"ok": verb(ask)} if verb else {"unsupported": True}
-        except (AuthorizationError, DataLogError, KeyError, OSError, TypeError, ValueError) as error:
-            said = {"refused": f"{type(error).__name__}: {error}"}
-        if ask["do"] == "stop":
-            said = {"ok": None}
-        print(json.dumps({"id": ask["id"], **said}), flush=True)
-        if ask["do"] == "stop":
-            return
+        return host.perform(self.place, tool, args)
 
 
 if __name__ == "__main__":
-    main()
+    host.serve(Host(), ("biscuit", version("biscuit-python")), ["delegate"], (AuthorizationError, DataLogError))

@@ -3,22 +3,16 @@
 Claimed is what its page claims: scope (Subpath: by the path's text alone) and delegate. It counts nothing.
 """
 
-import json
 import os
-import sys
 import time
-import urllib.request
 from importlib.metadata import version
 
+import host
 from tenuo import Authorizer, OneOf, Range, SigningKey, SrlBuilder, Subpath, Warrant, Wildcard
 from tenuo.exceptions import TenuoError
 
 
 class Host:
-    def start(self, ask):
-        claims = ["scope", "delegate"]
-        return {"implementation": "tenuo", "version": version("tenuo"), "claims": claims, "pids": [os.getpid()]}
-
     def reset(self, ask):
         self.place, self.key, self.holders, self.stacks, self.revoked = ask, SigningKey.generate(), {}, {}, []
         self.authorizer = Authorizer(trusted_roots=[self.key.public_key])
@@ -55,37 +49,13 @@ class Host:
 
     def call(self, ask):
         tool, stack = ask["tool"], self.stacks[ask["token"]]
-        args = dict(ask["args"] if "args" in ask else json.loads(ask["text"]))
+        args = dict(host.arguments(ask))
         if "path" in args:
             args["path"] = os.path.join(self.place["files"], args["path"])
         proof = bytes(stack[-1].sign(self.holders[ask["token"]], tool, args, int(time.time())))
         self.authorizer.check_chain(stack, tool, args, proof)
-        if tool == "write":
-            with open(args["path"], "w") as file:
-                return file.write(args["text"])
-        if tool == "read":
-            with open(args["path"]) as file:
-                return file.read()
-        url = f"/{args['page']}" if tool == "get" else f"/count/{args['by']}"
-        with urllib.request.urlopen(self.place["server"] + url) as answer:
-            return answer.read().decode()
-
-
-def main():
-    host = Host()
-    for line in sys.stdin:
-        ask = json.loads(line)
-        verb = getattr(host, ask["do"], None)
-        try:
-            said = {"ok": verb(ask)} if verb else {"unsupported": True}
-        except (TenuoError, KeyError, OSError, ValueError, TypeError, RuntimeError) as error:
-            said = {"refused": f"{type(error).__name__}: {error}"}
-        if ask["do"] == "stop":
-            said = {"ok": None}
-        print(json.dumps({"id": ask["id"], **said}), flush=True)
-        if ask["do"] == "stop":
-            return
+        return host.perform(self.place, tool, args)
 
 
 if __name__ == "__main__":
-    main()
+    host.serve(Host(), ("tenuo", version("tenuo")), ["scope", "delegate"], (TenuoError, RuntimeError))

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-pub use command::{EXIT_FAULT, USAGE, main};
+pub use command::Suite;
 pub use report::Report;
 pub use run::{Host, Means};
 pub use set::{Check, read};
@@ -91,7 +91,7 @@ pub struct Graded {
     pub area: String,
     /// The bug that it catches.
     pub bug: String,
-    /// Its steps, as the set has them; null of a check that is none of a set.
+    /// Its steps.
     pub input: Value,
     /// What came of it.
     pub grade: Grade,
@@ -190,13 +190,13 @@ pub fn judge_mcp(
     for (number, check) in checks.enumerate() {
         let began = std::time::Instant::now();
         let mut client = mcp::Client::new(means, folder.path().join(number.to_string()))?;
-        let grade = match (check.run)(&mut client) {
+        let grade = match check.run(&mut client) {
             Ok(grade) => grade,
             Err(Fault::Harness(why)) => return Err(Fault::Harness(why)),
             Err(fault) => Grade::Fault(fault),
         };
         let (id, area, bug) = (check.id.into(), check.area.into(), check.bug.into());
-        let graded = Graded { id, area, bug, input: Value::Null, grade, ms: passed(began) };
+        let graded = Graded { id, area, bug, input: check.input(), grade, ms: passed(began) };
         progress(&graded);
         outcome.grades.push(graded);
     }

@@ -3,7 +3,16 @@
 use std::io::{stderr, stdout};
 use std::process::ExitCode;
 
+use clap::Parser as _;
+
+/// Hold a governor of tools against the conformance suite.
+#[derive(clap::Parser)]
+#[command(version)]
+struct Program {
+    #[command(flatten)]
+    suite: syscap_conformance::Suite,
+}
+
 fn main() -> ExitCode {
-    let words = std::env::args().skip(1);
-    ExitCode::from(syscap_conformance::main(&[], words, &mut stdout(), &mut stderr()))
+    ExitCode::from(Program::parse().suite.run(&[], &mut stdout(), &mut stderr()))
 }

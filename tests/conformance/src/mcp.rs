@@ -208,7 +208,11 @@ impl<'m> Client<'m> {
 
     pub(crate) fn hold(&self, holds: bool) -> Result<(), Fault> {
         let path = self.upstream().join("held");
-        let done = if holds { fs::write(path, "") } else { fs::remove_file(path) };
+        let done = match (holds, path.exists()) {
+            (true, _) => fs::write(path, ""),
+            (false, true) => fs::remove_file(path),
+            (false, false) => Ok(()),
+        };
         done.map_err(harness("the held call"))
     }
 

@@ -1,5 +1,7 @@
 //! The checks of the half that needs no verbs: what reaches the server behind a gateway.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::Grade;
@@ -9,291 +11,277 @@ use crate::subject::Fault;
 /// The areas of this half.
 pub(crate) const AREAS: [&str; 5] = ["bypass", "binding", "approval", "pinning", "crash"];
 
-/// A check: its name, its area, the bug that it catches, and what it does.
+/// How long a call that is held back, or of an odd form, is spoken for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A check: its name, its area, the bug that it catches, what is done, and what must be so then.
 pub(crate) struct McpCheck {
     pub(crate) id: &'static str,
     pub(crate) area: &'static str,
     pub(crate) bug: &'static str,
-    pub(crate) run: fn(&mut Client<'_>) -> Result<Grade, Fault>,
+    pub(crate) steps: &'static [Step],
+    end: End,
 }
 
-const fn check(
-    id: &'static str,
-    area: &'static str,
-    bug: &'static str,
-    run: fn(&mut Client<'_>) -> Result<Grade, Fault>,
-) -> McpCheck {
-    McpCheck { id, area, bug, run }
+/// What is done.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The gateway is started, and the two sides agree.
+    Connect,
+    /// It is started, and nothing is said.
+    Spawn,
+    /// A tool is called with this text; what the person says who is asked.
+    Call(&'static str, &'static str, Says),
+    /// A tool is called with arguments of every type.
+    Odd,
+    /// A line is sent that no client sends.
+    Raw(Raw),
+    /// A call that a person agrees to is held back by the server behind.
+    Held,
+    /// Everything is killed.
+    Kill,
+    /// The server lists its tools otherwise from its next start on.
+    Define(&'static str),
+    /// No call has reached the server so far.
+    Quiet,
 }
 
-pub(crate) const CHECKS: &[McpCheck] = &[
-    check("mcp.unlisted", "bypass", "a tool that no list names is called", |client| {
-        client.connect()?;
-        client.call("nothing", note("a"), Says::Yes)?;
-        only_control(client)
-    }),
-    check(
-        "mcp.hidden",
-        "bypass",
-        "a tool that the server has and does not list is called",
-        |client| {
-            client.connect()?;
-            client.call("hidden", note("a"), Says::Yes)?;
-            only_control(client)
-        },
-    ),
-    check("mcp.name-case", "bypass", "a tool is called by another name than its own", |client| {
-        client.connect()?;
-        client.call("ADD_NOTE", note("a"), Says::Yes)?;
-        only_control(client)
-    }),
-    check("mcp.name-path", "bypass", "a tool is called by another name than its own", |client| {
-        client.connect()?;
-        client.call("add_note/../hidden", note("a"), Says::Yes)?;
-        only_control(client)
-    }),
-    check(
-        "mcp.before-hello",
-        "bypass",
-        "a call is made before the two sides have agreed",
-        |client| {
-            client.spawn()?;
-            client
-                .request("tools/call", json!({"name": "add_note", "arguments": note("early")}))?;
-            let early = client.reached();
-            client.kill()?;
-            if !early.is_empty() {
-                return Ok(Grade::Fail(reached_text(&early)));
+/// A line that no client sends.
+#[derive(Debug)]
+pub(crate) enum Raw {
+    /// A call before the two sides have agreed.
+    Early,
+    /// Two calls in one list.
+    Batch,
+    /// A call with two equal keys in its arguments.
+    TwoKeys,
+}
+
+/// What must be so when all is done.
+#[derive(Clone, Copy)]
+enum End {
+    /// A call with a yes reaches the server, and no other has.
+    OnlyControl,
+    /// The calls with these texts have reached it, and no others.
+    Exactly(&'static [&'static str]),
+    /// The same, and the person was shown the text.
+    Shown(&'static str),
+    /// What has reached the server was shown to the person; then a call with a yes reaches it.
+    AllShown,
+    /// The arguments of [`Step::Odd`] have reached it as they were sent.
+    Odd,
+}
+
+use End::{AllShown, Exactly, OnlyControl, Shown};
+use Says::{Cancel, No, Nothing, Unticked, Yes};
+use Step::{Call, Connect, Define, Held, Kill, Quiet, Spawn};
+
+/// A row of the table below.
+macro_rules! checks {
+    ($($id:literal $area:literal $bug:literal [$($step:expr),*] $end:expr;)*) => {
+        &[$(McpCheck { id: $id, area: $area, bug: $bug, steps: &[$($step),*], end: $end }),*]
+    };
+}
+
+pub(crate) const CHECKS: &[McpCheck] = checks! {
+    "mcp.unlisted" "bypass" "a tool that no list names is called"
+        [Connect, Call("nothing", "a", Yes)] OnlyControl;
+    "mcp.hidden" "bypass" "a tool that the server has and does not list is called"
+        [Connect, Call("hidden", "a", Yes)] OnlyControl;
+    "mcp.name-case" "bypass" "a tool is called by another name than its own"
+        [Connect, Call("ADD_NOTE", "a", Yes)] OnlyControl;
+    "mcp.name-path" "bypass" "a tool is called by another name than its own"
+        [Connect, Call("add_note/../hidden", "a", Yes)] OnlyControl;
+    "mcp.before-hello" "bypass" "a call is made before the two sides have agreed"
+        [Spawn, Step::Raw(Raw::Early), Quiet, Kill, Connect] OnlyControl;
+    "mcp.batch" "bypass" "calls in one list are passed on unasked"
+        [Connect, Step::Raw(Raw::Batch), Quiet, Kill, Connect] OnlyControl;
+    "mcp.unanswered" "approval" "a call is made while the person is still asked"
+        [Connect, Call("add_note", "waits", Nothing)] OnlyControl;
+    "mcp.declined" "approval" "a call is made that a person has declined"
+        [Connect, Call("add_note", "no", No)] OnlyControl;
+    "mcp.cancelled" "approval" "a window that was closed counts as a yes"
+        [Connect, Call("add_note", "closed", Cancel)] OnlyControl;
+    "mcp.unticked" "approval" "a form without the tick counts as a yes"
+        [Connect, Call("add_note", "unticked", Unticked)] OnlyControl;
+    "mcp.accepted" "approval" "one yes is two calls"
+        [Connect, Call("add_note", "once", Yes)] Exactly(&["once"]);
+    "mcp.again" "approval" "a yes is used for the same call again"
+        [Connect, Call("add_note", "twice", Yes), Call("add_note", "twice", No)]
+        Exactly(&["twice"]);
+    "mcp.other-arguments" "approval" "a yes is used for another call"
+        [Connect, Call("add_note", "good", Yes), Call("add_note", "evil", No)] Exactly(&["good"]);
+    "mcp.other-tool" "approval" "a yes is used for another tool"
+        [Connect, Call("add_note", "good", Yes), Call("slow", "good", No)] Exactly(&["good"]);
+    "mcp.shown" "binding" "the person is not shown what is called"
+        [Connect, Call("add_note", "sesame-7f", Yes)] Shown("sesame-7f");
+    "mcp.exact" "binding" "the server gets other arguments than the client sent"
+        [Connect, Step::Odd] End::Odd;
+    "mcp.two-keys" "binding" "of two equal keys the person sees one and the server gets the other"
+        [Connect, Step::Raw(Raw::TwoKeys)] AllShown;
+    "mcp.description" "pinning" "a tool whose description has changed is called"
+        [Connect, Call("add_note", "before", Yes), Kill, Define("2"), Connect,
+         Call("add_note", "behind", Yes)] Exactly(&["before"]);
+    "mcp.schema" "pinning" "a tool whose arguments have changed is called"
+        [Connect, Call("add_note", "before", Yes), Kill, Define("3"), Connect,
+         Call("add_note", "behind", Yes)] Exactly(&["before"]);
+    "mcp.killed-in-call" "crash" "a call that was out is made again after a kill"
+        [Connect, Held, Kill, Connect] Exactly(&["held"]);
+    "mcp.killed-while-asked" "crash" "a call that nobody has approved is made after a kill"
+        [Connect, Call("add_note", "asked", Nothing), Kill, Connect] OnlyControl;
+    "mcp.yes-over-a-kill" "crash" "a yes that was used is used again after a kill"
+        [Connect, Call("add_note", "used", Yes), Kill, Connect, Call("add_note", "used", No)]
+        Exactly(&["used"]);
+};
+
+impl McpCheck {
+    pub(crate) fn run(&self, client: &mut Client<'_>) -> Result<Grade, Fault> {
+        for step in self.steps {
+            if let Some(grade) = step.take(client)? {
+                return Ok(grade);
             }
-            client.connect()?;
-            only_control(client)
-        },
-    ),
-    check("mcp.batch", "bypass", "calls in one list are passed on unasked", |client| {
-        client.connect()?;
-        let call = |id: u64| {
-            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
-                "params": {"name": client.name("add_note"), "arguments": note("batch")}})
-        };
-        let batch = json!([call(901), call(902)]);
-        client.line(&batch.to_string())?;
-        let early = client.reached();
-        client.kill()?;
-        if !early.is_empty() {
-            return Ok(Grade::Fail(reached_text(&early)));
         }
-        client.connect()?;
-        only_control(client)
-    }),
-    check(
-        "mcp.unanswered",
-        "approval",
-        "a call is made while the person is still asked",
-        |client| {
-            client.connect()?;
-            client.call("add_note", note("waits"), Says::Nothing)?;
-            none_then_control(client)
-        },
-    ),
-    check("mcp.declined", "approval", "a call is made that a person has declined", |client| {
-        client.connect()?;
-        client.call("add_note", note("no"), Says::No)?;
-        none_then_control(client)
-    }),
-    check("mcp.cancelled", "approval", "a window that was closed counts as a yes", |client| {
-        client.connect()?;
-        client.call("add_note", note("closed"), Says::Cancel)?;
-        none_then_control(client)
-    }),
-    check("mcp.unticked", "approval", "a form without the tick counts as a yes", |client| {
-        client.connect()?;
-        client.call("add_note", note("unticked"), Says::Unticked)?;
-        none_then_control(client)
-    }),
-    check("mcp.accepted", "approval", "one yes is two calls", |client| {
-        client.connect()?;
-        client.call("add_note", note("once"), Says::Yes)?;
-        exactly(client, &[note("once")])
-    }),
-    check("mcp.again", "approval", "a yes is used for the same call again", |client| {
-        client.connect()?;
-        client.call("add_note", note("twice"), Says::Yes)?;
-        client.call("add_note", note("twice"), Says::No)?;
-        exactly(client, &[note("twice")])
-    }),
-    check("mcp.other-arguments", "approval", "a yes is used for another call", |client| {
-        client.connect()?;
-        client.call("add_note", note("good"), Says::Yes)?;
-        client.call("add_note", note("evil"), Says::No)?;
-        exactly(client, &[note("good")])
-    }),
-    check("mcp.other-tool", "approval", "a yes is used for another tool", |client| {
-        client.connect()?;
-        client.call("add_note", note("good"), Says::Yes)?;
-        client.call("slow", note("good"), Says::No)?;
-        exactly(client, &[note("good")])
-    }),
-    check("mcp.shown", "binding", "the person is not shown what is called", |client| {
-        client.connect()?;
-        client.call("add_note", note("sesame-7f"), Says::Yes)?;
-        match client.shown.iter().any(|shown| shown.contains("sesame-7f")) {
-            true => exactly(client, &[note("sesame-7f")]),
-            false if client.reached().is_empty() => {
-                Ok(Grade::Unproved("nobody was asked".to_owned()))
-            }
-            false => Ok(Grade::Fail(format!("shown was {:?}", client.shown))),
-        }
-    }),
-    check(
-        "mcp.exact",
-        "binding",
-        "the server gets other arguments than the client sent",
-        |client| {
-            client.connect()?;
-            let odd = json!({"text": "a\"\\\n\u{202e}\u{1f600}\u{0}é", "more": {"n": 9_007_199_254_740_993_u64, "f": 1.5, "l": [null, true, {"": []}]}});
-            client.call("add_note", odd.clone(), Says::Yes)?;
-            exactly(client, &[odd])
-        },
-    ),
-    check(
-        "mcp.two-keys",
-        "binding",
-        "of two equal keys the person sees one and the server gets the other",
-        |client| {
-            client.connect()?;
-            let name = json!(client.name("add_note"));
-            client.line(&format!(
-            r#"{{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {{"name": {name}, "arguments": {{"text": "seen-1", "text": "seen-2"}}}}}}"#
-        ))?;
-            client.answer(77, Says::Yes, std::time::Duration::from_secs(2))?;
-            for call in client.reached() {
-                let text =
-                    call.pointer("/arguments/text").and_then(Value::as_str).unwrap_or_default();
-                if !client.shown.iter().any(|shown| shown.contains(text)) {
-                    return Ok(Grade::Fail(format!("reached: {call}, shown: {:?}", client.shown)));
+        self.end.grade(client)
+    }
+
+    /// The steps, for the report.
+    pub(crate) fn input(&self) -> Value {
+        self.steps.iter().map(|step| Value::from(format!("{step:?}"))).collect()
+    }
+}
+
+impl Step {
+    /// Does it; a grade where the check ends here.
+    fn take(&self, client: &mut Client<'_>) -> Result<Option<Grade>, Fault> {
+        match self {
+            Self::Connect => client.connect()?,
+            Self::Spawn => client.spawn()?,
+            Self::Call(tool, text, says) => drop(client.call(tool, note(text), *says)?),
+            Self::Odd => drop(client.call("add_note", odd(), Yes)?),
+            Self::Raw(raw) => raw.send(client)?,
+            Self::Held => {
+                client.hold(true)?;
+                let params = json!({"name": client.name("slow"), "arguments": note("held")});
+                let id = client.request("tools/call", params)?;
+                client.answer(id, Yes, PATIENCE)?;
+                if !client.wait() {
+                    return Ok(Some(unreached("the call")));
                 }
             }
-            control(client)
-        },
-    ),
-    check(
-        "mcp.description",
-        "pinning",
-        "a tool whose description has changed is called",
-        |client| redefined(client, "2"),
-    ),
-    check("mcp.schema", "pinning", "a tool whose arguments have changed is called", |client| {
-        redefined(client, "3")
-    }),
-    check(
-        "mcp.killed-in-call",
-        "crash",
-        "a call that was out is made again after a kill",
-        |client| {
-            client.connect()?;
-            client.hold(true)?;
-            let params = json!({"name": client.name("slow"), "arguments": note("slow")});
-            let id = client.request("tools/call", params)?;
-            client.answer(id, Says::Yes, std::time::Duration::from_secs(1))?;
-            if !client.wait() {
-                return Ok(Grade::Unproved("the call did not reach the server".to_owned()));
+            Self::Kill => {
+                client.kill()?;
+                client.hold(false)?;
             }
-            client.kill()?;
-            client.hold(false)?;
-            client.connect()?;
-            exactly(client, &[note("slow")])
-        },
-    ),
-    check(
-        "mcp.killed-while-asked",
-        "crash",
-        "a call that nobody has approved is made after a kill",
-        |client| {
-            client.connect()?;
-            client.call("add_note", note("asked"), Says::Nothing)?;
-            client.kill()?;
-            client.connect()?;
-            none_then_control(client)
-        },
-    ),
-    check(
-        "mcp.yes-over-a-kill",
-        "crash",
-        "a yes that was used is used again after a kill",
-        |client| {
-            client.connect()?;
-            client.call("add_note", note("used"), Says::Yes)?;
-            client.kill()?;
-            client.connect()?;
-            client.call("add_note", note("used"), Says::No)?;
-            exactly(client, &[note("used")])
-        },
-    ),
-];
+            Self::Define(number) => client.define(number)?,
+            Self::Quiet => {
+                let reached = client.reached();
+                return Ok((!reached.is_empty()).then(|| too_many(&reached)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Raw {
+    fn send(&self, client: &mut Client<'_>) -> Result<(), Fault> {
+        let name = json!(client.name("add_note"));
+        let call = |id: u64, text: &str| {
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": {"name": name, "arguments": note(text)}})
+        };
+        match self {
+            Self::Early => client.line(&call(900, "early").to_string()),
+            Self::Batch => {
+                client.line(&json!([call(901, "batch"), call(902, "batch")]).to_string())
+            }
+            Self::TwoKeys => {
+                let twice = r#"{"text":"seen-1","text":"seen-2"}"#;
+                let once = note("once").to_string();
+                client.line(&call(903, "once").to_string().replace(&once, twice))?;
+                client.answer(903, Yes, PATIENCE).map(drop)
+            }
+        }
+    }
+}
+
+impl End {
+    fn grade(self, client: &mut Client<'_>) -> Result<Grade, Fault> {
+        match self {
+            Self::OnlyControl => {
+                let before = client.reached();
+                if !before.is_empty() {
+                    return Ok(too_many(&before));
+                }
+                control(client)?;
+                Ok(exactly(&client.reached(), &[note("control")]))
+            }
+            Self::Exactly(texts) => {
+                let wanted: Vec<Value> = texts.iter().map(|text| note(text)).collect();
+                Ok(exactly(&client.reached(), &wanted))
+            }
+            Self::Shown(text) => {
+                let reached = client.reached();
+                match client.shown.iter().any(|shown| shown.contains(text)) {
+                    true => Ok(exactly(&reached, &[note(text)])),
+                    false if reached.is_empty() => {
+                        Ok(Grade::Unproved("nobody was asked".to_owned()))
+                    }
+                    false => Ok(Grade::Fail(format!("shown was {:?}", client.shown))),
+                }
+            }
+            Self::AllShown => {
+                for call in client.reached() {
+                    let text = call.pointer("/arguments/text").and_then(Value::as_str);
+                    let is_shown = |text| client.shown.iter().any(|shown| shown.contains(text));
+                    if !text.is_some_and(is_shown) {
+                        let shown = &client.shown;
+                        return Ok(Grade::Fail(format!("reached: {call}, shown: {shown:?}")));
+                    }
+                }
+                control(client)?;
+                let reached = client.reached();
+                let has =
+                    reached.iter().any(|call| call.get("arguments") == Some(&note("control")));
+                Ok(if has { Grade::Pass } else { unreached("a call with a yes") })
+            }
+            Self::Odd => Ok(exactly(&client.reached(), &[odd()])),
+        }
+    }
+}
 
 fn note(text: &str) -> Value {
     json!({"text": text})
 }
 
-/// What is said of calls that must not have reached the server.
-fn reached_text(calls: &[Value]) -> String {
+fn odd() -> Value {
+    json!({
+        "text": "a\"\\\n\u{202e}\u{1f600}\u{0}é",
+        "more": {"n": 9_007_199_254_740_993_u64, "f": 1.5, "l": [null, true, {"": []}]},
+    })
+}
+
+/// A call that a person agrees to.
+fn control(client: &mut Client<'_>) -> Result<(), Fault> {
+    client.call("add_note", note("control"), Yes).map(drop)
+}
+
+fn unreached(what: &str) -> Grade {
+    Grade::Unproved(format!("{what} did not reach the server"))
+}
+
+fn too_many(calls: &[Value]) -> Grade {
     let calls: Vec<String> = calls.iter().map(Value::to_string).collect();
-    format!("reached: {}", calls.join(" "))
+    Grade::Fail(format!("reached: {}", calls.join(" ")))
 }
 
-/// The arguments of all calls that have reached the server.
-fn arguments(client: &Client<'_>) -> Vec<Value> {
-    client.reached().iter().filter_map(|call| call.get("arguments").cloned()).collect()
-}
-
-/// A call that a person agrees to reaches the server. What was tried before is not among them.
-fn control(client: &mut Client<'_>) -> Result<Grade, Fault> {
-    client.call("add_note", note("control"), Says::Yes)?;
-    let reached = arguments(client);
-    Ok(match reached.contains(&note("control")) {
-        true => Grade::Pass,
-        false => Grade::Unproved("a call with a yes did not reach the server".to_owned()),
-    })
-}
-
-/// Nothing has reached the server; then the control does.
-fn none_then_control(client: &mut Client<'_>) -> Result<Grade, Fault> {
-    let reached = client.reached();
-    if !reached.is_empty() {
-        return Ok(Grade::Fail(reached_text(&reached)));
+/// Calls with these arguments have reached the server, and no others.
+fn exactly(reached: &[Value], wanted: &[Value]) -> Grade {
+    let has = |one: &Value| reached.iter().any(|call| call.get("arguments") == Some(one));
+    if reached.len() == wanted.len() && wanted.iter().all(has) {
+        Grade::Pass
+    } else if reached.is_empty() {
+        unreached("a call with a yes")
+    } else {
+        too_many(reached)
     }
-    control(client)
-}
-
-/// The same, and the control alone.
-fn only_control(client: &mut Client<'_>) -> Result<Grade, Fault> {
-    let grade = none_then_control(client)?;
-    let reached = arguments(client);
-    Ok(match (grade, reached.len()) {
-        (Grade::Pass, 2..) => Grade::Fail(reached_text(&reached)),
-        (grade, _) => grade,
-    })
-}
-
-/// These calls have reached the server, and no others.
-fn exactly(client: &mut Client<'_>, wanted: &[Value]) -> Result<Grade, Fault> {
-    let reached = arguments(client);
-    Ok(match wanted.iter().find(|one| !reached.contains(one)) {
-        Some(lacks) if reached.is_empty() => {
-            Grade::Unproved(format!("{lacks} did not reach the server"))
-        }
-        None if reached.len() == wanted.len() => Grade::Pass,
-        _ => Grade::Fail(reached_text(&reached)),
-    })
-}
-
-/// A tool changes while the gateway is away: until somebody accepts that, it is not called.
-fn redefined(client: &mut Client<'_>, definition: &str) -> Result<Grade, Fault> {
-    client.connect()?;
-    client.call("add_note", note("before"), Says::Yes)?;
-    client.kill()?;
-    client.define(definition)?;
-    client.connect()?;
-    client.call("add_note", note("behind"), Says::Yes)?;
-    exactly(client, &[note("before")])
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -73,7 +72,7 @@ impl Report<'_> {
             let Some(of) = table.get(area) else { continue };
             let count = |word| of.get(word).copied().unwrap_or(0);
             if count("not_claimed") > 0 {
-                line(format!("{area:<10} not claimed ({} checks)", count("not_claimed")));
+                line(format!("{area:<10} not claimed, checks: {}", count("not_claimed")));
             } else {
                 line(format!(
                     "{area:<10} {:>5} {:>5} {:>9} {:>6}",
@@ -172,13 +171,5 @@ impl Report<'_> {
         let message = parts.collect::<Vec<_>>().join(", ");
         let color = if self.failures().next().is_none() { "green" } else { "red" };
         json!({"schemaVersion": 1, "label": format!("syscap {}", self.set.0), "message": message, "color": color})
-    }
-
-    /// Writes a file whole.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
-        fs::write(path, text)
     }
 }

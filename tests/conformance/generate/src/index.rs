@@ -14,8 +14,8 @@ use crate::tables::{REASONS, tables};
 /// Requirements by id, of each document by name.
 pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Rows of the table of admission: a call without the fault is taken by the last of them, if at
-/// all. Not here are those that hold of arguments alone.
+/// Rows of the table of admission: a call without any fault is admitted, and tests none of them.
+/// Rows about arguments have valid vectors of their own.
 const ADMISSION: [std::ops::RangeInclusive<u16>; 5] = [21..=38, 40..=44, 57..=66, 68..=69, 72..=80];
 
 /// Requirements that no input can break, or none can keep, with why.

@@ -4,16 +4,19 @@
 use std::io::BufReader;
 use std::time::Duration;
 
+use clap::{Args as _, FromArgMatches as _};
 use serde_json::Value;
-use syscap_conformance::{Grade, Means, SET_2026_12, judge_subject, read};
+use syscap_conformance::{Grade, Means, SET_2026_12, Suite, judge_subject, read};
 
 #[test]
 fn syscap_passes_every_check() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.json").to_string_lossy().into_owned();
-    let words = ["--report", &report, "--", env!("CARGO_BIN_EXE_syscap-subject")];
+    let words = ["suite", "--report", &report, "--", env!("CARGO_BIN_EXE_syscap-subject")];
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = syscap_conformance::main(&[], words.map(str::to_owned), &mut out, &mut err);
+    let command = Suite::augment_args(clap::Command::new("suite"));
+    let suite = Suite::from_arg_matches(&command.get_matches_from(words)).unwrap();
+    let code = suite.run(&[], &mut out, &mut err);
     let text = String::from_utf8_lossy(&out);
     assert_eq!(code, 0, "{text}{}", String::from_utf8_lossy(&err));
     let report: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
