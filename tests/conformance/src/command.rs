@@ -76,11 +76,12 @@ pub struct Suite {
     command: Vec<String>,
 }
 
-/// A check that could be run: its name, area and bug.
+/// A check that there is, and whether it is to be run.
 struct Known<'k> {
     id: &'k str,
     area: &'k str,
     bug: &'k str,
+    runs: bool,
 }
 
 /// What a run needs besides the subject.
@@ -140,22 +141,31 @@ impl Suite {
             return Err(format!("{unknown}: in the baseline, and no check"));
         }
         // What is not run is not stale.
-        let runs =
-            |id: &str| known.iter().any(|check| check.id == id && self.wants(id, check.area));
-        baseline.retain(|id, _| runs(id));
+        baseline.retain(|id, _| known.iter().any(|check| check.id == id && check.runs));
         Ok(Prepared { name, text, checks, baseline })
     }
 
     /// The checks of the half that is asked for.
     fn known<'k>(&self, checks: &'k [Check]) -> Vec<Known<'k>> {
         if self.mcp {
-            let of =
-                |check: &'static McpCheck| Known { id: check.id, area: check.area, bug: check.bug };
+            let of = |&McpCheck { id, area, bug, .. }: &'static McpCheck| Known {
+                id,
+                area,
+                bug,
+                runs: self.wants(id, area),
+            };
             mcp_checks::CHECKS.iter().map(of).collect()
         } else {
-            let of = |check: &'k Check| Known { id: &check.id, area: &check.area, bug: &check.bug };
-            checks.iter().filter(|check| !self.smoke || check.is_smoke).map(of).collect()
+            let of = |check: &'k Check| {
+                let (id, area, bug) = (&*check.id, &*check.area, &*check.bug);
+                Known { id, area, bug, runs: self.runs(check) }
+            };
+            checks.iter().map(of).collect()
         }
+    }
+
+    fn runs(&self, check: &Check) -> bool {
+        (!self.smoke || check.is_smoke) && self.wants(&check.id, &check.area)
     }
 
     fn said(&self, own: &[&str], said: &mut String, err: &mut dyn Write) -> u8 {
@@ -167,8 +177,8 @@ impl Suite {
             }
         };
         if self.list {
-            for Known { id, area, bug } in self.known(&prepared.checks) {
-                if self.wants(id, area) {
+            for Known { id, bug, runs, .. } in self.known(&prepared.checks) {
+                if runs {
                     *said += &format!("{id}: {bug}\n");
                 }
             }
@@ -244,9 +254,7 @@ impl Suite {
         let outcome = if self.mcp {
             judge_mcp(&means, |id, area| self.wants(id, area), &mut progress)
         } else {
-            checks.retain(|check| {
-                (!self.smoke || check.is_smoke) && self.wants(&check.id, &check.area)
-            });
+            checks.retain(|check| self.runs(check));
             judge_subject(checks, &means, &mut progress)
         };
         if shows {
