@@ -1,5 +1,5 @@
 //! An adapter in a hundred lines: syscap as a subject that claims `scope`, and nothing else.
-//! `cargo run -p syscap-conformance -- -- target/debug/examples/scope`
+//! `cargo run -p syscap-conformance -- -- target/debug/syscap-scope-subject`
 
 use std::io::{BufRead as _, Read as _, Write as _, stdin, stdout};
 use std::net::TcpStream;
