@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use rustix::process::{getpid, set_child_subreaper};
 
+use crate::http::Url;
 use crate::mcp_checks::{self, McpCheck};
 use crate::{
     Check, Fault, Grade, Graded, Means, Outcome, Report, SET_2026_12, judge_mcp, judge_subject,
@@ -68,8 +69,13 @@ pub struct Suite {
     /// Show the checks and their bugs, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Be the server behind a gateway, and write down what reaches it.
-    #[arg(long, value_name = "FOLDER", hide = true)]
+    /// Speak to the gateway at this URL, by HTTP. COMMAND starts it; without one it runs already,
+    /// and --upstream is needed.
+    #[arg(long, value_name = "URL", requires = "mcp")]
+    url: Option<String>,
+    /// Be the server behind a gateway, and write into FOLDER what reaches it. With --url, where that
+    /// server writes.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     upstream: Option<PathBuf>,
     /// The subject.
     #[arg(last = true, required_unless_present_any = ["list", "upstream"])]
@@ -98,7 +104,7 @@ impl Suite {
     /// code. It makes this process the reaper of all that a subject starts, and kills that: it is to
     /// be a process of its own.
     pub fn run(&self, own: &[&str], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
-        if let Some(folder) = &self.upstream {
+        if let (Some(folder), None) = (&self.upstream, &self.url) {
             return if upstream::serve(folder).is_ok() { 0 } else { EXIT_FAULT };
         }
         let mut said = String::new();
@@ -119,6 +125,9 @@ impl Suite {
         let load = |path: &Path| {
             fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
         };
+        if let Some(url) = &self.url {
+            Url::parse(url)?;
+        }
         let (name, text) = match &self.set {
             Some(path) => (path.display().to_string(), load(path)?),
             None => ("2026-12".to_owned(), SET_2026_12.to_owned()),
@@ -239,6 +248,8 @@ impl Suite {
                 .flat_map(|words| words.split_whitespace())
                 .map(str::to_owned)
                 .collect(),
+            url: self.url.clone(),
+            upstream: self.upstream.clone().unwrap_or_default(),
             timeout: Duration::from_secs(self.timeout),
             own: own.iter().copied().chain(["--upstream"]).map(str::to_owned).collect(),
             log: self.log.clone(),

@@ -7,6 +7,7 @@
 //! This crate holds no kernel and no policy engine.
 
 mod command;
+mod http;
 mod judge;
 mod look;
 mod mcp;
@@ -182,14 +183,19 @@ pub fn judge_mcp(
     progress: &mut dyn FnMut(&Graded),
 ) -> Result<Outcome, Fault> {
     let folder = tempfile::tempdir().map_err(subject::harness("a temporary folder"))?;
-    let name = means.command.first().cloned().unwrap_or_default();
+    let url = means.url.as_deref().map(http::Url::parse).transpose().map_err(Fault::Harness)?;
+    if means.command.is_empty() && url.as_ref().is_some_and(|url| !url.listens()) {
+        return Err(Fault::Harness("nobody listens at the URL".to_owned()));
+    }
+    let name = means.url.as_ref().or(means.command.first()).cloned().unwrap_or_default();
     let claims = mcp_checks::AREAS.iter().map(|area| (*area).to_owned()).collect();
     let mut outcome =
         Outcome { implementation: (name, "over MCP".to_owned()), claims, grades: Vec::new() };
     let checks = mcp_checks::CHECKS.iter().filter(|check| wanted(check.id, check.area));
     for (number, check) in checks.enumerate() {
         let began = std::time::Instant::now();
-        let mut client = mcp::Client::new(means, folder.path().join(number.to_string()))?;
+        let mut client =
+            mcp::Client::new(means, url.as_ref(), &folder.path().join(number.to_string()))?;
         let grade = match check.run(&mut client) {
             Ok(grade) => grade,
             Err(Fault::Harness(why)) => return Err(Fault::Harness(why)),

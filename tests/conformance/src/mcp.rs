@@ -2,18 +2,20 @@
 //! runner is its client, and the person whom it asks.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use crate::http::Url;
 use crate::run::Means;
 use crate::subject::{Fault, Line, Subject, harness};
 
 /// The revision of the protocol that the client speaks.
-const REVISION: &str = "2025-06-18";
+pub(crate) const REVISION: &str = "2025-06-18";
 /// How long nothing must happen where nothing may.
 const QUIET: Duration = Duration::from_millis(250);
 
@@ -32,7 +34,12 @@ pub(crate) enum Says {
 /// The place of one check, and a running subject.
 pub(crate) struct Client<'m> {
     means: &'m Means,
-    folder: PathBuf,
+    url: Option<&'m Url>,
+    /// The gateway's, and that of the server behind it.
+    home: PathBuf,
+    upstream: PathBuf,
+    /// What was written of calls before, in bytes.
+    before: u64,
     subject: Option<Subject>,
     /// The name of a tool of the server behind, as the subject lists it.
     names: BTreeMap<String, String>,
@@ -42,37 +49,44 @@ pub(crate) struct Client<'m> {
 }
 
 impl<'m> Client<'m> {
-    pub(crate) fn new(means: &'m Means, folder: PathBuf) -> Result<Self, Fault> {
-        for part in ["upstream", "home"] {
-            fs::create_dir_all(folder.join(part)).map_err(harness("the check's folder"))?;
+    pub(crate) fn new(
+        means: &'m Means,
+        url: Option<&'m Url>,
+        folder: &Path,
+    ) -> Result<Self, Fault> {
+        let home = folder.join("home");
+        let runs = means.command.is_empty();
+        let upstream = if runs { means.upstream.clone() } else { folder.join("upstream") };
+        for place in [&home, &upstream] {
+            fs::create_dir_all(place).map_err(harness("the check's folder"))?;
         }
+        let before = fs::metadata(upstream.join("calls")).map_or(0, |calls| calls.len());
         let (names, shown) = (BTreeMap::new(), Vec::new());
-        Ok(Self { means, folder, subject: None, names, next: 0, shown })
+        Ok(Self { means, url, home, upstream, before, subject: None, names, next: 0, shown })
     }
 
-    fn upstream(&self) -> PathBuf {
-        self.folder.join("upstream")
+    /// Whether nobody here can end the subject.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.means.command.is_empty()
     }
 
     /// Starts the subject. The command finds the server behind it in its environment, and a
     /// folder of its own.
     pub(crate) fn spawn(&mut self) -> Result<(), Fault> {
         let program = std::env::current_exe().map_err(harness("this program"))?;
-        let place = |path: PathBuf| path.to_string_lossy().into_owned();
-        let mut server = vec![place(program)];
+        let place = |path: &Path| path.to_string_lossy().into_owned();
+        let mut server = vec![place(&program)];
         server.extend(self.means.own.iter().cloned());
-        server.push(place(self.upstream()));
+        server.push(place(&self.upstream));
         let words = self.means.command.iter().flat_map(|word| match word.as_str() {
             "{upstream}" => server.clone(),
             word => vec![word.to_owned()],
         });
         let command = words.collect();
-        let environment = [
-            ("CONFORMANCE_FOLDER", place(self.folder.join("home"))),
-            ("CONFORMANCE_UPSTREAM", server.join(" ")),
-        ];
+        let environment =
+            [("CONFORMANCE_FOLDER", place(&self.home)), ("CONFORMANCE_UPSTREAM", server.join(" "))];
         let means = Means { command, ..self.means.clone() };
-        self.subject = Some(Subject::spawn_with(&means, None, &environment)?);
+        self.subject = Some(Subject::spawn_mcp(&means, self.url, &environment)?);
         Ok(())
     }
 
@@ -84,8 +98,10 @@ impl<'m> Client<'m> {
             "clientInfo": {"name": "syscap-conformance", "version": env!("CARGO_PKG_VERSION")},
         });
         let id = self.request("initialize", hello)?;
-        self.answer(id, Says::Nothing, self.means.timeout)?
-            .ok_or_else(|| Fault::Form("`initialize` has no answer".to_owned()))?;
+        let hello = self.answer(id, Says::Nothing, self.means.timeout)?.ok_or(Fault::Hung)?;
+        if hello.get("result").is_none() {
+            return Err(Fault::Form(format!("`initialize` was answered by {hello}")));
+        }
         self.line(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string())?;
         let id = self.request("tools/list", json!({}))?;
         let listed = self.answer(id, Says::Nothing, self.means.timeout)?.unwrap_or_default();
@@ -180,18 +196,29 @@ impl<'m> Client<'m> {
     }
 
     /// The calls that have reached the server behind, after some quiet.
-    pub(crate) fn reached(&self) -> Vec<Value> {
+    pub(crate) fn reached(&self) -> Result<Vec<Value>, Fault> {
         thread::sleep(QUIET);
-        let calls = fs::read_to_string(self.upstream().join("calls")).unwrap_or_default();
-        calls.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        let mut calls = String::new();
+        match File::open(self.upstream.join("calls")) {
+            // The server has not been started.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened.and_then(|mut file| {
+                file.seek(SeekFrom::Start(self.before))?;
+                file.read_to_string(&mut calls)
+            }),
+        }
+        .map_err(harness("the calls"))?;
+        let call =
+            |line| serde_json::from_str(line).map_err(|error| harness("a call")(error.into()));
+        calls.lines().map(call).collect()
     }
 
     /// Waits for the first call that reaches it: whether one did.
     pub(crate) fn wait(&self) -> bool {
         let deadline = Instant::now().checked_add(self.means.timeout);
-        let path = self.upstream().join("calls");
+        let path = self.upstream.join("calls");
         loop {
-            if fs::metadata(&path).is_ok_and(|found| found.len() > 0) {
+            if fs::metadata(&path).is_ok_and(|found| found.len() > self.before) {
                 return true;
             }
             if deadline.is_none_or(|at| Instant::now() > at) {
@@ -203,11 +230,11 @@ impl<'m> Client<'m> {
 
     /// Another definition of the tools, from the server's next start on.
     pub(crate) fn define(&self, number: &str) -> Result<(), Fault> {
-        fs::write(self.upstream().join("definition"), number).map_err(harness("the definition"))
+        fs::write(self.upstream.join("definition"), number).map_err(harness("the definition"))
     }
 
     pub(crate) fn hold(&self, holds: bool) -> Result<(), Fault> {
-        let path = self.upstream().join("held");
+        let path = self.upstream.join("held");
         let done = match (holds, path.exists()) {
             (true, _) => fs::write(path, ""),
             (false, true) => fs::remove_file(path),

@@ -40,6 +40,8 @@ pub(crate) enum Step {
     Held,
     /// Everything is killed.
     Kill,
+    /// The client goes away, and everything is killed that can be.
+    Leave,
     /// The server lists its tools otherwise from its next start on.
     Define(&'static str),
     /// No call has reached the server so far.
@@ -74,7 +76,7 @@ enum End {
 
 use End::{AllShown, Exactly, OnlyControl, Shown};
 use Says::{Cancel, No, Nothing, Unticked, Yes};
-use Step::{Call, Connect, Define, Held, Kill, Quiet, Spawn};
+use Step::{Call, Connect, Define, Held, Kill, Leave, Quiet, Spawn};
 
 /// A row of the table below.
 macro_rules! checks {
@@ -93,9 +95,9 @@ pub(crate) const CHECKS: &[McpCheck] = checks! {
     "mcp.name-path" "bypass" "a tool is called by another name than its own"
         [Connect, Call("add_note/../hidden", "a", Yes)] OnlyControl;
     "mcp.before-hello" "bypass" "a call is made before the two sides have agreed"
-        [Spawn, Step::Raw(Raw::Early), Quiet, Kill, Connect] OnlyControl;
+        [Spawn, Step::Raw(Raw::Early), Quiet, Leave, Connect] OnlyControl;
     "mcp.batch" "bypass" "calls in one list are passed on unasked"
-        [Connect, Step::Raw(Raw::Batch), Quiet, Kill, Connect] OnlyControl;
+        [Connect, Step::Raw(Raw::Batch), Quiet, Leave, Connect] OnlyControl;
     "mcp.unanswered" "approval" "a call is made while the person is still asked"
         [Connect, Call("add_note", "waits", Nothing)] OnlyControl;
     "mcp.declined" "approval" "a call is made that a person has declined"
@@ -136,6 +138,9 @@ pub(crate) const CHECKS: &[McpCheck] = checks! {
 
 impl McpCheck {
     pub(crate) fn run(&self, client: &mut Client<'_>) -> Result<Grade, Fault> {
+        if client.is_elsewhere() && self.steps.iter().any(|step| matches!(step, Kill)) {
+            return Ok(Grade::Unproved("what runs already can't be killed".to_owned()));
+        }
         for step in self.steps {
             if let Some(grade) = step.take(client)? {
                 return Ok(grade);
@@ -168,13 +173,13 @@ impl Step {
                     return Ok(Some(unreached("the call")));
                 }
             }
-            Self::Kill => {
+            Self::Kill | Self::Leave => {
                 client.kill()?;
                 client.hold(false)?;
             }
             Self::Define(number) => client.define(number)?,
             Self::Quiet => {
-                let reached = client.reached();
+                let reached = client.reached()?;
                 return Ok((!reached.is_empty()).then(|| too_many(&reached)));
             }
         }
@@ -208,19 +213,19 @@ impl End {
     fn grade(self, client: &mut Client<'_>) -> Result<Grade, Fault> {
         match self {
             Self::OnlyControl => {
-                let before = client.reached();
+                let before = client.reached()?;
                 if !before.is_empty() {
                     return Ok(too_many(&before));
                 }
                 control(client)?;
-                Ok(exactly(&client.reached(), &[note("control")]))
+                Ok(exactly(&client.reached()?, &[note("control")]))
             }
             Self::Exactly(texts) => {
                 let wanted: Vec<Value> = texts.iter().map(|text| note(text)).collect();
-                Ok(exactly(&client.reached(), &wanted))
+                Ok(exactly(&client.reached()?, &wanted))
             }
             Self::Shown(text) => {
-                let reached = client.reached();
+                let reached = client.reached()?;
                 match client.shown.iter().any(|shown| shown.contains(text)) {
                     true => Ok(exactly(&reached, &[note(text)])),
                     false if reached.is_empty() => {
@@ -230,7 +235,7 @@ impl End {
                 }
             }
             Self::AllShown => {
-                for call in client.reached() {
+                for call in client.reached()? {
                     let text = call.pointer("/arguments/text").and_then(Value::as_str);
                     let is_shown = |text| client.shown.iter().any(|shown| shown.contains(text));
                     if !text.is_some_and(is_shown) {
@@ -239,12 +244,12 @@ impl End {
                     }
                 }
                 control(client)?;
-                let reached = client.reached();
+                let reached = client.reached()?;
                 let has =
                     reached.iter().any(|call| call.get("arguments") == Some(&note("control")));
                 Ok(if has { Grade::Pass } else { unreached("a call with a yes") })
             }
-            Self::Odd => Ok(exactly(&client.reached(), &[odd()])),
+            Self::Odd => Ok(exactly(&client.reached()?, &[odd()])),
         }
     }
 }

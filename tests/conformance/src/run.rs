@@ -43,8 +43,13 @@ pub struct Means {
     pub second: Vec<String>,
     /// How long an answer may take.
     pub timeout: Duration,
+    /// Where an MCP gateway is reached by HTTP. Without a command it runs already: nobody can kill
+    /// it, and checks of a kill are unproved.
+    pub url: Option<String>,
     /// The words by which this program is the MCP server behind a gateway; a folder follows.
     pub own: Vec<String>,
+    /// The folder of the server behind a gateway that runs already.
+    pub upstream: PathBuf,
     /// Where the subject's standard error goes; nowhere if absent.
     pub log: Option<PathBuf>,
 }

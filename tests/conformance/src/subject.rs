@@ -1,7 +1,7 @@
 //! A subject: a command that speaks line JSON on its standard input and output.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::io::{self, BufRead as _, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
@@ -12,9 +12,10 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 use serde_json::{Map, Value};
 
 use crate::Means;
+use crate::http::{self, Url};
 
 /// Longest line that a subject may write, in bytes.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Answers that wait to be read. A subject that writes more waits, too.
 const WAITING_MAX: usize = 64;
 
@@ -100,50 +101,71 @@ impl Subject {
     /// Starts a command in a process group of its own. `blocks` bounds the files that it writes,
     /// in units of 512 bytes: a write beyond them fails, as on a full disk.
     pub(crate) fn spawn(means: &Means, blocks: Option<u64>) -> Result<Self, Fault> {
-        Self::spawn_with(means, blocks, &[])
+        match means.here {
+            Some(host) => Self::within(None, means.timeout, host),
+            None => Self::piped(process(means, blocks)?, means.timeout),
+        }
     }
 
-    /// The same with more in its environment.
-    pub(crate) fn spawn_with(
+    /// An MCP server, with more in its environment. Where there is a URL it is reached by that.
+    pub(crate) fn spawn_mcp(
         means: &Means,
-        blocks: Option<u64>,
+        url: Option<&Url>,
         environment: &[(&str, String)],
     ) -> Result<Self, Fault> {
-        if let Some(host) = means.here {
-            let pipe = || io::pipe().map_err(harness("a pipe"));
-            let ((theirs, ours), (output, told)) = (pipe()?, pipe()?);
-            thread::spawn(move || host(theirs, told));
-            return Ok(Self::over(None, ours, output, means.timeout));
+        let environment = environment.iter().map(|(name, value)| (name, value));
+        let Some(url) = url.cloned() else {
+            let mut process = process(means, None)?;
+            process.envs(environment);
+            return Self::piped(process, means.timeout);
+        };
+        let child = if means.command.is_empty() {
+            None
+        } else if url.listens() {
+            return Err(Fault::Harness("somebody else listens at the URL".to_owned()));
+        } else {
+            let mut process = process(means, None)?;
+            // Its standard input stays open: some end with it.
+            process.envs(environment).stdin(Stdio::piped()).stdout(Stdio::null());
+            Some(process.spawn().map_err(harness("the subject does not start"))?)
+        };
+        let to = url.clone();
+        let mut subject =
+            Self::within(child, means.timeout, |lines, out| http::carry(to, lines, out))?;
+        let deadline = Instant::now().checked_add(means.timeout);
+        while !url.listens() {
+            let is_alive = |child: &mut Child| child.try_wait().is_ok_and(|end| end.is_none());
+            if !subject.child.as_mut().is_some_and(is_alive) {
+                return Err(Fault::Died);
+            }
+            if deadline.is_none_or(|at| Instant::now() > at) {
+                return Err(Fault::Hung);
+            }
+            thread::sleep(Duration::from_millis(10));
         }
-        let mut process = match (&means.command[..], blocks) {
-            ([program, arguments @ ..], None) => {
-                let mut process = Command::new(program);
-                process.args(arguments);
-                process
-            }
-            (command, blocks) => {
-                let mut process = Command::new("sh");
-                let blocks = blocks.unwrap_or(u64::MAX);
-                // A write beyond the bound fails, and sends no signal.
-                let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-                process.args(["-c", &script, "sh"]).args(command);
-                process
-            }
-        };
-        let log = match &means.log {
-            Some(path) => {
-                let file = fs::File::options().create(true).append(true).open(path);
-                Stdio::from(file.map_err(harness("the subject's log"))?)
-            }
-            None => Stdio::null(),
-        };
-        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).process_group(0);
-        process.envs(environment.iter().map(|(name, value)| (name, value)));
+        Ok(subject)
+    }
+
+    /// One that is spoken to by this process itself.
+    fn within(
+        child: Option<Child>,
+        timeout: Duration,
+        host: impl FnOnce(PipeReader, PipeWriter) + Send + 'static,
+    ) -> Result<Self, Fault> {
+        let pipe = || io::pipe().map_err(harness("a pipe"));
+        let ((theirs, ours), (output, told)) = (pipe()?, pipe()?);
+        thread::spawn(move || host(theirs, told));
+        Ok(Self::over(child, ours, output, timeout))
+    }
+
+    /// One that is spoken to by its standard input and output.
+    fn piped(mut process: Command, timeout: Duration) -> Result<Self, Fault> {
+        process.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = process.spawn().map_err(harness("the subject does not start"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Fault::Harness("the subject has no input or output".to_owned()));
         };
-        Ok(Self::over(Some(child), input, output, means.timeout))
+        Ok(Self::over(Some(child), input, output, timeout))
     }
 
     fn over(
@@ -313,6 +335,34 @@ impl Drop for Subject {
         // What can't be ended is told where `kill` is a step.
         drop(self.kill());
     }
+}
+
+/// The subject's command, as it is to be started.
+fn process(means: &Means, blocks: Option<u64>) -> Result<Command, Fault> {
+    let mut process = match (&means.command[..], blocks) {
+        ([program, arguments @ ..], None) => {
+            let mut process = Command::new(program);
+            process.args(arguments);
+            process
+        }
+        (command, blocks) => {
+            let mut process = Command::new("sh");
+            let blocks = blocks.unwrap_or(u64::MAX);
+            // A write beyond the bound fails, and sends no signal.
+            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+            process.args(["-c", &script, "sh"]).args(command);
+            process
+        }
+    };
+    let log = match &means.log {
+        Some(path) => {
+            let file = fs::File::options().create(true).append(true).open(path);
+            Stdio::from(file.map_err(harness("the subject's log"))?)
+        }
+        None => Stdio::null(),
+    };
+    process.stderr(log).process_group(0);
+    Ok(process)
 }
 
 fn read_line(output: &mut impl io::BufRead) -> Result<Value, Fault> {

@@ -2,8 +2,10 @@
 //! as break the protocol.
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a fault in a test ends it")]
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::{fs, thread};
 
 use serde_json::Value;
@@ -171,6 +173,133 @@ fn bare_mcp_server_fails() {
     let (code, grades) = judged(&["--mcp", "--area", "approval"], &["{upstream}"]);
     let failed: Vec<_> = grades.iter().filter(|(_, grade)| grade == "fail").collect();
     assert_eq!((code, grades.len(), failed.len()), (1, 8, 7), "{grades:?}");
+}
+
+/// Asks about each call in the stream that a client listens to, and answers as JSON.
+const GATEWAY: &str = r#"
+import json, os, queue, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+asked, answers = queue.Queue(), queue.Queue()
+calls = sys.argv[-1] + "/calls"
+class Gateway(BaseHTTPRequestHandler):
+    def head(self, status, kind="application/json"):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Mcp-Session-Id", "one")
+        self.end_headers()
+    def do_GET(self):
+        self.head(200, "text/event-stream")
+        while True:
+            self.wfile.write(f"id: 1\r\ndata: {json.dumps(asked.get())}\r\n\r\n".encode())
+    def do_POST(self):
+        said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        method, id, params = said.get("method"), said.get("id"), said.get("params")
+        if method != "initialize" and self.headers["Mcp-Session-Id"] != "one":
+            return self.head(404)
+        if method is None: answers.put(said["result"])
+        if method is None or id is None: return self.head(202)
+        result = {"tools": [{"name": "add_note"}]}
+        if method == "tools/call":
+            asked.put({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {
+                "message": json.dumps(params), "requestedSchema": {"properties": {}}}})
+            if answers.get()["action"] == "accept":
+                with open(calls, "a") as file: file.write(json.dumps(params) + "\n")
+        self.head(200)
+        self.wfile.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}, indent=1).encode())
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Gateway).serve_forever()
+"#;
+
+/// A port that was free a moment ago, and its URL.
+fn free() -> (String, String) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    (port.to_string(), format!("http://127.0.0.1:{port}/mcp"))
+}
+
+#[test]
+fn gateway_is_reached_by_url() {
+    let (port, url) = free();
+    let options = ["--mcp", "--url", &url];
+    let wanted = ["mcp.accepted", "mcp.declined", "mcp.shown", "mcp.yes-over-a-kill"];
+    let checks: Vec<&str> = wanted.iter().flat_map(|id| ["--check", id]).collect();
+    let command = ["python3", "-c", GATEWAY, &port, "{upstream}"];
+    let (code, grades) = judged(&[&options[..], &checks].concat(), &command);
+    assert_eq!(code, 0, "{grades:?}");
+    assert_eq!(grades.len(), 4);
+
+    // One that runs already. Nobody can kill it.
+    let upstream = tempfile::tempdir().expect("a folder");
+    let place = upstream.path().to_string_lossy().into_owned();
+    fs::write(upstream.path().join("calls"), "of another run\n").expect("writes");
+    let running = [&options[..], &["--upstream", &place], &checks].concat();
+    let nobody = run(&running, &[]);
+    assert_eq!(nobody.status.code(), Some(3), "nobody listens");
+    let mut gateway = Command::new("python3");
+    gateway.args(["-c", GATEWAY, &port, &place]).stderr(Stdio::null());
+    let mut gateway = gateway.spawn().expect("runs");
+    while std::net::TcpStream::connect(("127.0.0.1", port.parse().expect("a port"))).is_err() {
+        thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let one = [&options[..], &["--upstream", &place, "--check", "mcp.accepted"]].concat();
+    let (accepted, _) = judged(&one, &[]);
+    let one = [&options[..], &["--upstream", &place, "--check", "mcp.schema"]].concat();
+    let (_, killed) = judged(&one, &[]);
+    let taken = run(&options, &command);
+    gateway.kill().and_then(|()| gateway.wait()).expect("ends");
+    assert_eq!(accepted, 0);
+    assert_eq!(killed, [("mcp.schema".to_owned(), "unproved".to_owned())]);
+    assert_eq!(taken.status.code(), Some(3), "somebody else listens");
+}
+
+/// Each is given to every request: what comes first, and what without an end.
+#[test]
+fn broken_gateway_is_a_fault_and_no_pass() {
+    let upstream = tempfile::tempdir().expect("a folder");
+    let place = upstream.path().to_string_lossy().into_owned();
+    let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n";
+    let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let much = "x".repeat(1 << 16);
+    let cases = [
+        ("hung", String::new(), ""),
+        ("died", "nonsense\r\n\r\n".to_owned(), ""),
+        ("flooded", json.to_owned(), &much),
+        ("flooded", events.to_owned(), &much),
+        ("flooded", events.to_owned(), "data: more\n"),
+        ("not JSON", format!("{json}[1]"), ""),
+        ("not JSON", format!("{json}{{"), ""),
+        ("form", "HTTP/1.1 500 No\r\n\r\n".to_owned(), ""),
+        ("form", format!("{json}{{\"id\": 1}}"), ""),
+    ];
+    for (fault, first, then) in cases {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let (first, then) = (first.clone(), then.to_owned());
+        let hangs = first.is_empty();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (first, then) = (first.clone(), then.clone());
+                thread::spawn(move || {
+                    let mut read = BufReader::new(stream.try_clone().expect("a stream"));
+                    let mut line = String::new();
+                    while read.read_line(&mut line).is_ok_and(|length| length > 2) {
+                        line.clear();
+                    }
+                    let mut goes_on = stream.write_all(first.as_bytes()).is_ok();
+                    while goes_on && !then.is_empty() {
+                        goes_on = stream.write_all(then.as_bytes()).is_ok();
+                    }
+                    if hangs {
+                        thread::sleep(std::time::Duration::from_secs(60));
+                    }
+                });
+            }
+        });
+        let arguments = ["--mcp", "--url", &url, "--upstream", &place, "--timeout", "1"];
+        let done = run(&[&arguments[..], &["--check", "mcp.accepted"]].concat(), &[]);
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert_eq!(done.status.code(), Some(1), "{fault}: {text}");
+        assert!(text.contains(&format!(": {fault}")), "{fault}: {text}");
+    }
 }
 
 /// It answers `start`, and then reads no more, while a request is larger than a pipe.

@@ -1,9 +1,9 @@
 // Puts an MCP server that speaks on standard input and output behind HTTP, for the protocol's
 // conformance suite, which speaks HTTP only. JSON-RPC messages pass as they are.
 //
-//   node bridge.mjs -- COMMAND ARGS...
+//   node bridge.mjs [--port N] -- COMMAND ARGS...
 //
-// Prints `listening URL` and serves until its standard input ends. A session of the older
+// Prints `listening URL` (of a free port, if N is not given) and serves until its standard input ends. A session of the older
 // protocol revisions has a COMMAND of its own; the requests of the newest, which has no sessions,
 // share one, and their ids and progress tokens are made unique there.
 import { spawn } from "node:child_process";
@@ -15,8 +15,9 @@ const NEWEST = "2026-07-28";
 const META = "io.modelcontextprotocol/";
 const at = process.argv.indexOf("--");
 const [command, ...args] = process.argv.slice(at + 1);
-if (at < 0 || !command) {
-  console.error("usage: node bridge.mjs -- COMMAND ARGS...");
+const [option, port = "0", ...more] = process.argv.slice(2, Math.max(at, 2));
+if (at < 0 || !command || (option ?? "--port") !== "--port" || !/^\d+$/.test(port) || more.length) {
+  console.error("usage: node bridge.mjs [--port N] -- COMMAND ARGS...");
   process.exit(2);
 }
 
@@ -37,7 +38,11 @@ class Child {
   }
 
   say(message) {
-    this.process.stdin.write(`${JSON.stringify(message)}\n`);
+    this.write(JSON.stringify(message));
+  }
+
+  write(line) {
+    this.process.stdin.write(`${line}\n`);
   }
 
   close() {
@@ -99,13 +104,14 @@ class Session {
     else this.early.push(message);
   }
 
-  post(message, response) {
+  // The body goes on as it came: numbers of ours are not as exact as those of others.
+  post(message, response, body) {
     if (message.method !== undefined && message.id !== undefined) {
       this.waiting.set(message.id, new Reply(response, { "Mcp-Session-Id": this.id }));
     } else {
       response.writeHead(202).end();
     }
-    this.child.say(message);
+    this.child.write(body.replaceAll(/[\r\n]/g, " "));
   }
 
   listen(response) {
@@ -221,9 +227,9 @@ function posted(body, request, response) {
   }
   const id = request.headers["mcp-session-id"];
   const session = id === undefined ? undefined : sessions.get(id);
-  if (session) session.post(message, response);
+  if (session) session.post(message, response, body);
   else if (id !== undefined) refuse(response, 404, -32600, "no such session", message.id);
-  else if (message.method === "initialize") new Session().post(message, response);
+  else if (message.method === "initialize") new Session().post(message, response, body);
   else refuse(response, 400, -32600, "initialize first", message.id);
 }
 
@@ -254,7 +260,7 @@ const server = createServer((request, response) => {
   }
 });
 
-server.listen(0, "127.0.0.1", () => {
+server.listen(Number(port), "127.0.0.1", () => {
   console.log(`listening http://127.0.0.1:${server.address().port}/mcp`);
 });
 process.stdin.resume();
