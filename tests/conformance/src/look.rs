@@ -1,12 +1,13 @@
 //! What a check looks at: files, hits, exports.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::run::{LATE, Run, Sent, Stop, Table, bad, text};
 use crate::subject::Answer;
-use crate::world::World;
+use crate::world::{World, files_below};
 
 impl Run<'_, '_> {
     pub(crate) fn never(&mut self, what: &Table) -> Result<(), Stop> {
@@ -63,8 +64,13 @@ impl Run<'_, '_> {
         } else if what.contains_key("departs") {
             Ok(!of.bytes.starts_with(&export(text(what, "departs")?)?.bytes))
         } else if what.contains_key("within") {
-            let text = text(what, "within")?;
-            Ok(of.bytes.windows(text.len()).any(|part| part == text.as_bytes()))
+            let (text, name) = (text(what, "within")?, text(what, "export")?);
+            let has =
+                |bytes: Vec<u8>| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+            // What can't be read holds it, for all that can be told.
+            Ok(files_below(self.world.export(name)).map_or(true, |files| {
+                files.into_iter().any(|(_, path)| fs::read(path).map_or(true, has))
+            }))
         } else if what.contains_key("open_at_kill") {
             Ok(self.was_killed && of.was_open)
         } else {

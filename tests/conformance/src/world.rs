@@ -235,27 +235,30 @@ impl<'s> World<'s> {
 
     /// Cuts bytes off the end of the largest file in the subject's folder.
     pub(crate) fn cut_home(&self, bytes: u64) -> Result<(), Fault> {
-        let all = || -> io::Result<()> {
-            let (mut open, mut largest) = (vec![self.home()], None);
-            while let Some(folder) = open.pop() {
-                for entry in fs::read_dir(folder)? {
-                    let entry = entry?;
-                    let (path, kind) = (entry.path(), entry.file_type()?);
-                    if kind.is_dir() {
-                        open.push(path);
-                    } else if kind.is_file() {
-                        let size = entry.metadata()?.len();
-                        if largest.as_ref().is_none_or(|(most, _)| size > *most) {
-                            largest = Some((size, path));
-                        }
-                    }
-                }
-            }
+        let cut = || {
+            let largest = files_below(self.home())?.into_iter().max_by_key(|(size, _)| *size);
             let Some((size, path)) = largest else { return Ok(()) };
             fs::OpenOptions::new().write(true).open(path)?.set_len(size.saturating_sub(bytes))
         };
-        all().map_err(harness("the subject's folder"))
+        cut().map_err(harness("the subject's folder"))
     }
+}
+
+/// The regular files in a folder and below it, with their sizes in bytes.
+pub(crate) fn files_below(folder: PathBuf) -> io::Result<Vec<(u64, PathBuf)>> {
+    let (mut open, mut found) = (vec![folder], Vec::new());
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if kind.is_dir() {
+                open.push(path);
+            } else if kind.is_file() {
+                found.push((entry.metadata()?.len(), path));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a path is written plainly: only then does its text say where the file lies.
