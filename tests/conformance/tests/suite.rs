@@ -2,10 +2,12 @@
 //! as break the protocol.
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a fault in a test ends it")]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 use std::{fs, thread};
 
 use serde_json::Value;
@@ -65,38 +67,51 @@ fn toy_passes_what_it_claims() {
     assert!(claimed.len() >= 150 && code == 0, "{} checks, {code}", claimed.len());
 }
 
+/// Every check of the areas that the toy claims is failed by one at least.
 #[test]
-fn mutant_fails_the_check_that_it_names() {
+fn mutant_fails_each_check_that_it_names() {
     let toy = fs::read_to_string(folder().join("toy/toy.py")).expect("the toy");
     let list = fs::read_to_string(folder().join("toy/mutants.toml")).expect("the mutants");
     let list: toml::Table = list.parse().expect("TOML");
     let mutants = list["mutant"].as_array().expect("a list");
-    assert!(mutants.len() >= 40 && toy.lines().count() <= 300);
     let page = fs::read_to_string(folder().join("../../docs/conformance.md")).expect("the page");
-    for mutant in mutants {
-        let row = format!(
-            "| `{}` | `{}` |",
-            mutant["name"].as_str().expect("a name"),
-            mutant["check"].as_str().expect("a check")
-        );
-        assert!(page.contains(&row), "not in the page's matrix: {row}");
-    }
     let place = tempfile::tempdir().expect("a folder");
+    let failed = Mutex::new(BTreeSet::new());
     let one = |mutant: &toml::Value| {
-        let part = |key: &str| mutant[key].as_str().expect(key);
-        assert_eq!(toy.matches(part("old")).count(), 1, "{}", part("name"));
-        let path = place.path().join(part("name"));
-        fs::write(&path, toy.replace(part("old"), part("new"))).expect("writes");
-        let (code, grades) =
-            judged(&["--check", part("check")], &["python3", &path.to_string_lossy()]);
-        let wanted = (1, vec![(part("check").to_owned(), "fail".to_owned())]);
-        assert_eq!((code, grades), wanted, "{}", part("name"));
+        let words = |of: &toml::Value| -> Vec<String> {
+            let words = of.as_array().expect("a list").iter();
+            words.map(|word| word.as_str().expect("a text").to_owned()).collect()
+        };
+        let name = mutant["name"].as_str().expect("a name");
+        let checks = words(&mutant["checks"]);
+        let row = format!("| `{name}` | `{}` |", checks[0]);
+        assert!(page.contains(&row), "not in the page's matrix: {row}");
+        let mut changed = toy.clone();
+        for change in mutant["changes"].as_array().expect("changes") {
+            let [old, new] = &words(change)[..] else { panic!("{name}: two texts") };
+            assert_eq!(changed.matches(old).count(), 1, "{name}: {old}");
+            changed = changed.replace(old, new);
+        }
+        let path = place.path().join(name);
+        fs::write(&path, changed).expect("writes");
+        let options: Vec<&str> = checks.iter().flat_map(|id| ["--check", id]).collect();
+        let (code, grades) = judged(&options, &["python3", &path.to_string_lossy()]);
+        assert!(code == 1 && grades.len() == checks.len(), "{name}");
+        assert!(grades.iter().all(|(_, grade)| grade == "fail"), "{name}: {grades:?}");
+        failed.lock().expect("a lock").extend(checks);
     };
     thread::scope(|scope| {
         for half in mutants.chunks(mutants.len().div_ceil(2)) {
-            scope.spawn(move || half.iter().for_each(one));
+            scope.spawn(|| half.iter().for_each(&one));
         }
     });
+    let all = syscap_conformance::read(syscap_conformance::SET_2026_12).expect("the set");
+    let claimed = all.into_iter().filter(|check| !["record", "recover"].contains(&&*check.area));
+    let claimed: BTreeSet<String> = claimed.map(|check| check.id).collect();
+    let failed = failed.into_inner().expect("a lock");
+    let toothless: Vec<_> = claimed.difference(&failed).collect();
+    assert!(toothless.is_empty(), "{toothless:?}");
+    assert!(mutants.len() >= 40 && toy.lines().count() <= 300);
 }
 
 #[test]
@@ -120,7 +135,7 @@ fn set_is_as_it_was_released() {
     }
     let digest = Sha256::digest(syscap_conformance::SET_2026_12.as_bytes());
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(digest, "baec50c36b375c29832b355ba7e84bad76f5fde06a9d6dc08c6f3d7766af28af");
+    assert_eq!(digest, "e4c098aa3dbb84e45e7063e9675811672a940b16e101e40f90ade8b81dc2f407");
 }
 
 #[test]
@@ -249,6 +264,33 @@ fn gateway_is_reached_by_url() {
     assert_eq!(accepted, 0);
     assert_eq!(killed, [("mcp.schema".to_owned(), "unproved".to_owned())]);
     assert_eq!(taken.status.code(), Some(3), "somebody else listens");
+}
+
+/// What a server alone does not fail, a gateway may.
+#[test]
+fn bent_gateway_fails_the_check_that_is_named() {
+    let bent = [
+        ("mcp.accepted", r#"(json.dumps(params) + "\n")"#, r#"((json.dumps(params) + "\n") * 2)"#),
+        (
+            "mcp.killed-in-call",
+            "class Gateway",
+            "if os.path.exists(calls):\n    again = open(calls).read()\n    \
+             open(calls, 'a').write(again)\nclass Gateway",
+        ),
+        (
+            "mcp.batch",
+            r#"        method, id"#,
+            "        for one in said if isinstance(said, list) else []:\n            \
+             open(calls, 'a').write(json.dumps(one['params']) + '\\n')\n        method, id",
+        ),
+    ];
+    for (check, old, new) in bent {
+        assert_eq!(GATEWAY.matches(old).count(), 1, "{check}");
+        let (port, url) = free();
+        let gateway = ["python3", "-c", &GATEWAY.replace(old, new), &port, "{upstream}"];
+        let (code, grades) = judged(&["--mcp", "--url", &url, "--check", check], &gateway);
+        assert_eq!((code, grades), (1, vec![(check.to_owned(), "fail".to_owned())]));
+    }
 }
 
 /// Each is given to every request: what comes first, and what without an end.
