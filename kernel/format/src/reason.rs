@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::cbor::{Canonical, DecodeError, DecodeFault, Decoder, Encoder};
+use crate::cbor::{Canonical, DecodeError, DecodeFault, Decoder, Encoder, Item};
 use crate::envelope::TxOutcome;
 use crate::field::Field;
 use crate::limits::DETAIL_BYTES_MAX;
@@ -384,6 +384,35 @@ impl Refused {
         encoder.text(self.reason.name());
         detail(&mut encoder, "allowed", &self.allowed);
         Canonical::from_encoder(encoder)
+    }
+}
+
+impl Refused {
+    /// Reads an error object of a call whose effect became `tx`. `None` where it is not as
+    /// [`Refused::error_object`] writes it; a hint may have other words.
+    pub fn from_error_object(object: Item<'_>, tx: TxOutcome) -> Option<Self> {
+        let text = |key| object.get(key)?.as_text();
+        let kinds =
+            [ErrorKind::Refused, ErrorKind::Asked, ErrorKind::Deferred, ErrorKind::Failed(tx)];
+        let kind = kinds.into_iter().find(|kind| text("kind") == Some(kind.name()))?;
+        let detail = |key| match (object.get(key), text(key)) {
+            (None, _) => Some(None),
+            (Some(_), Some(detail)) if *shorten(detail) == *detail => Some(Some(detail.into())),
+            (Some(_), _) => None,
+        };
+        let read = Self {
+            reason: Reason::from_code(object.get("code")?.as_uint()?)?,
+            field: detail("field")?,
+            got: detail("got")?,
+            allowed: detail("allowed")?,
+        };
+        let written = read.error_object(kind);
+        let is_same = |(key, item): (&str, Item<'_>)| match key {
+            "hint" => item.as_text().is_some(),
+            _ => written.item().get(key) == Some(item),
+        };
+        let is_whole = object.entries().count() == written.item().entries().count();
+        (is_whole && object.entries().all(is_same)).then_some(read)
     }
 }
 

@@ -28,6 +28,17 @@ fn results_are_read_as_the_vectors_say() {
 }
 
 #[test]
+fn error_objects_are_read_as_the_vectors_say() {
+    for case in cases("errors.json", "error") {
+        let bytes = bytes(&case, "bytes");
+        let object = Item::check(&bytes, Profile::DATA).unwrap();
+        let tx = TxOutcome::ALL.iter().find(|tx| case["tx"] == tx.name()).unwrap();
+        let read = Refused::from_error_object(object, *tx);
+        assert_eq!(read.is_some(), case["result"] == "valid", "{case}");
+    }
+}
+
+#[test]
 fn obligations_come_back_from_their_words() {
     let words = ["read_only 1", "result_cap", "result_cap x", "notify", "other 1", ""];
     for words in words {

@@ -19,6 +19,9 @@ pub(crate) const REVISION: &str = "2025-06-18";
 /// How long nothing must happen where nothing may.
 const QUIET: Duration = Duration::from_millis(250);
 
+/// Questions that a person is asked in one check, at most.
+const SHOWN_MAX: usize = 64;
+
 /// What the person says who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
@@ -170,8 +173,11 @@ impl<'m> Client<'m> {
             return self.line(&result.to_string());
         }
         let params = line.get("params").cloned().unwrap_or_default();
-        self.shown
-            .push(params.get("message").and_then(Value::as_str).unwrap_or_default().to_owned());
+        let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+        if self.shown.len() >= SHOWN_MAX {
+            return Err(Fault::Flooded);
+        }
+        self.shown.push(message.to_owned());
         let result = match says {
             Says::Nothing => return Ok(()),
             Says::No => json!({"action": "decline"}),

@@ -102,7 +102,7 @@ impl Subject {
     /// in units of 512 bytes: a write beyond them fails, as on a full disk.
     pub(crate) fn spawn(means: &Means, blocks: Option<u64>) -> Result<Self, Fault> {
         match means.here {
-            Some(host) => Self::within(None, means.timeout, host),
+            Some(host) => Self::within(means.timeout, host),
             None => Self::piped(process(means, blocks)?, means.timeout),
         }
     }
@@ -119,19 +119,18 @@ impl Subject {
             process.envs(environment);
             return Self::piped(process, means.timeout);
         };
-        let child = if means.command.is_empty() {
-            None
-        } else if url.listens() {
-            return Err(Fault::Harness("somebody else listens at the URL".to_owned()));
-        } else {
+        let to = url.clone();
+        let mut subject = Self::within(means.timeout, |lines, out| http::carry(to, lines, out))?;
+        if !means.command.is_empty() {
+            if url.listens() {
+                return Err(Fault::Harness("somebody else listens at the URL".to_owned()));
+            }
             let mut process = process(means, None)?;
             // Its standard input stays open: some end with it.
             process.envs(environment).stdin(Stdio::piped()).stdout(Stdio::null());
-            Some(process.spawn().map_err(harness("the subject does not start"))?)
-        };
-        let to = url.clone();
-        let mut subject =
-            Self::within(child, means.timeout, |lines, out| http::carry(to, lines, out))?;
+            let child = process.spawn().map_err(harness("the subject does not start"))?;
+            subject.child = Some(child);
+        }
         let deadline = Instant::now().checked_add(means.timeout);
         while !url.listens() {
             let is_alive = |child: &mut Child| child.try_wait().is_ok_and(|end| end.is_none());
@@ -148,14 +147,13 @@ impl Subject {
 
     /// One that is spoken to by this process itself.
     fn within(
-        child: Option<Child>,
         timeout: Duration,
         host: impl FnOnce(PipeReader, PipeWriter) + Send + 'static,
     ) -> Result<Self, Fault> {
         let pipe = || io::pipe().map_err(harness("a pipe"));
         let ((theirs, ours), (output, told)) = (pipe()?, pipe()?);
         thread::spawn(move || host(theirs, told));
-        Ok(Self::over(child, ours, output, timeout))
+        Ok(Self::over(None, ours, output, timeout))
     }
 
     /// One that is spoken to by its standard input and output.

@@ -9,7 +9,7 @@ use crate::id::{AgentId, ConstraintId, HomeId, Leaf, ResultHash, Seq, SnapshotId
 use crate::manifest::Enforcement;
 use crate::obligation::Obligation;
 use crate::provenance::{Provenance, Source};
-use crate::reason::Reason;
+use crate::reason::Refused;
 use crate::time::UnixMillis;
 
 impl ToolResult {
@@ -33,12 +33,10 @@ impl ToolResult {
     }
 
     fn read(item: Item<'_>, delivered: Canonical) -> Option<Self> {
+        let tx = named(TxOutcome::ALL, TxOutcome::name, item.get("tx_outcome")?)?;
         let reason = match status(item)? {
             Status::Ok => None,
-            Status::Error => {
-                let code = delivered.item().get("code").and_then(Item::as_uint)?;
-                Some(Reason::from_code(code)?)
-            }
+            Status::Error => Some(Refused::from_error_object(delivered.item(), tx)?.reason()),
         };
         let degraded = match item.get("degraded") {
             None => Vec::new(),
@@ -57,7 +55,7 @@ impl ToolResult {
             delivered,
             result_hash: digest(item.get("result_hash")?).map(ResultHash::from_bytes)?,
             provenance: maybe(item.get("provenance")?, provenance)?,
-            tx: named(TxOutcome::ALL, TxOutcome::name, item.get("tx_outcome")?)?,
+            tx,
             degraded,
             constraint: match item.get("constraint") {
                 Some(id) => Some(id.as_text().and_then(ConstraintId::new)?),

@@ -148,6 +148,21 @@ pub(crate) fn cases() -> Cases {
         add(&mut cases, of, false, format!("{name} as {status}"), &turned);
     }
 
+    let of = Of("SYSCAP-CALL-046", "a caller goes by an error object that no kernel wrote");
+    let error = denied.1.item().get("error").map(Canonical::from).expect("it has one");
+    for (key, value) in [
+        ("retry", Some(json!("wait"))),
+        ("code", Some(json!(101))),
+        ("reason", Some(json!("malformed"))),
+        ("kind", Some(json!("done"))),
+        ("hint", None),
+        ("more", Some(json!("x"))),
+    ] {
+        let inner = changed(&error, key, value.as_ref());
+        let comment = format!("denied, {key} of error {value:?}");
+        add(&mut cases, of, false, comment, &nested(&denied.1, "error", &inner));
+    }
+
     let of = Of("SYSCAP-CALL-051", "a receipt that proves nothing is taken for one");
     for (name, envelope) in [&ran, &denied] {
         add(&mut cases, of, true, (*name).to_owned(), envelope);
