@@ -111,7 +111,7 @@ fn an_approved_call_goes_on_once() {
 }
 
 #[test]
-fn what_waits_outlives_its_session_and_its_holder() {
+fn waiting_request_outlives_session_and_server() {
     let world = world();
     let token = world.rt.issue(Grant::to("a").tools(["mail.send"])).unwrap();
     let first = world.rt.session("a", token).unwrap();
@@ -335,7 +335,7 @@ fn an_ask_expires() {
 
 /// Nobody approves what is their own: a key that holds the token, or one above it, does not count.
 #[test]
-fn nobody_approves_their_own() {
+fn holder_of_a_token_does_not_approve_its_calls() {
     let world = world();
     let approver = |kernel: &syscap::kernel::Kernel| {
         kernel.roles().set(Role::Approver).unwrap().keys().next().unwrap()
@@ -446,7 +446,7 @@ fn an_approval_is_not_carried_to_an_own_token() {
 
 /// Being refused often is no reason not to be asked about something else.
 #[test]
-fn what_was_refused_takes_no_room() {
+fn denied_requests_free_their_room() {
     let world = world();
     let agent = world.agent("a");
     for n in 0..40 {
@@ -460,7 +460,7 @@ fn what_was_refused_takes_no_room() {
 
 /// What would be refused anyway is refused at once: nobody is asked in vain.
 #[test]
-fn nobody_is_asked_in_vain() {
+fn call_that_would_be_refused_is_not_asked() {
     let (_folder, home) = new_home();
     let tool = HostTool::new("mail.send", EffectClass::ExternalWrite).unwrap();
     let tool = tool.text("to", "To whom.").hold(Dimension::EgressBytes, 64).run(|_| Ok("sent"));

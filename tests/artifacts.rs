@@ -333,7 +333,7 @@ fn a_long_log_is_read_from_its_end() {
 
 /// Nothing is kept twice: what is erased of a result is gone in short too.
 #[test]
-fn what_is_erased_is_erased_in_short_too() {
+fn erased_result_is_gone_from_its_summary() {
     let world = world();
     let agent = world.session("a");
     let kept = record(&agent.call("say", args! { "words": "kept" }).unwrap());

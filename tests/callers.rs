@@ -109,25 +109,25 @@ fn rounds(callers: usize, rounds: u64) {
 }
 
 #[test]
-fn of_callers_who_begin_together_none_waits_for_ever() {
+fn callers_that_start_together_all_finish() {
     rounds(2, 4_000);
     rounds(3, 2_000);
     rounds(6, 500);
 }
 
 #[test]
-fn of_two_callers_none_waits_for_ever() {
+fn two_callers_all_finish() {
     call(2, 6_000, false);
 }
 
 #[test]
-fn of_a_few_callers_none_waits_for_ever() {
+fn few_callers_all_finish() {
     call(3, 2_000, true);
     call(5, 2_000, false);
 }
 
 #[test]
-fn of_many_callers_none_waits_for_ever() {
+fn many_callers_all_finish() {
     call(48, 150, true);
 }
 

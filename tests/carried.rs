@@ -175,7 +175,7 @@ fn an_altered_record_is_of_no_call() {
 }
 
 #[test]
-fn what_does_not_fit_its_record_is_not_signed() {
+fn altered_request_is_not_signed_elsewhere() {
     let world = world();
     let agent = world.agent();
     let ask = send(&agent).ask().unwrap();
@@ -243,7 +243,7 @@ fn world_head(world: &World, ask: &CarriedAsk) -> CarriedAsk {
 }
 
 #[test]
-fn what_is_brought_late_is_refused() {
+fn late_answer_is_refused() {
     let world = world();
     let agent = world.agent();
     let ask = send(&agent).ask().unwrap();
@@ -320,7 +320,7 @@ fn two_sign_what_was_exported_once() {
 
 /// What was there when it was asked is signed with it: another file's digest, or none, is not.
 #[test]
-fn what_must_still_be_so_is_held_against_the_record() {
+fn changed_precondition_is_not_signed() {
     let (_folder, home) = new_home();
     let policy = r#"{"v": 1, "constraints": [{"id": "writes", "effect": "allow",
         "subject": {"tool_id": "fs.write"}, "when": {"op": "eq", "args": ["args.path", ""]},

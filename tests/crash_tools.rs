@@ -204,7 +204,7 @@ fn kill_minus_nine_leaves_nothing_half_done() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     if std::env::var_os(HOME).is_none() {
         by_cap_std("crash_tools::");
     }

@@ -40,7 +40,7 @@ fn refused(sim: &mut Sim, session: Seq, json: &str) -> (Option<Reason>, String) 
 }
 
 #[test]
-fn what_an_agent_has_is_set_aside_and_used() {
+fn credits_are_reserved_and_used() {
     let (mut sim, session) = seated();
     // Without an account nothing of this is asked.
     let free = sim.submit_json(session, &costs(40));
@@ -124,7 +124,7 @@ fn an_account_pays_for_what_comes_after_it() {
 }
 
 #[test]
-fn what_is_posted_is_charged_after_the_fact() {
+fn posted_credits_are_charged_afterwards() {
     let (mut sim, session) = seated();
     sim.post(session, 7);
     sim.give("a0", 10);
@@ -160,7 +160,7 @@ fn a_person_is_not_asked_in_vain() {
 }
 
 #[test]
-fn who_is_not_an_operator_gives_nothing() {
+fn credits_from_a_non_operator_are_refused() {
     let (mut sim, session) = seated();
     let agent = AgentId::new("a0").unwrap();
     let change = CreditChange { agent, added: 5 };

@@ -103,7 +103,7 @@ fn a_part_is_handed_on_and_charged_to_all_above() {
 }
 
 #[test]
-fn nothing_wider_is_handed_on() {
+fn wider_delegation_is_refused() {
     let world = world();
     let most = Budget::standard().with(Dimension::Calls, 10);
     let root = world.issue(team().budget(most).expires_in(Duration::from_secs(600)));
@@ -247,7 +247,7 @@ fn a_part_waits_for_the_time_as_its_root_does() {
 
 /// What is signed wrongly opens nothing: each is refused, on record, and no token is registered.
 #[test]
-fn what_is_forged_is_not_registered() {
+fn forged_token_is_not_registered() {
     let mut sim = sim::home();
     let root = sim.issue("a0", 10, 10, 1_000_000);
     sim.commit();

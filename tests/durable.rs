@@ -161,7 +161,7 @@ fn a_new_home_survives_a_power_cut() {
 }
 
 #[test]
-fn what_is_not_synced_is_found() {
+fn unsynced_write_is_found() {
     let lines = [
         r#"12 mkdir("/t/home", 0700) = 0"#,
         r#"12 openat(AT_FDCWD</x>, "/t/home/a.key", O_WRONLY|O_CREAT, 0600) = 3</t/home/a.key>"#,

@@ -207,7 +207,7 @@ fn a_body_stays_one() {
 /// What can't be done by a mistake: nothing that speaks a protocol by which mail is sent, or put
 /// into a box elsewhere, is built with.
 #[test]
-fn nothing_that_sends_mail_is_linked() {
+fn no_crate_that_sends_mail_is_linked() {
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock");
     let text = fs::read_to_string(lock).unwrap();
     let crates: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
@@ -278,7 +278,7 @@ proptest! {
 
     /// Whatever is taken is kept; whatever is refused keeps nothing. Nothing panics.
     #[test]
-    fn what_is_taken_is_kept_whole(
+    fn accepted_draft_is_kept_whole(
         subject in "[ -~\u{a1}-\u{2ff}\u{4e00}-\u{4e20}]{1,120}",
         body in "([ -~\u{a1}-\u{2ff}]{0,90}\n){0,12}[a-z]?",
     ) {
@@ -294,6 +294,6 @@ proptest! {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("email_tools::");
 }

@@ -209,7 +209,7 @@ fn decoded(store: &mut dyn Store) -> Vec<Record> {
 /// Several wait for one commit, and whoever makes it panics: all are told, the one included, and
 /// so is everybody who comes later.
 #[test]
-fn nobody_waits_for_a_leader_that_panicked() {
+fn waiters_are_told_when_their_leader_panics() {
     for at in [At::Commit, At::Room, At::Clock] {
         let dir = tempfile::tempdir().unwrap();
         let switch = Switch::new(at);

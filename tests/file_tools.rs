@@ -298,7 +298,7 @@ fn a_search_sees_no_more_than_a_read() {
 
 /// What was shown to the person who approved must still be so.
 #[test]
-fn what_was_approved_is_what_is_moved_or_deleted() {
+fn moved_file_must_be_the_approved_one() {
     let policy = r#"{"v": 1, "constraints": [
         {"id": "all", "effect": "allow", "subject": null, "when": {"op": "all", "args": []},
          "on_fail": "block", "reason": "Fine."},
@@ -339,6 +339,6 @@ fn what_was_approved_is_what_is_moved_or_deleted() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("file_tools::");
 }

@@ -258,7 +258,7 @@ fn shift(body: &mut Body, place: u64) {
 
 /// What newer software writes is refused by its name, and nothing is called.
 #[test]
-fn what_is_reserved_is_refused_by_name() {
+fn reserved_record_kind_is_refused_by_name() {
     let world = World::new(|_, session, _| call(session, "a.txt"));
     let checkpoint = Checkpoint { size: 7, root: [1; 32], state: None, note: vec![1] };
     let at = Seq::new(world.append(vec![Body::Checkpoint(Box::new(checkpoint))], &[]));
@@ -283,7 +283,7 @@ fn what_is_reserved_is_refused_by_name() {
 
 /// What newer software signs is refused by its name as well.
 #[test]
-fn what_is_reserved_is_refused_by_name_where_it_is_signed() {
+fn reserved_event_kind_is_refused_by_name() {
     let event_of = |world: &World, kind: RecordKind, role: Role, body: Vec<u8>| {
         let (home, head, key) = (home_id(world), head_of(&world.home), key_of(world, role));
         let message = Control::message(&home, &head, &key, 99, kind, &body);

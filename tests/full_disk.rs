@@ -167,6 +167,6 @@ fn a_disk_without_a_file_keeps_what_was_there() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("full_disk::");
 }

@@ -59,7 +59,7 @@ fn a_headless_home_asks_nobody() {
 }
 
 #[test]
-fn what_was_approved_goes_on_without_a_head() {
+fn approved_call_continues_headless() {
     let folder = tempfile::tempdir().unwrap();
     let (home, sent) = (folder.path().join("home"), Arc::new(AtomicU64::new(0)));
     let rt = options(&sent).create(&home).unwrap();
@@ -79,7 +79,7 @@ fn what_was_approved_goes_on_without_a_head() {
 
 /// Who attaches follows the process that holds the home, in both ways.
 #[test]
-fn who_attaches_follows_the_holder() {
+fn connected_client_follows_the_servers_headless_mode() {
     let folder = tempfile::tempdir().unwrap();
     let (home, sent) = (folder.path().join("home"), Arc::new(AtomicU64::new(0)));
     options(&sent).create(&home).unwrap().close().unwrap();

@@ -178,7 +178,7 @@ fn a_database_has_one_writer_without_a_runtime() {
 
 /// What is no home is left as it is.
 #[test]
-fn nothing_is_made_where_there_is_no_home() {
+fn folder_without_a_home_is_left_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(HomeLock::take(&dir.path().join("none")).err(), Some(StoreError::Missing));
     for folder in [dir.path().to_path_buf(), dir.path().join("none")] {
@@ -212,7 +212,7 @@ fn a_child_process_holds_nothing() {
 
 /// Who takes a home over holds it with what it was given itself: its tools and its store.
 #[test]
-fn who_takes_over_keeps_its_options() {
+fn client_that_takes_over_keeps_its_options() {
     let dir = tempfile::tempdir().unwrap();
     let places = Places::below(dir.path());
     let log = FileStore::create(&places.log).unwrap();

@@ -32,7 +32,7 @@ fn heard(sim: &mut Sim, input: Input, text: VaultText) -> Result<Ack, Reason> {
 /// The record commits to the text, which lies in the vault and nowhere else; the session carries
 /// what it carries from there on; nothing is paid.
 #[test]
-fn what_a_user_says_is_on_record() {
+fn prompt_is_recorded_in_its_session() {
     let (mut sim, session) = seated();
     let used = sim.kernel.tokens().next().unwrap().used;
     let said = text(SAID, 12);
@@ -64,7 +64,7 @@ fn what_a_user_says_is_on_record() {
 /// It is of a session that is open, its agent's, and the text that it commits to; and it comes in
 /// time.
 #[test]
-fn what_nobody_said_is_refused() {
+fn unfit_prompt_is_refused() {
     let (mut sim, session) = seated();
     let said = text(SAID, 12);
     let long = "x".repeat(TEXT_BYTES_MAX + 1);
@@ -139,7 +139,7 @@ fn a_session_hears_long_texts_whole() {
 /// What a client tells of costs nothing, and an agent's program can tell it as well: so there is a
 /// bound for each agent, whatever its conversations are called.
 #[test]
-fn what_is_told_of_users_is_bounded() {
+fn prompts_of_an_agent_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let rt = Runtime::create(folder.path().join("home")).unwrap();
     let [one, other] = ["a", "b"].map(|agent| rt.issue(Grant::to(agent).tools(["echo"])).unwrap());

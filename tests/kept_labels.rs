@@ -58,7 +58,7 @@ impl World {
 }
 
 #[test]
-fn what_was_written_is_read_with_its_label() {
+fn file_keeps_the_label_of_its_writer() {
     let world = world();
     assert_eq!(world.write("a", "needle\n").reason(), None);
     fs::write(world.file("plain"), "needle\n").unwrap();
@@ -104,6 +104,6 @@ fn a_label_that_can_not_be_read_is_the_most_careful() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("kept_labels::");
 }

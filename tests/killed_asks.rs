@@ -148,7 +148,7 @@ fn opened(home: &Path) -> (Runtime, Session) {
 }
 
 #[test]
-fn what_waits_and_what_was_approved_outlive_the_process() {
+fn requests_and_approvals_outlive_the_process() {
     let (_folder, home) = home();
     let ask: u64 = killed(&home, "asks").parse().unwrap();
     let (rt, agent) = opened(&home);
@@ -165,7 +165,7 @@ fn what_waits_and_what_was_approved_outlive_the_process() {
 
 /// It was approved once, and may have been done: nobody does it again for that.
 #[test]
-fn what_was_approved_and_broke_off_is_not_done_twice() {
+fn interrupted_approved_call_is_not_repeated() {
     let (_folder, home) = home();
     killed(&home, "asks");
     killed(&home, "approves");
@@ -184,7 +184,7 @@ fn what_was_approved_and_broke_off_is_not_done_twice() {
 }
 
 #[test]
-fn what_is_left_of_a_set_outlives_the_process() {
+fn standing_approval_outlives_the_process() {
     let (_folder, home) = home();
     killed(&home, "asks");
     assert_eq!(killed(&home, "sets"), "used");

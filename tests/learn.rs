@@ -74,7 +74,7 @@ fn learned_and_played(
 
 /// The figures of `docs/learn.md`. Nothing was tuned on what is held out, nor on attacks.
 #[test]
-fn what_was_held_out_goes_on_and_attacks_are_stopped() {
+fn learned_policy_lets_held_out_tasks_through_and_stops_attacks() {
     let Some(data) = data() else { return };
     let (learned, held_out) = data.split("");
     let dir = tempfile::tempdir().unwrap();

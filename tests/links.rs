@@ -402,6 +402,6 @@ fn raced_links_win_nothing() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("links::");
 }

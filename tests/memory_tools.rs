@@ -51,7 +51,7 @@ fn read(session: &Session, key: &str) -> Option<String> {
 }
 
 #[test]
-fn what_is_kept_is_there_again_for_its_agent_alone() {
+fn memory_is_kept_for_its_agent_alone() {
     let world = world(Options::new());
     let (ada, bob) = (world.session("team/ada"), world.session("team"));
     assert_eq!(ada.call("memory.list", args! {}).unwrap().reason(), None);
@@ -245,7 +245,7 @@ fn a_memory_that_is_full_takes_no_more() {
 
 /// What was planted by a stranger's word is a stranger's word a session later.
 #[test]
-fn what_is_kept_keeps_its_label() {
+fn memory_keeps_its_label() {
     let world = world(Options::new());
     let tainted = world.session("a");
     tainted.call("stranger.say", args! {}).unwrap();
@@ -278,6 +278,6 @@ fn what_is_kept_keeps_its_label() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("memory_tools::");
 }

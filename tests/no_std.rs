@@ -34,7 +34,7 @@ fn the_probe_finds_std() {
 }
 
 #[test]
-fn nothing_of_the_system_is_called() {
+fn no_std_build_calls_no_system_function() {
     let workshop = Workshop::enter();
     let system = |args: &[&str]| {
         let built = workshop.build(args);
@@ -42,7 +42,7 @@ fn nothing_of_the_system_is_called() {
         system_symbols(&workshop.folder.join("target/debug/libno_std_probe.a"))
     };
     let (Some(without), Some(with)) = (system(&[]), system(&["--features", "with_system"])) else {
-        println!("skipped: nothing_of_the_system_is_called needs nm");
+        println!("skipped: no_std_build_calls_no_system_function needs nm");
         return;
     };
     assert_eq!(without, BTreeSet::new(), "kernel, policy or analysis calls the system");

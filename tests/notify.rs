@@ -91,7 +91,7 @@ fn lines(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn it_is_told_of_what_waits_and_of_nothing_else() {
+fn notify_program_gets_waiting_requests_only() {
     let world = World::new();
     let (told, seen) = (world.at("asks"), world.at("seen"));
     let program = world.notify(
@@ -127,7 +127,7 @@ fn it_is_told_of_what_waits_and_of_nothing_else() {
 }
 
 #[test]
-fn what_hangs_is_killed_with_what_it_began() {
+fn hanging_notify_program_is_killed_with_its_children() {
     let world = World::new();
     let pids = world.at("pids");
     world.notify(&format!("sleep 1000 & echo $! $$ >> {}; wait", pids.display()), 300);
@@ -150,7 +150,7 @@ fn what_hangs_is_killed_with_what_it_began() {
 
 /// One that ends at once, and leaves something behind, leaves nothing behind.
 #[test]
-fn what_it_leaves_behind_is_killed() {
+fn children_of_an_ended_notify_program_are_killed() {
     let world = World::new();
     let pids = world.at("pids");
     world.notify(&format!("sleep 1000 & echo $! > {}", pids.display()), 5_000);
@@ -163,7 +163,7 @@ fn what_it_leaves_behind_is_killed() {
 }
 
 #[test]
-fn what_floods_or_does_not_read_harms_nobody() {
+fn flooding_notify_program_harms_no_call() {
     let world = World::new();
     let agent = world.agent("a");
     for (n, script) in ["yes", "yes >&2", "exec <&-; sleep 1000", "exit 3"].into_iter().enumerate()
@@ -178,7 +178,7 @@ fn what_floods_or_does_not_read_harms_nobody() {
 
 /// What it prints is no answer.
 #[test]
-fn it_answers_nothing() {
+fn output_of_a_notify_program_approves_nothing() {
     let world = World::new();
     world.notify("cat; echo approve; exit 0", 5_000);
     let agent = world.agent("a");
@@ -223,7 +223,7 @@ fn a_thousand_asks_are_told_in_a_few_runs() {
 }
 
 #[test]
-fn what_is_not_there_is_counted_and_nothing_is_lost() {
+fn missing_notify_program_is_counted() {
     let world = World::new();
     let program = world.notify("exit 0", 100);
     fs::remove_file(&program).unwrap();
@@ -241,7 +241,7 @@ fn what_is_not_there_is_counted_and_nothing_is_lost() {
 
 /// A command that holds a home for one call: what it asked is told before it ends, all of it.
 #[test]
-fn what_is_left_is_told_before_the_home_closes() {
+fn last_requests_are_notified_before_the_home_closes() {
     let world = World::new();
     let told = world.at("asks");
     world.notify(&format!("sleep 0.1; cat >> {}", told.display()), 10_000);
@@ -258,7 +258,7 @@ fn what_is_left_is_told_before_the_home_closes() {
 
 /// A home closes though a program hangs, which is killed with it.
 #[test]
-fn nobody_waits_for_it_to_close_the_home() {
+fn home_closes_while_a_notify_program_hangs() {
     let world = World::new();
     let pids = world.at("pids");
     world.notify(&format!("echo $$ > {}; sleep 1000", pids.display()), 60_000);

@@ -398,7 +398,7 @@ fn all_of_them_or_none() {
 
 /// From the first inbox on there is no way back: who has it, and who has not, is told.
 #[test]
-fn who_could_not_be_given_it_is_told() {
+fn undelivered_recipients_are_reported() {
     let world = world();
     let ann = world.open("ann", sends_to("ann", ["a", "b", "c"]));
     assert_eq!(send(&ann, &to(&["b"])).reason(), None);

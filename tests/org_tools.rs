@@ -110,7 +110,7 @@ fn a_made_agent_can_a_part_of_what_its_maker_can() {
 
 /// Absence means nothing: what is not said is not handed on.
 #[test]
-fn what_is_not_said_is_not_handed_on() {
+fn unnamed_grants_are_not_delegated() {
     let world = world();
     let parent = world.rt.issue(team()).unwrap();
     let maker = world.rt.session("team", parent).unwrap();
@@ -132,7 +132,7 @@ fn what_is_not_said_is_not_handed_on() {
 }
 
 #[test]
-fn nothing_wider_is_made() {
+fn wider_agent_is_refused() {
     let world = world();
     world.rt.issue(Grant::to("boss").tools(["fs.read"])).unwrap();
     let maker = world.open("team", team());
@@ -267,7 +267,7 @@ fn nothing_wider_is_made() {
 }
 
 #[test]
-fn who_can_hand_on_nothing_makes_nobody() {
+fn creator_without_delegation_creates_no_agent() {
     let world = world();
     let args = r#"{"name": "a", "tools": ["org.create_agent"]}"#;
     let maker = world.open("team", Grant::to("team").tools(["org.create_agent"]));
@@ -326,7 +326,7 @@ fn even_permitted_calls_run_only_while_there_are_credits() {
 }
 
 #[test]
-fn who_was_made_ends_with_its_maker() {
+fn created_agent_ends_with_its_creator() {
     let world = world();
     let token = world.rt.issue(team()).unwrap();
     let maker = world.rt.session("team", token).unwrap();
@@ -391,7 +391,7 @@ fn a_maker_that_is_revoked_in_the_middle_makes_nobody() {
 
 /// Whoever made an agent by a stranger's word made a stranger's agent.
 #[test]
-fn who_is_made_begins_with_its_makers_label() {
+fn created_agent_begins_with_its_creators_label() {
     let world = world();
     let maker = world.open("team", team());
     let args = |name, levels| {
@@ -454,7 +454,7 @@ fn an_agent_that_is_there_is_not_made_again() {
 }
 
 #[test]
-fn of_those_who_make_one_at_once_one_does() {
+fn equal_creations_at_once_make_one_agent() {
     let world = world();
     let makers: Vec<Session> = (0..8).map(|_| world.open("team", team())).collect();
     let start = Barrier::new(makers.len());

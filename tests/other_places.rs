@@ -120,7 +120,7 @@ fn a_renewal_for_another_place_takes_nothing_up() {
 
 /// What differs is told from a call that somebody was shown: not from one that a set let through.
 #[test]
-fn what_a_set_let_through_is_no_call_that_was_seen() {
+fn call_under_a_standing_approval_is_no_reference_for_changes() {
     let world = World::new();
     let (_, agent) = world.writing("workspace");
     let send = |path: &str, text: &str| {

@@ -247,7 +247,7 @@ fn a_tools_own_conditions_reach_its_run() {
 
 /// To look costs something: it is not done for a call that nobody will be asked about.
 #[test]
-fn nothing_is_looked_at_where_nobody_is_asked() {
+fn precondition_is_read_for_asked_calls_only() {
     let tool = Careful::new();
     let world = world_with(Options::new().tool(tool.clone()).unwrap(), &["careful"]);
     let call = |n: i64| world.agent.call("careful", args! { "n": n }).unwrap();

@@ -256,7 +256,7 @@ proptest! {
 
 /// Calls in flight count, and what they have set aside until it is known what they used.
 #[test]
-fn what_is_in_flight_counts() {
+fn calls_in_flight_count_against_rates() {
     let (mut sim, told, roots) = begin();
     seats(&mut sim, &roots);
     let last = |told: &Told| told.lock().unwrap().last().unwrap().2;

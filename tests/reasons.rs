@@ -287,7 +287,7 @@ const NOT_DRIVEN: [(Reason, &str); 4] = [
 ];
 
 #[test]
-fn what_is_to_be_fixed_is_named() {
+fn reason_to_fix_names_its_field() {
     let driven = driven();
     let of_calls = Reason::ALL.iter().filter(|reason| reason.code() < 800);
     for reason in of_calls.filter(|reason| reason.retry() == Retry::Fix) {

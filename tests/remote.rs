@@ -140,7 +140,7 @@ fn a_call_needs_its_holders_proof_over_just_that() {
 
 /// What was sent once is not sent again by whoever has read it: whatever came of it.
 #[test]
-fn what_was_sent_is_not_sent_again() {
+fn used_proof_is_refused_again() {
     let world = world();
     let (home, (session, challenge)) = (world.rt.id(), world.opened());
     let of = (&home, session.number(), &challenge);
@@ -192,7 +192,7 @@ fn challenges_are_bounded() {
 
 /// A session of the host's own takes no proof: none is taken for checked.
 #[test]
-fn what_is_attached_opens_none() {
+fn connected_client_opens_no_remote_session() {
     let world = world();
     let (_folder, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();

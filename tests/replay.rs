@@ -113,7 +113,7 @@ fn another_policy_shows_what_it_would_have_changed() {
 }
 
 #[test]
-fn what_was_erased_is_not_guessed_at() {
+fn erased_call_is_not_replayed() {
     let world = history();
     let first =
         world.inspect().replay(&Policy::from_json(allow_all().as_bytes()).unwrap()).unwrap();

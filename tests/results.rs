@@ -181,7 +181,7 @@ fn a_file_is_cut_between_two_characters() {
 
 /// A policy that takes less gets less, between two characters, and is told.
 #[test]
-fn what_a_policy_caps_is_cut_between_two_characters() {
+fn capped_result_is_cut_between_two_characters() {
     for cap in 200..=212 {
         let world = world(Some(&capped(cap)));
         let session = world.session();
@@ -218,7 +218,7 @@ fn what_a_policy_caps_is_cut_between_two_characters() {
 }
 
 #[test]
-fn what_is_kept_in_memory_comes_back_whole() {
+fn long_memory_value_reads_back_whole() {
     let world = world(None);
     let session = world.session();
     let long = LONG.repeat((64 << 10) / LONG.len());

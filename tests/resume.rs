@@ -300,7 +300,7 @@ fn an_agent_without_credits_does_nothing() {
 
 /// "If a resume is missing required sections": each of them, and those that are not.
 #[test]
-fn what_is_required_has_no_default() {
+fn required_section_has_no_default() {
     let world = world();
     let compile = |text: &str| {
         let resume = read(text);

@@ -69,7 +69,7 @@ fn ends(sim: &mut Sim, revocation: &Revocation) {
 }
 
 #[test]
-fn what_was_derived_so_far_ends_and_the_token_lives() {
+fn revoking_derived_tokens_leaves_the_token_valid() {
     let mut sim = sim::home();
     let (root, other) = (sim.issue("a0", 10, 10, 1_000_000), sim.issue("a0", 10, 10, 1_000_000));
     sim.commit();

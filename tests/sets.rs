@@ -279,7 +279,7 @@ fn approval_with_too_many_rules_is_refused_and_the_home_goes_on() {
 }
 
 #[test]
-fn what_can_be_approved_once_only() {
+fn call_without_undo_or_scope_takes_no_standing_approval() {
     let world = world();
     let agent = world.agent();
     let call = |tool: &str, teams: &str| {
@@ -503,7 +503,7 @@ fn an_elevated_call_waits_for_those_whom_the_policy_names() {
 
 /// What could not go on even if it were approved is refused for that; and nobody says otherwise.
 #[test]
-fn what_a_cut_leaves_no_room_for_is_not_asked() {
+fn call_over_its_budget_cut_is_not_asked() {
     let (folder, home) = new_home();
     let cut = r#"{"type": "budget_cut", "dimension": "disk_write_bytes", "max": 3}"#;
     let text = r#""on_fail": "ask", "reason": "Somebody looks at it."}"#;
@@ -522,7 +522,7 @@ fn what_a_cut_leaves_no_room_for_is_not_asked() {
 
 /// Nobody approves what they have not seen: what can't be shown whole does not wait.
 #[test]
-fn what_cannot_be_shown_whole_does_not_wait() {
+fn call_that_cannot_be_shown_whole_is_not_asked() {
     let world = world();
     let agent = world.agent();
     let all = |n: usize| (0..n).map(|n| format!("t{n}")).collect::<Vec<_>>().join(" ");

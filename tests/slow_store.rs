@@ -124,7 +124,7 @@ impl Store for HeldStore {
 /// What a run that had been given up came to waits for nobody's next call to be on record, also
 /// where it came while others committed.
 #[test]
-fn what_comes_late_during_a_commit_is_committed_with_it() {
+fn late_outcome_joins_the_running_commit() {
     let dir = tempfile::tempdir().unwrap();
     let (gate, (go, goes)) = (Gate::default(), mpsc::channel::<()>());
     let goes = Mutex::new(goes);

@@ -103,7 +103,7 @@ fn call(agent: &Session, name: &str, value: &str) -> Option<Reason> {
 /// A tool of a host's own is the same tool whatever is stated of it, also after the host has
 /// offered it again; what is stated goes on record by one event.
 #[test]
-fn what_is_stated_of_a_hosts_own_tool_stands() {
+fn statement_about_a_hosts_tool_is_kept() {
     let world = World::new(own());
     let before = world.manifest();
     world.state(|stated| stated.class = Some(EffectClass::Read));
@@ -141,7 +141,7 @@ fn what_is_stated_of_a_hosts_own_tool_stands() {
 /// Whoever offers a tool states nothing of it: settings and dimensions of an offer count for
 /// nothing.
 #[test]
-fn nothing_is_stated_by_who_offers() {
+fn offer_states_nothing_about_its_tool() {
     let mut hostile = own();
     let word = Stated { class: Some(EffectClass::Pure), ..Stated::default() };
     hostile = word.on(&hostile).unwrap();
@@ -259,7 +259,7 @@ fn arguments_of_each_kind_are_held_against_scopes() {
 
 /// By its class a tool reads, or reads and writes; or what was said that it does there.
 #[test]
-fn what_is_done_at_a_path_is_by_class_or_as_said() {
+fn path_rights_follow_the_class_or_the_statement() {
     let world = World::new(own());
     world.declare("at", at("docs"));
     let reads = world.session(Grant::to("a").read("docs"));
@@ -295,7 +295,7 @@ fn policies_read_what_is_named() {
 /// What is run is bounded by nothing: a person who lets one such call through lets no other
 /// through.
 #[test]
-fn what_is_run_is_approved_one_by_one() {
+fn code_is_approved_call_by_call() {
     let world = World::new(own());
     let document = br#"{"v": 1, "constraints": [{"id": "ask-first", "effect": "allow",
         "subject": null, "when": {"op": "missing", "args": ["args.count"]}, "on_fail": "block",

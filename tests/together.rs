@@ -71,7 +71,7 @@ impl World {
 }
 
 #[test]
-fn what_is_frozen_meanwhile_does_not_begin() {
+fn call_frozen_before_its_start_does_not_begin() {
     let world = world();
     let rt = world.rt.clone();
     let reasons = world.call(move || {
@@ -84,7 +84,7 @@ fn what_is_frozen_meanwhile_does_not_begin() {
 }
 
 #[test]
-fn what_is_revoked_meanwhile_does_not_begin() {
+fn call_revoked_before_its_start_does_not_begin() {
     let world = world();
     let (rt, token) = (world.rt.clone(), world.token);
     let reasons = world.call(move || {
@@ -96,7 +96,7 @@ fn what_is_revoked_meanwhile_does_not_begin() {
 }
 
 #[test]
-fn what_waits_when_the_home_closes_does_not_begin() {
+fn call_waiting_at_close_does_not_begin() {
     let world = world();
     let (rt, closing) = (world.rt.clone(), Arc::new(Mutex::new(None)));
     let begun = Arc::clone(&closing);
@@ -113,7 +113,7 @@ fn what_waits_when_the_home_closes_does_not_begin() {
 
 /// Nor does a call that was given up before it began; it is on record, and costs nothing.
 #[test]
-fn what_nobody_waits_for_does_not_begin() {
+fn call_timed_out_before_its_start_does_not_begin() {
     let world = world();
     let agent = world.rt.session("a", world.token).unwrap();
     let cancel = Cancel::new();

@@ -71,7 +71,7 @@ fn standings(rt: &Runtime, tools: &[Manifest]) -> Vec<Standing> {
 
 /// The first offer is put on record once; what runs is delegated and labelled.
 #[test]
-fn what_is_offered_first_is_pinned() {
+fn first_offer_of_a_tool_is_pinned() {
     let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     let before = count(&home, RecordKind::Tools);
@@ -356,7 +356,7 @@ fn providers_misbehave() {
 
 /// Who offers a tool, or did, never gets another's run of it; the others do.
 #[test]
-fn what_was_taken_back_is_run_by_nobody_else() {
+fn withdrawn_tool_is_run_by_no_other_client() {
     let (_dir, home) = new_home();
     let rt = Runtime::create(&home).unwrap().serve().unwrap();
     let attached = || Runtime::attach(&home).unwrap().unwrap();

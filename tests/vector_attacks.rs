@@ -263,6 +263,6 @@ fn any_byte_of_an_index_may_be_another() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("vector_attacks::");
 }

@@ -246,7 +246,7 @@ fn append(path: &Path, bytes: &[u8]) {
 
 /// Whatever a crash left behind the last whole frame is not read, and is written over.
 #[test]
-fn what_a_crash_left_is_cut_away() {
+fn torn_frame_is_overwritten() {
     let mut world = world();
     let agent = world.session(&["docs"]);
     upsert(&agent, &json!([{ "id": "a", "embedding": [1, 0] }]));
@@ -302,7 +302,7 @@ fn what_a_crash_left_is_cut_away() {
 
 /// A file of which most is gone is written anew, and says the same.
 #[test]
-fn what_is_gone_takes_no_room() {
+fn mostly_deleted_file_is_rewritten() {
     let mut world = world();
     let agent = world.session(&["docs", "other"]);
     let put = |id: &str, n: usize, name: &str| {
@@ -351,7 +351,7 @@ fn what_is_gone_takes_no_room() {
 
 /// Many at once: nothing is lost, in memory or on disk.
 #[test]
-fn what_many_put_at_once_is_all_there() {
+fn concurrent_upserts_are_all_kept() {
     let world = world();
     thread::scope(|scope| {
         for n in 0..8 {
@@ -380,7 +380,7 @@ fn what_many_put_at_once_is_all_there() {
 
 /// What is found brings the label of the session that put it there.
 #[test]
-fn what_is_found_keeps_its_label() {
+fn found_vectors_keep_their_label() {
     let world = world();
     let tainted = world.session(&["docs"]);
     call(&tainted, "stranger.say", &json!({}));
@@ -407,6 +407,6 @@ fn what_is_found_keeps_its_label() {
 
 /// All of it once more where files are opened by `cap-std`.
 #[test]
-fn it_is_so_where_openat2_is_missing() {
+fn by_cap_std_without_openat2() {
     by_cap_std("vector_tools::");
 }

@@ -90,7 +90,7 @@ fn waiting_ends_with_its_limit() {
 }
 
 #[test]
-fn what_nobody_answers_expires() {
+fn unanswered_request_expires() {
     let world = world();
     let agent = world.agent("a");
     let ask = send(&agent, "ada").ask().unwrap();
@@ -128,7 +128,7 @@ fn a_set_is_an_answer_too() {
 
 /// A home that is closed is not kept from it by whoever waits.
 #[test]
-fn who_waits_does_not_hold_the_home() {
+fn waiting_caller_does_not_keep_the_home_open() {
     let world = world();
     let agent = world.agent("a");
     let ask = send(&agent, "ada").ask().unwrap();
@@ -141,7 +141,7 @@ fn who_waits_does_not_hold_the_home() {
 }
 
 #[test]
-fn who_is_attached_asks_by_calling_again() {
+fn connected_client_asks_by_calling_again() {
     let (_folder, home) = new_home();
     options().create(&home).unwrap().close().unwrap();
     let holder = options().share(&home).unwrap();

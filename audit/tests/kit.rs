@@ -158,7 +158,7 @@ fn every_rule_is_seen_to_be_broken() {
 
 /// A hook that does nothing proves nothing.
 #[test]
-fn what_is_to_fail_must_fail() {
+fn idle_fault_hook_fails_the_kit() {
     let shelf = Shelf::default();
     let kit = Kit::new(|place| shelf.create(place), |place| shelf.open(place));
     let idle = kit.failing(|place, _| shelf.open(place)).check();

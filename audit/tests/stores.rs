@@ -268,7 +268,7 @@ fn child_holds_the_home() {
 }
 
 #[test]
-fn what_is_no_home_is_not_opened() {
+fn folder_without_a_home_is_not_opened() {
     let dir = TempDir::new().unwrap();
     assert_eq!(open(dir.path()).err(), Some(StoreError::Missing));
     assert_eq!(SqliteReader::open(dir.path()).err(), Some(StoreError::Missing));

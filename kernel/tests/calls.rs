@@ -213,7 +213,7 @@ fn a_reference_brings_the_released_result_and_nothing_else() {
 /// What a call refers to lies in the row of that result, and where it is long it is not written
 /// once more; whoever reads the arguments gets them whole, or, where the result is erased, none.
 #[test]
-fn what_a_call_refers_to_is_written_once() {
+fn referenced_result_is_stored_once() {
     let (mut sim, session) = seated();
     let (long, list) = ("x".repeat(9_000), format!(r#"["{}", 7]"#, "y".repeat(2_000)));
     let said = format!(r#"{{"a": "{long}", "b": {list}, "c": "short"}}"#);
@@ -301,7 +301,7 @@ fn exhausted(sim: &mut sim::Sim, session: Seq) -> String {
 }
 
 #[test]
-fn what_has_run_out_is_named() {
+fn exhausted_dimension_is_named() {
     let (mut sim, session) = seated();
     let ticket = sim.ticket();
     let amounts = Amounts::ZERO.with(Dimension::LlmTokens, u64::MAX);

@@ -188,7 +188,7 @@ fn filled(sim: &Sim) -> Value {
 
 /// Bytes that are no map of fields at all name nothing.
 #[test]
-fn of_bytes_that_cannot_be_read_nothing_is_named() {
+fn unreadable_call_names_no_field() {
     let (mut sim, session) = seated();
     let deep = format!("{}1{}", "[".repeat(70), "]".repeat(70));
     let tool = r#""tool_id": "look""#;

@@ -95,7 +95,7 @@ fn runs(sim: &mut Sim, session: Seq) -> bool {
 
 /// What a thief of the key has let through, once or often, is over with the key.
 #[test]
-fn what_a_key_that_is_gone_has_approved_is_over() {
+fn approval_by_a_removed_key_is_void() {
     for (answer, uses, life) in
         [(ApprovalAnswer::Once, None, None), (ApprovalAnswer::Set, Some(9), Some(60_000))]
     {
@@ -133,7 +133,7 @@ fn half_a_yes_by_a_key_that_is_gone_does_not_count() {
 
 /// After a rotation what waited is asked anew, of who may answer.
 #[test]
-fn what_waits_is_asked_anew_after_a_rotation() {
+fn waiting_request_is_asked_anew_after_a_rotation() {
     let (mut sim, session) = start();
     let first = ask(&mut sim, session);
     let own = seeded(91);

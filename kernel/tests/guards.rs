@@ -230,7 +230,7 @@ fn the_label_of_an_error_is_joined() {
 
 /// A token that was revoked, or a kernel that was frozen, between intent and permit: nothing runs.
 #[test]
-fn what_is_stopped_before_its_permit_does_not_run() {
+fn call_stopped_before_its_permit_does_not_run() {
     for flag in [OutcomeFlags::REVOKED, OutcomeFlags::FROZEN] {
         let (mut sim, session) = seated();
         let (token, _) = sim.tokens[0];
@@ -252,7 +252,7 @@ fn what_is_stopped_before_its_permit_does_not_run() {
 
 /// So after it, where the host has not begun: it gives the job back, and the kernel says why.
 #[test]
-fn what_is_given_back_did_not_run() {
+fn permit_given_back_does_not_run() {
     for flag in [OutcomeFlags::REVOKED, OutcomeFlags::FROZEN, OutcomeFlags::GIVEN_BACK] {
         let (mut sim, session) = seated();
         let (token, _) = sim.tokens[0];
@@ -354,7 +354,7 @@ fn a_refusal_pays_a_call() {
 
 /// What is set aside for one call is not there for another, and what is used is gone.
 #[test]
-fn what_is_set_aside_or_used_is_not_left() {
+fn reserved_and_used_units_are_not_left() {
     let (mut sim, session) = seated();
     let (token, _) = sim.tokens[0];
     let call = r#"{"tool_id": "spend", "args": {"units": 60, "tries": 10}}"#;

@@ -62,7 +62,7 @@ fn replays(sim: &mut Sim) {
 }
 
 #[test]
-fn what_a_list_names_has_ended_and_never_begins() {
+fn listed_token_ends_and_never_begins() {
     let mut sim = sim::home();
     let here = sim.lease("a0", 100, 100, LIFE);
     let session = sim.seat(here);
@@ -157,7 +157,7 @@ fn a_token_stops_with_a_list_that_is_old() {
 
 /// What was handed on of it stops with it; what needs no list goes on.
 #[test]
-fn what_was_handed_on_stops_with_it() {
+fn delegated_token_stops_with_its_listed_parent() {
     let mut sim = sim::home();
     let mut body = fresh(&mut sim, 1_000);
     (body.holder, body.depth_max) = (Some(sim::keys::public_of(&sim::keys::holder())), 2);

@@ -81,7 +81,7 @@ fn only_a_grant_that_follows_links_is_looked_up() {
 /// The record commits to what was found, what was sent is committed to as sent, and the rest of
 /// the arguments is as it was.
 #[test]
-fn what_was_found_takes_the_arguments_place_and_nothing_else() {
+fn lookup_replaces_its_argument_only() {
     let (mut sim, session) = seated(Rights::ALL);
     let sent = r#"{"tool_id": "open", "args": {"at": "shared/way", "note": {"at": ["shared/way"]}},
         "idempotency_key": "k"}"#;
@@ -208,7 +208,7 @@ fn calls_that_wait_for_their_links_are_counted() {
 /// What was found is for the arguments, and the tool, that it was looked up for: with another
 /// definition it is looked up again, and not for ever.
 #[test]
-fn what_was_found_for_another_definition_is_looked_up_again() {
+fn lookup_for_another_definition_is_repeated() {
     let (mut sim, session) = seated(Rights::ALL);
     let ticket = sim.submit_json(session, &call("shared/way"));
     for round in 1..=LOOKUPS_MAX {

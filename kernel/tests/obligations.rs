@@ -321,7 +321,7 @@ fn a_policy_that_is_not_there_is_refused() {
 
 /// The arguments of a call that the policy refused are kept, so that another policy can be asked.
 #[test]
-fn what_a_policy_refused_can_be_looked_at() {
+fn arguments_of_a_denied_call_are_kept() {
     let (mut sim, session) = ruled();
     let refusal = refused(&mut sim, session, "trim", 16, Reason::Denied);
     let seq = records(&mut sim).pop().unwrap().seq;

@@ -388,7 +388,7 @@ fn a_flood_locks_nobody_out() {
 
 /// Before policy and tools are on record, nothing runs; which of them is missing is said.
 #[test]
-fn nothing_runs_before_a_policy_is_in_force() {
+fn home_without_policy_runs_nothing() {
     let world = sim::Shared::default();
     let new = syscap_kernel::NewHome {
         entropy: [1; 32],

@@ -66,7 +66,7 @@ fn replays_and_verifies(sim: &mut Sim) {
 }
 
 #[test]
-fn what_nobody_renews_is_as_revoked() {
+fn unrenewed_token_is_revoked_at_its_bound() {
     let mut sim = home();
     let token = leased(&mut sim);
     let session = sim.seat(token);
@@ -123,7 +123,7 @@ fn renewals_of_renewals_carry_on_the_first() {
 }
 
 #[test]
-fn what_is_handed_on_ends_with_it() {
+fn delegated_token_ends_at_its_parents_bound() {
     let mut sim = home();
     let token = leased(&mut sim);
     sim.derive(token, 50, 50, LIFE - 1);

@@ -100,7 +100,7 @@ fn sound(sim: &mut Sim) {
 /// A stop is easy, and to go on is the operator's: the revoker's key is never sealed. Homes that
 /// were made before are as they were.
 #[test]
-fn who_thaws_is_settled_when_a_home_is_made() {
+fn role_that_unfreezes_is_fixed_at_creation() {
     for (thaws, may, may_not) in [
         (Some(Role::Operator), Role::Operator, Role::Revoker),
         (None, Role::Revoker, Role::Operator),
@@ -276,7 +276,7 @@ fn a_thief_of_the_operators_key_locks_nobody_out_for_good() {
 /// Each event that replaces something whole names a head from after the last one that did so, also
 /// where another key signed that: what one operator adds no other takes away unseen.
 #[test]
-fn nobody_undoes_what_they_have_not_seen() {
+fn replacement_without_the_last_head_is_refused() {
     let mut sim = recoverable();
     let (one, two, three) = (key(Role::Operator), seeded(51), seeded(52));
     let policies = (key(Role::Policy), seeded(53));

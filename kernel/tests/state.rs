@@ -176,7 +176,7 @@ fn everybody_writes_their_own_keys() {
 }
 
 #[test]
-fn what_is_no_change_is_refused() {
+fn state_change_of_another_form_is_refused() {
     let (mut sim, session) = seated();
     let long = format!("goal.{}", "a".repeat(FactKey::NAME_BYTES_MAX + 1));
     let long = format!(r#"{{"{long}": 1}}"#);
@@ -371,7 +371,7 @@ fn the_policy_sees_the_heads_facts() {
 }
 
 #[test]
-fn who_may_not_call_may_not_change() {
+fn stopped_agent_changes_no_state() {
     let (mut sim, session) = seated();
     let goal = r#"{"goal.a": 1}"#;
     let freeze = |sim: &mut Sim, target, name: &str, change| {

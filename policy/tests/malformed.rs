@@ -276,7 +276,7 @@ fn a_condition_that_is_none_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_a_closed_attribute_never_is_is_refused() {
+fn impossible_value_of_a_closed_attribute_is_refused() {
     use LoadFault as Fault;
     let second = "constraints[0].when.args[1]";
     check(vec![

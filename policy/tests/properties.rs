@@ -133,7 +133,7 @@ fn a_deny_more_never_loosens() {
 }
 
 #[test]
-fn what_can_not_be_said_never_grants_and_always_restricts() {
+fn unknown_value_never_allows_and_always_restricts() {
     let mut random = Random::new(6);
     let mut unknown = 0;
     for _ in 0..DOCUMENTS {
@@ -208,7 +208,7 @@ fn asks_presence(condition: &Condition) -> bool {
 }
 
 #[test]
-fn what_is_written_reads_as_the_same() {
+fn written_policy_reads_back_equal() {
     let mut random = Random::new(8);
     for _ in 0..1_000 {
         let (constraints, params) = random.document(Kinds::All);

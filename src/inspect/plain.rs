@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_moves_the_cursor() {
+    fn plain_text_never_moves_the_cursor() {
         assert_eq!(plain("caf\u{e9} \\ \"x\""), "caf\u{e9} \\ \"x\"");
         assert_eq!(
             plain("a\u{1b}[31m\r\n\u{7f}\u{9b}"),

@@ -240,7 +240,7 @@ mod tests {
 
     /// Frames are taken as they come whole, and nothing waits for the rest of one.
     #[test]
-    fn what_has_come_is_taken() {
+    fn complete_frames_are_taken_at_once() {
         let (incoming, _near, mut far, told) = connection();
         assert_eq!(incoming.drain(), Drained::All(None));
         let two = [frame(b"one"), frame(b"two")].concat();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_rule_ends_it() {
+    fn protocol_violation_ends_the_connection() {
         for bad in [frame(b"bad"), frame(b""), u32::MAX.to_be_bytes().to_vec()] {
             let (incoming, _near, mut far, told) = connection();
             far.write_all(&bad).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     /// Both sides write more than the socket holds, and neither reads before it has written: here
     /// another thread does.
     #[test]
-    fn it_is_read_while_a_write_waits() {
+    fn reader_continues_while_a_write_waits() {
         let (incoming, near, mut far, told) = connection();
         let mut writer = Writer::new(near).unwrap();
         writer.meanwhile(Box::new(incoming.meanwhile()));
@@ -327,7 +327,7 @@ mod tests {
     /// Who reads in the place of another sees to what has begun to come, also when that one could
     /// read again: it does not know of it.
     #[test]
-    fn who_takes_the_beginning_of_a_frame_sees_to_its_time() {
+    fn reader_hand_off_keeps_the_frame_deadline() {
         let (incoming, near, mut far, told) = connection();
         let over = Arc::<AtomicBool>::default();
         incoming.meanwhile()(Arc::clone(&over));

@@ -202,7 +202,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_frame_reads_back_equal() {
     for frame in frames() {
         assert_eq!(again(&frame), Some(frame));
     }
@@ -298,7 +298,7 @@ fn data_in_a_frame_is_no_deeper_than_data() {
 
 /// Whatever bytes come: nothing panics, and what is taken is what would be written.
 #[test]
-fn what_is_taken_is_canonical() {
+fn accepted_frame_is_canonical() {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = |below: usize| {
         random ^= random << 13;
@@ -336,7 +336,7 @@ fn comes_back<T: Field + PartialEq + std::fmt::Debug>(value: &T) {
 }
 
 #[test]
-fn what_was_asked_for_comes_back() {
+fn every_answer_type_reads_back_equal() {
     let record = Seq::new(u64::MAX);
     let token = TokenId::from_bytes([9; 32]);
     comes_back(&());

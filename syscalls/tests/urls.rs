@@ -34,7 +34,7 @@ fn shown(place: &Place) -> String {
 
 /// `urltestdata.json` of the web platform's tests, as the crate `url` ships it.
 #[test]
-fn what_is_read_is_what_the_standard_reads() {
+fn urls_read_as_the_web_platform_tests_say() {
     let path = sources_of("url").join("tests/urltestdata.json");
     let Ok(text) = fs::read_to_string(&path) else {
         println!("skipped: the sources of url have no tests/urltestdata.json");

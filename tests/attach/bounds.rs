@@ -41,7 +41,7 @@ fn refused_in_a_row(count: usize, mut refused: impl FnMut()) -> Duration {
 /// Past the refusals that have a record of their own each one waits longer, up to 50 ms: in process
 /// before it is told, at the holder before more is read of its connection.
 #[test]
-fn who_is_refused_again_and_again_waits() {
+fn repeated_refusals_wait_longer_each_time() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();
@@ -232,7 +232,7 @@ fn another_home_in_the_place_of_the_one_in_use() {
 /// Those that have nothing at the holder and ask nothing make room for the next, the one that was
 /// silent longest first; who has a session keeps its place.
 #[test]
-fn who_is_idle_makes_room() {
+fn idle_connection_makes_room_for_a_new_one() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();

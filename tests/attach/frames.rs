@@ -265,7 +265,7 @@ fn flood() {
 
 /// Who does not read its answers is not read on: no more is done for it than it takes.
 #[test]
-fn who_does_not_read_is_not_read_on() {
+fn client_that_reads_no_answers_is_not_read() {
     let (_dir, home) = home();
     let big = "x".repeat(3 << 20);
     let tool = syscap::host::HostTool::new("t.big", EffectClass::Read).unwrap();

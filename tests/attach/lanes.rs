@@ -182,7 +182,7 @@ fn a_session_that_was_lent_ends_with_whoever_has_it() {
 
 /// What is lent and not taken is bounded; one that finds no room stays its lender's.
 #[test]
-fn what_is_lent_is_bounded() {
+fn delegated_sessions_are_bounded() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let lenders = [(); 2].map(|()| Runtime::share(&home).unwrap());

@@ -147,7 +147,7 @@ fn an_operator_that_is_turned_away_goes_on() {
 
 /// Those that only wait are as many as they may be, the newest: all others were told to end.
 #[test]
-fn what_waits_is_bounded() {
+fn waiting_connections_are_bounded() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let mut waiting: Vec<UnixStream> = (0..80).map(|_| connect(&home)).collect();
@@ -163,7 +163,7 @@ fn what_waits_is_bounded() {
 
 /// A connection without a place is dropped where it pauses, or asks for anything else.
 #[test]
-fn who_was_not_let_in_can_do_nothing_else() {
+fn unadmitted_connection_is_dropped_at_its_next_request() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let others: [&[u8]; 4] = [
@@ -188,7 +188,7 @@ fn who_was_not_let_in_can_do_nothing_else() {
 }
 
 #[test]
-fn what_is_asked_otherwise_is_answered_and_changes_nothing() {
+fn unfit_operator_request_changes_nothing() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let before = records(&home).len();

@@ -132,7 +132,7 @@ fn a_socket_that_a_holder_left_is_no_hindrance() {
 
 /// Only a socket is ever removed.
 #[test]
-fn what_is_no_socket_stays() {
+fn plain_file_in_place_of_the_socket_stays() {
     let (_dir, home) = home();
     fs::write(home.join("socket"), "mine").unwrap();
     // It is there, and nobody listens at it.

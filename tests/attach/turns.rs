@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// The thread that made the call reads the answer of the tool, and whatever else comes.
 #[test]
-fn who_waits_for_its_own_tool_is_read_on() {
+fn caller_reads_on_while_its_own_tool_runs() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     let attached = Runtime::share(&home).unwrap();
@@ -75,7 +75,7 @@ fn a_call_that_runs_at_the_holder_keeps_no_other_waiting() {
 
 /// The thread that reads for its call finds that the process has gone, and sees both to their end.
 #[test]
-fn who_goes_while_its_own_tool_runs_leaves_nothing_open() {
+fn client_that_leaves_during_its_own_tool_leaves_nothing_open() {
     let (_dir, home) = home();
     let holder = Runtime::share(&home).unwrap();
     for round in 1..=3 {

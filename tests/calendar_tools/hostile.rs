@@ -254,7 +254,7 @@ fn files_and_bytes_are_bounded() {
 
 /// What is no calendar, or is called as none is, is named: nobody takes it for an empty one.
 #[test]
-fn what_is_not_recognised_is_named() {
+fn unrecognised_calendar_file_is_named() {
     let world = world();
     let event = "UID:a\nDTSTART:20260301T000000Z";
     let text = calendar(&[event]);
@@ -297,7 +297,7 @@ fn what_is_not_recognised_is_named() {
 
 /// What an event points to is text: no file of it is read, and nobody is asked for it.
 #[test]
-fn what_an_event_points_to_is_not_opened() {
+fn links_in_an_event_are_not_opened() {
     let world = world();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

@@ -72,7 +72,7 @@ fn only_what_the_token_grants_is_read() {
 
 /// A link, a pipe, a file of two names: none is followed or opened.
 #[test]
-fn what_is_no_file_is_not_opened() {
+fn calendar_link_or_pipe_is_not_opened() {
     let world = world();
     let outside = world.home.join("files/secret.ics");
     fs::write(&outside, calendar(&["UID:secret\nDTSTART:20260304T081500Z"])).unwrap();

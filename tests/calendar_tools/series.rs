@@ -7,7 +7,7 @@ use crate::calendar_tools::world::{calendar, is_cut, reasons, seen, skipped, wor
 const WEEK: (&str, &str) = ("2026-03-02", "2026-03-09");
 
 #[test]
-fn what_is_in_a_range_is_found_in_its_order() {
+fn events_in_a_range_come_in_order() {
     let world = world();
     let day = "UID:day\nDTSTART;VALUE=DATE:20260303\nDTEND;VALUE=DATE:20260305\nSUMMARY:Fair";
     let berlin = "UID:berlin\nDTSTART;TZID=Europe/Berlin:20260304T090000\n\
@@ -190,7 +190,7 @@ fn a_series_follows_the_clocks() {
 }
 
 #[test]
-fn what_is_too_much_is_cut_and_said() {
+fn oversized_events_are_cut_and_reported() {
     let world = world();
     let text = "\u{e9}".repeat(1_500);
     let series = format!(
@@ -219,7 +219,7 @@ fn what_is_too_much_is_cut_and_said() {
 
 /// What is counted is counted from the start, however long ago; what is not is passed over.
 #[test]
-fn what_is_counted_is_counted_from_its_start() {
+fn counted_series_is_counted_from_its_start() {
     let world = world();
     for (rule, found) in [
         ("FREQ=DAILY;COUNT=3", 0),

@@ -80,7 +80,7 @@ proptest! {
 
     /// Parts of calendars in any order, cut anywhere: an answer, whatever it says.
     #[test]
-    fn nothing_that_a_file_says_stops_a_call(
+    fn hostile_calendar_never_stops_a_call(
         parts in prop::collection::vec(prop::sample::select(&PARTS[..]), 0..60),
         cut in 0..2_000_usize,
     ) {

@@ -188,7 +188,7 @@ fn failures_say_what_became_of_the_effect() {
 }
 
 #[test]
-fn what_is_metered_is_charged_and_no_more_than_was_set_aside() {
+fn metered_use_is_charged_up_to_its_hold() {
     let send = |name: &str| {
         HostTool::new(name, EffectClass::ExternalWrite)
             .unwrap()

@@ -98,7 +98,7 @@ fn offered_closures_are_called_like_any_tool() {
 
 /// Scopes are checked by a plan, and the plan of what is offered from elsewhere is not here.
 #[test]
-fn what_needs_a_scope_is_not_taken_from_elsewhere() {
+fn offer_with_a_scope_is_refused() {
     let world = World::with(options(), &["echo"]);
     let scoped = HostTool::new("app.scoped", EffectClass::Read).unwrap().needs("team");
     let scoped = HostTools::new().with(scoped.run(|_| Ok(())));

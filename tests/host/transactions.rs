@@ -103,7 +103,7 @@ fn only_what_goes_wrong_in_the_commit_is_unknown() {
 
 /// Who is given up before it commits does not commit: it rolls back, and comes late.
 #[test]
-fn what_nobody_waits_for_is_not_committed() {
+fn call_timed_out_before_its_commit_rolls_back() {
     let world = world(Duration::from_millis(30));
     for (late, (how, tx)) in
         [("waits", TxOutcome::RolledBack), ("waits and sticks", TxOutcome::Unknown)]

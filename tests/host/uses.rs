@@ -121,7 +121,7 @@ fn done() -> Reported {
 
 /// What an older hook found of a command decides nothing, and its folder alone is recorded.
 #[test]
-fn what_a_hook_found_is_not_taken() {
+fn finding_of_an_older_hook_is_ignored() {
     let desk = Desk::new();
     let shell = manifest("client.sh", EffectClass::ExternalWrite)
         .param(Param::required("command", ParamType::Code, "What it runs."))
@@ -201,7 +201,7 @@ fn other_arguments_than_were_let_through_are_a_failure() {
 }
 
 #[test]
-fn what_is_not_out_can_not_be_told_of() {
+fn use_that_is_not_in_flight_is_refused() {
     let desk = Desk::new();
     desk.unknown(&desk.used("u1", 1));
     let used = desk.used("u1", 1);
@@ -339,7 +339,7 @@ fn a_tool_that_is_another_is_not_let_through() {
 }
 
 #[test]
-fn what_a_stranger_names_is_bounded() {
+fn names_of_a_client_are_bounded() {
     let desk = Desk::new();
     let long = "x".repeat(257);
     for used in [
@@ -389,7 +389,7 @@ fn what_a_stranger_names_is_bounded() {
 
 /// What the client sends is not the kernel's to resolve: it runs what was judged.
 #[test]
-fn what_looks_like_a_reference_is_none() {
+fn reference_like_arguments_are_data() {
     let desk = Desk::new();
     let reference = args! { "record": 1_u64, "path": Canonical::list([].into_iter()) };
     for args in [args! { "$ref": reference }, args! { "$lit": 1_u64 }, args! { "$lit": args! {} }] {

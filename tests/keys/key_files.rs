@@ -135,7 +135,7 @@ fn a_file_that_asks_for_too_much_is_refused() {
 
 /// What a seal is bound to can't be exchanged: not the role, not the public key, nothing of itself.
 #[test]
-fn what_is_sealed_belongs_to_its_file() {
+fn sealed_key_is_bound_to_its_file() {
     let (file, other) = (sealed(), sealed());
     let wrong = |bytes: Vec<u8>| {
         let read = KeyFile::from_bytes(&bytes).unwrap();

@@ -114,7 +114,7 @@ fn a_new_tool_waits_for_the_operator() {
 
 /// What waits is its connection's: it goes with it, or when it is taken back.
 #[test]
-fn what_waits_goes_with_whoever_offers_it() {
+fn signing_request_ends_with_its_connection() {
     let world = World::sealed();
     let rt = world.open().serve().unwrap();
     let attached = || Runtime::attach(&world.home).unwrap().unwrap();

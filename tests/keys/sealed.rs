@@ -52,7 +52,7 @@ fn a_sealed_home_works_without_a_person() {
 
 /// What a person must sign fails at once with the key's name, and leaves no record.
 #[test]
-fn what_a_person_must_sign_is_an_error_without_one() {
+fn sealed_role_without_a_person_is_an_error() {
     let world = World::sealed();
     let rt = world.open();
     let before = world.records().len();
@@ -71,7 +71,7 @@ fn what_a_person_must_sign_is_an_error_without_one() {
 
 /// Somebody is asked once for each key that signs, and never for one that does not.
 #[test]
-fn who_can_be_asked_signs() {
+fn person_is_asked_once_for_each_key_that_signs() {
     let world = World::sealed();
     let (keys, count) = asked(&world, b"secret");
     let rt = Options::new().signer(keys).open(&world.home).unwrap();

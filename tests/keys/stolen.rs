@@ -67,7 +67,7 @@ fn take_back(world: &World, rt: &Runtime, role: Role, cut_off: Option<Seq>) {
 /// A thief who has replaced every key loses them all to whoever has the recovery key: from then on
 /// the thief's keys sign nothing, what was issued by them is over, and the log is sound.
 #[test]
-fn who_steals_the_operators_key_does_not_keep_the_home() {
+fn recovery_key_takes_the_home_back_from_a_thief() {
     let world = World::new();
     let elsewhere = world.dir.path().join("recovery.key");
     fs::rename(KeyUse::Recovery.path(&world.keys()), &elsewhere).unwrap();

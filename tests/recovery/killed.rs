@@ -233,7 +233,7 @@ fn after_the_outcome_a_repeat_has_it() {
 
 /// Somebody who looks at a home asks no tool, and clears nothing away.
 #[test]
-fn who_only_looks_probes_nothing() {
+fn inspection_probes_nothing() {
     let (_folder, home) = new_home();
     let rt = Runtime::create(&home).unwrap();
     rt.issue(grant()).unwrap();

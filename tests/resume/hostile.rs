@@ -13,7 +13,7 @@ fn fault(text: &[u8]) -> Option<JsonFault> {
 }
 
 #[test]
-fn what_is_no_json_of_one_meaning_is_refused() {
+fn ambiguous_json_is_refused() {
     for (text, wanted) in [
         (&b""[..], JsonFault::End),
         (b"{", JsonFault::End),

@@ -41,7 +41,7 @@ impl World {
 
 /// Nothing changes where the token grants what stands there, in whatever form.
 #[test]
-fn what_is_said_already_is_left_alone() {
+fn written_resume_leaves_equal_parts_alone() {
     let world = world();
     let odd = "{\"permissions\" :{ \"file_access\":{\"allow_write\":[ ],\"allow_read\":\
                [\"shared/a\" ,\"sh\\u0061red\"]}\t,\"tools\": [\"fs_read\",\"fly\",\"fs.read\"]},\
@@ -117,7 +117,7 @@ fn missing_sections_are_added() {
 
 /// A resume has one list for all tools: what would give one of them more is not written.
 #[test]
-fn nothing_wider_is_written() {
+fn unsayable_grant_is_not_written() {
     let world = world();
     let tools = world.rt.manifests(Whose::All).unwrap();
     let shared = scope(&[("shared", &[], BOTH)]);

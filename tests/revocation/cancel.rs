@@ -45,7 +45,7 @@ impl By {
 
 /// Before its permit it does not run, nor after it where it has not begun; what runs is flagged.
 #[test]
-fn what_is_cancelled_does_not_begin_or_is_flagged() {
+fn cancelled_call_does_not_begin_or_is_flagged() {
     for by in [By::Revoker, By::Session] {
         for when in ["before", "waits", "runs", "late"] {
             let (mut sim, session) = seated();
@@ -116,7 +116,7 @@ fn an_outcome_says_all_that_stopped_it() {
 
 /// What is not out, and not one's own, is not cancelled; the same is said of all.
 #[test]
-fn what_is_not_open_is_not_cancelled() {
+fn call_not_in_flight_is_not_cancelled() {
     let (mut sim, session) = seated();
     let (token, _) = sim.tokens[0];
     let other = sim.seat(token);
@@ -167,7 +167,7 @@ fn what_is_not_open_is_not_cancelled() {
 
 /// What was cancelled and never came back is found open like any other.
 #[test]
-fn what_was_cancelled_is_recovered() {
+fn cancelled_call_is_recovered_after_a_crash() {
     let (mut sim, session) = seated();
     sim.submit_json(session, SPEND);
     let intent = intent(&sim);

@@ -95,7 +95,7 @@ fn metadata_services_are_granted_by_name_only() {
 /// All addresses of a name are judged, also those that are never tried; of sixteen the first that
 /// answers is asked, once.
 #[test]
-fn of_many_addresses_every_one_is_judged() {
+fn every_address_of_a_name_is_judged() {
     let world = world();
     let wide = local(&["http_request"]).scope("address", blocks(&[("127.0.0.0", 8)]));
     let session = world.session(wide);

@@ -131,7 +131,7 @@ fn a_request_is_sent_once() {
 /// One reading of bytes: by the charset that is said where there is such, else as UTF-8; what has
 /// neither stays bytes.
 #[test]
-fn what_is_no_text_is_said_to_be_none() {
+fn body_without_charset_or_utf8_stays_bytes() {
     let world = world();
     let session = world.session(local(&["http_request"]));
     let said = |kind: &str, body: &[u8]| {

@@ -54,7 +54,7 @@ fn an_answer_without_end_is_cut() {
 
 /// Counted in characters, cut between them.
 #[test]
-fn what_is_cut_is_cut_between_characters() {
+fn long_body_is_cut_between_characters() {
     let world = world();
     world.set("small", r#"{"max_response_chars": 5}"#);
     let session = world.session(local(&["small"]));
@@ -79,7 +79,7 @@ fn what_is_cut_is_cut_between_characters() {
 
 /// What would grow when it is decoded is not decoded.
 #[test]
-fn what_is_encoded_is_not_taken() {
+fn encoded_body_is_refused() {
     let world = world();
     let session = world.local();
     for coding in ["gzip", "br", "zstd", "deflate", "gzip, gzip", "x"] {
@@ -93,7 +93,7 @@ fn what_is_encoded_is_not_taken() {
 }
 
 #[test]
-fn what_is_no_answer_is_an_error_and_nothing_else() {
+fn malformed_answer_is_an_error() {
     let world = world();
     let session = world.local();
     let long = "x".repeat(100_000);
@@ -145,7 +145,7 @@ fn what_is_no_answer_is_an_error_and_nothing_else() {
 
 /// However slowly somebody speaks or listens: the call's time is one.
 #[test]
-fn who_is_slow_gets_no_more_time() {
+fn slow_server_gets_no_more_time() {
     let world = world();
     let session = quick(&world);
     let drip = |first: &'static str| {

@@ -194,7 +194,7 @@ fn a_secret_that_is_not_there_is_said_by_name() {
 }
 
 #[test]
-fn what_is_no_secret_is_not_kept() {
+fn unfit_secret_is_not_stored() {
     let world = world();
     let secrets = world.secrets();
     let fine = "https://a.test";

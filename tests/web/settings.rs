@@ -48,7 +48,7 @@ fn every_field_has_its_default() {
 }
 
 #[test]
-fn what_is_set_is_merged_with_what_is_called() {
+fn settings_are_merged_with_the_call() {
     let world = world();
     let server = Server::saying(answer("200 OK", "text/plain", "x"));
     let settings = format!(

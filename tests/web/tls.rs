@@ -105,7 +105,7 @@ fn an_authority_of_the_operators_own_is_believed_where_it_is_set() {
 }
 
 #[test]
-fn who_does_not_prove_who_it_is_is_sent_nothing() {
+fn unauthenticated_server_is_sent_nothing() {
     let (world, authority) = (world(), authority());
     let session = with_roots(&world, &authority.pem);
     for odd in [Odd::OtherName, Odd::Expired, Odd::NotYet, Odd::SelfSigned] {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_the_next_line_is_whole() {
+    fn overlong_line_is_cut_and_the_next_is_whole() {
         for (len, kept) in [
             (ENVELOPE_BYTES_MAX, ENVELOPE_BYTES_MAX),
             (KEPT_MAX, KEPT_MAX),

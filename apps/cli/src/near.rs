@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_is_alike() {
+    fn nearest_name_is_suggested() {
         let tools = ["echo", "fs.list", "fs.read", "fs.write"];
         assert_eq!(near("fs.wirte", tools), Some("fs.write"));
         assert_eq!(near("fs.raed", tools), Some("fs.read"));

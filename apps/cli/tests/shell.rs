@@ -221,7 +221,7 @@ fn a_program_ends_at_its_bounds_and_is_charged() {
 /// What a program wrote is kept as far as there is room, cut between two characters, and read on
 /// page by page: a model need not be shown all of it at once.
 #[test]
-fn what_a_program_wrote_is_paged_to_its_end() {
+fn long_program_output_is_paged_to_its_end() {
     let world = world();
     let session = world.session(grant());
     let ran = script(&session, "yes '\u{1f41d}\u{20ac}' | head -c 2000003; echo '\u{20ac}' >&2");
@@ -302,7 +302,7 @@ fn a_strangers_word_goes_through_a_program_and_stays_marked() {
 }
 
 #[test]
-fn where_a_home_or_a_name_outside_lies_no_program_runs() {
+fn folder_with_a_home_or_an_outside_link_runs_no_program() {
     let world = world();
     let session = world.session(grant());
     let outside = world.dir.path().join("outside");

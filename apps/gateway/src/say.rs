@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hides_in_a_line() {
+    fn stderr_line_escapes_control_characters() {
         assert_eq!(plain("caf\u{e9} \\"), "caf\u{e9} \\");
         assert_eq!(plain("a\u{1b}[31m\n"), "a\\u001b[31m\\u000a");
         assert_eq!(plain("\u{202e}\u{200b}\u{e0041}"), "\\u202e\\u200b\\udb40\\udc41");

@@ -248,7 +248,7 @@ fn an_erroring_part_of_all_hangs_on_the_order_in_cedar_and_never_here() {
 }
 
 #[test]
-fn what_is_unknown_stays_so_under_not() {
+fn unknown_stays_unknown_under_not() {
     let constraints = [EVERYTHING, ("deny", NOT_ONE)];
     assert_eq!(both(&constraints, ""), (Verdict::Deny, Decision::Allow, 1));
     assert_eq!(both(&[("allow", NOT_ONE)], ""), (Verdict::Deny, Decision::Deny, 1));
@@ -276,7 +276,7 @@ fn another_type_is_unequal_in_cedar_and_unknown_here() {
 }
 
 #[test]
-fn what_is_outside_of_the_fragment_is_refused() {
+fn constraint_outside_the_fragment_is_refused() {
     let translated = |constraint: &str| {
         let json = format!(r#"{{"v": 1, "constraints": [{constraint}]}}"#);
         let policy = Policy::from_json(json.as_bytes()).unwrap();

@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn what_can_only_be_data_is_printed_as_data(tree in trees(Flavour::Json)) {
+    fn data_only_values_print_as_data(tree in trees(Flavour::Json)) {
         let tree = plain(&tree, false);
         let text = from_item(foreign(&tree).item());
         prop_assert!(is_clean(&text));

@@ -31,7 +31,7 @@ fn a_key_that_was_added_is_absent_where_there_is_nothing() {
 }
 
 #[test]
-fn nothing_else_is_taken_in_its_place() {
+fn other_encodings_of_a_manifest_are_refused() {
     let old = manifest().to_bytes();
     let fault = |bytes: &[u8]| Manifest::from_bytes(bytes).unwrap_err().fault;
     // Null where it should be absent: the same would have two forms.

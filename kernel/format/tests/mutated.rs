@@ -141,7 +141,7 @@ fn a_wire_that_was_touched_is_refused() {
 
 /// Whoever holds the parent may sign what they like: what is taken for a child gives no more.
 #[test]
-fn what_a_holder_signs_gives_no_more_than_the_parent() {
+fn mutated_child_token_gives_no_more_than_its_parent() {
     let parent = Token::read(&signed(&root().to_bytes(), &key(1))).unwrap();
     let bytes = child(&parent).to_bytes();
     let (mut dice, mut refused, mut taken) = (Dice(2), 0, 0);

@@ -65,7 +65,7 @@ fn keys_have_a_namespace_and_a_name() {
 }
 
 #[test]
-fn nobody_writes_what_is_the_policys() {
+fn policy_facts_are_written_by_policies_only() {
     for writer in Source::ALL {
         let may = |space: Namespace| space.is_written_by(*writer);
         assert!(!may(Namespace::Policy) && !may(Namespace::Constraint), "{writer}");

@@ -288,7 +288,7 @@ mod tests {
 
     /// Whoever has no counts of their own has at least what they did, and so has everybody else.
     #[test]
-    fn what_has_no_room_is_never_told_less() {
+    fn full_rate_table_never_undercounts() {
         let (mut rates, time) = (Rates::default(), 20_000 * DAY_MS);
         let early = doer("early", "t", time);
         rates.admitted(&early, &held(5));
@@ -317,7 +317,7 @@ mod tests {
 
     /// Nothing is put out that counts still, be it but a minute.
     #[test]
-    fn what_counts_stays() {
+    fn counted_keys_are_never_evicted() {
         let (mut rates, time) = (Rates::default(), 20_000 * DAY_MS);
         for n in 0..KEYS_OF_AGENT_MAX - 1 {
             let at = time + u64::try_from(n).unwrap() * 330_000;

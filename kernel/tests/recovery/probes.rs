@@ -83,7 +83,7 @@ fn resolve(sim: &mut Sim, intent: Seq, verdict: Recovered) -> Result<(), Reason>
 }
 
 #[test]
-fn what_a_probe_proves_is_recorded_and_charged() {
+fn probe_result_is_recorded_and_charged() {
     let (mut sim, token) = broken_off();
     sim.boot();
     let said = recoveries(&mut sim);
@@ -221,7 +221,7 @@ fn an_operators_word_settles_the_key() {
 
 /// What is known is not for an operator to say.
 #[test]
-fn what_a_probe_has_proved_is_not_resolved() {
+fn probed_outcome_is_not_resolved_by_hand() {
     let (mut sim, _) = broken_off();
     sim.boot();
     let said = recoveries(&mut sim);

@@ -50,7 +50,7 @@ fn repeated(sim: &mut Sim, session: Seq) {
 }
 
 #[test]
-fn who_renews_a_token_answers_its_keys() {
+fn renewed_token_answers_for_its_idempotency_keys() {
     let (mut sim, old) = begun();
     let new = renew(&mut sim, old, |_| ()).unwrap();
     let session = sim.seat(new);
@@ -107,7 +107,7 @@ fn a_renewal_answers_for_what_it_grants() {
 
 /// A key that is out, or whose end nobody knows, is so for who renews as well.
 #[test]
-fn what_is_in_flight_or_unknown_is_so_for_who_renews() {
+fn renewed_token_sees_keys_in_flight_or_unknown() {
     let (mut sim, session) = seated();
     let token = sim.tokens[0].0;
     let new = renew(&mut sim, token, |_| ()).unwrap();
@@ -122,7 +122,7 @@ fn what_is_in_flight_or_unknown_is_so_for_who_renews() {
 }
 
 #[test]
-fn what_may_not_be_renewed_is_refused() {
+fn unfit_renewal_is_refused() {
     let (mut sim, old) = begun();
     let nobody = TokenId::from_bytes([9; 32]);
     assert_eq!(renew(&mut sim, nobody, |_| ()), Err(Reason::UnknownToken));

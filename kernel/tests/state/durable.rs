@@ -35,7 +35,7 @@ impl Store for Changed<'_> {
 }
 
 #[test]
-fn what_was_erased_is_not_known() {
+fn erased_fact_is_unknown() {
     let (mut sim, session) = seated();
     aim(&mut sim, session, r#"{"goal.a": 1, "goal.b": 1}"#).unwrap();
     let first = records(&mut sim).pop().unwrap().seq;

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_within_none() {
+    fn empty_set_of_outer_values_holds_nothing() {
         let outers = Outers::new(&BTreeSet::new());
         assert_eq!(outers.innermost("a", "b"), None);
         assert_eq!(outers.within("a"), (0, 0));

@@ -115,7 +115,7 @@ mod tests {
     /// The one moment that no test meets by chance: whoever has the lock has looked into the
     /// inbox, and not let go of it yet.
     #[test]
-    fn what_is_brought_at_the_last_moment_is_seen_to() {
+    fn last_moment_request_is_processed() {
         let (_folder, core, agent) = world();
         let held = core.shared.lock().unwrap();
         let answer = brought(&core, agent);
@@ -126,7 +126,7 @@ mod tests {
 
     /// A thread that panics for a reason of its own drops what it has, its session too.
     #[test]
-    fn who_takes_the_lock_while_panicking_sees_to_the_others_all_the_same() {
+    fn panicking_lock_owner_still_processes_the_inbox() {
         struct Drops(Arc<Core>, Option<Session>, std::sync::mpsc::Sender<Answered>);
         impl Drop for Drops {
             fn drop(&mut self) {

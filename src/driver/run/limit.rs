@@ -161,7 +161,7 @@ mod tests {
 
     /// Each is given up by its own time, one that has ended never, in whatever order they came.
     #[test]
-    fn what_has_ended_is_not_given_up() {
+    fn ended_call_is_not_timed_out() {
         let (given_up, told) = channel();
         let limited = |ms| {
             let given_up = given_up.clone();

@@ -38,7 +38,7 @@ fn output_up_to_the_bound_is_whole() {
 }
 
 #[test]
-fn what_sleeps_or_stops_itself_ends_at_its_bound() {
+fn sleeping_program_ends_at_its_wall_bound() {
     as_each(|place| {
         for line in ["sleep 600", "kill -STOP $$", "trap '' TERM INT HUP; sleep 600"] {
             let ran = place.run(&["--wall-ms", "200"], &["sh", "-c", line]);
@@ -222,7 +222,7 @@ fn a_folder_that_is_swapped_after_it_was_opened_is_not_granted() {
 }
 
 #[test]
-fn what_is_cancelled_or_dropped_ends() {
+fn cancelled_or_dropped_program_ends() {
     let token = token("dropped");
     let mut plan = Plan::new(handle("/bin/sh"), "sh".into(), handle("/"));
     plan.arguments.extend(["-c".into(), format!("echo runs; sleep 600; : {token}").into()]);

@@ -138,7 +138,7 @@ while True:
 
 /// What nobody waits for keeps its number.
 #[test]
-fn what_has_ended_counts_until_it_is_waited_for() {
+fn unreaped_process_counts_against_the_bound() {
     let place = Place::new(None);
     let log = place.work().join("log");
     fs::write(&log, "").unwrap();

@@ -267,7 +267,7 @@ print(told(open, '/etc/passwd'), told(open, '/proc/sys/kernel/core_pattern', 'w'
 }
 
 #[test]
-fn what_is_granted_is_granted_for_that_only() {
+fn path_right_gives_no_other_right() {
     as_each(|place| {
         let work = place.work();
         let tool = place.file(&work.join("tool"), "#!/bin/sh\necho ran\n", 0o755);
@@ -288,7 +288,7 @@ fn what_is_granted_is_granted_for_that_only() {
 }
 
 #[test]
-fn what_runs_from_memory_is_confined_as_well() {
+fn program_from_memory_is_confined() {
     as_each(|place| {
         let secret = place.file(&place.outside().join("secret"), "SECRET", 0o600);
         let code = format!(

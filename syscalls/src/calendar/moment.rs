@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn malformed_date_is_refused() {
         for value in [
             "",
             "Z",

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused_by_name() {
+    fn malformed_rule_is_refused_by_name() {
         for text in [
             "",
             "FREQ",

@@ -68,7 +68,7 @@ mod tests {
 
     /// Each of them has been read in two ways, or carried something else along.
     #[test]
-    fn what_can_be_read_in_two_ways_is_no_address() {
+    fn ambiguous_address_is_refused() {
         let long = format!("{}@example.com", "a".repeat(65));
         let longer = format!("a@{}example.com", "a.".repeat(130));
         for text in [

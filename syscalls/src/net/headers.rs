@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_credential_is_told() {
+    fn credential_like_header_is_recognised() {
         for (name, value) in [
             ("Authorization", "x"),
             ("X-Api-Key", "x"),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_internet_at_large_must_be_granted() {
+    fn non_public_address_needs_a_grant() {
         let granted = blocks(&[("10.0.0.0", 8), ("169.254.0.0", 16), ("fd00::", 8)]);
         for (address, without, with) in [
             ("8.8.8.8", true, true),

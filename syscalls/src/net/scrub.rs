@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays() {
+    fn scrubber_leaves_other_text_alone() {
         let scrubber = scrubber(VALUE);
         for text in
             ["", "sk-Live", "Lorem ipsum", "%", "%4", "\\u00", "&#", "&#;", "&#999;", "\u{e9}"]
@@ -306,7 +306,7 @@ mod tests {
 
     /// Of what goes on only so much is given as can't hold a part of a secret.
     #[test]
-    fn what_is_cut_holds_no_part_of_one() {
+    fn cut_text_holds_no_part_of_a_secret() {
         let scrubber = scrubber(VALUE);
         let text = format!("{} {VALUE}", "x".repeat(100));
         for cut in 101..text.len() {

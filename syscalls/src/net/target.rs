@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_one_reading_is_read() {
+    fn unambiguous_url_is_read() {
         for (text, url) in [
             ("https://example.com", "https://example.com/"),
             ("HTTPS://EXAMPLE.com:443/a?b#c", "https://example.com/a?b"),
@@ -316,7 +316,7 @@ mod tests {
 
     /// The forms of which two parsers make two things, and those that lead elsewhere than they seem.
     #[test]
-    fn what_has_two_readings_is_refused() {
+    fn ambiguous_url_is_refused() {
         let long = format!("https://example.com/{}", "x".repeat(URL_BYTES_MAX));
         let label = format!("https://{}.example/", "x".repeat(64));
         for (text, fault) in [

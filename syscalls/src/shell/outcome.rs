@@ -107,7 +107,7 @@ mod tests {
 
     /// What is cut is cut between two characters, and no half of one is shown as something else.
     #[test]
-    fn what_has_no_room_is_cut_between_two_characters() {
+    fn output_is_cut_between_two_characters() {
         let text = "\u{1f41d}".repeat(10);
         for room in 0..40 {
             let [(out, is_cut), _] = kept(room, text.as_bytes(), b"");

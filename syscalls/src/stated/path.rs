@@ -193,7 +193,7 @@ mod tests {
     /// Of a root with a folder the path is told whole, and neither `ROOT=FOLDER` nor a relative
     /// path is what is to be written.
     #[test]
-    fn whoever_wrote_another_path_is_told_what_to_write() {
+    fn mistyped_path_is_answered_with_the_right_form() {
         let docs = "an absolute path that begins with /srv/docs/";
         for (roots, text, told) in [
             (&["docs=/srv/docs"][..], "docs=/srv/docs/a", docs.to_owned()),

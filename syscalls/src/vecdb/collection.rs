@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_no_vector() {
+    fn vector_without_direction_is_refused() {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 3.5e38, -3.5e38] {
             assert!(unit([1.0, bad].into_iter()).is_none(), "{bad}");
         }

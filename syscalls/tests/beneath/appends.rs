@@ -23,7 +23,7 @@ fn not_done(error: FsError) -> WriteFailure {
 }
 
 #[test]
-fn what_is_added_stands_behind_what_is_known() {
+fn append_goes_behind_the_known_length() {
     let world = World::new();
     append(&world, "d/log", 0, b"one").unwrap();
     append(&world, "d/log", 3, b"two").unwrap();
@@ -55,7 +55,7 @@ fn a_no_of_the_meter_leaves_what_was_known() {
 }
 
 #[test]
-fn nothing_but_a_plain_file_is_added_to() {
+fn append_takes_plain_files_only() {
     let world = World::new();
     symlink("../outside/secret", world.inside("out")).unwrap();
     symlink("../outside/folder", world.inside("way")).unwrap();

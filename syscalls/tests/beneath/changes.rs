@@ -137,7 +137,7 @@ fn a_file_gets_another_name_in_its_folder_or_another() {
 }
 
 #[test]
-fn what_is_no_plain_file_keeps_its_name() {
+fn move_of_anything_but_a_plain_file_is_refused() {
     let world = traps();
     fs::write(world.inside("sealed"), "kept").unwrap();
     fs::set_permissions(world.inside("sealed"), fs::Permissions::from_mode(0o444)).unwrap();
@@ -203,7 +203,7 @@ fn homes_and_keys_keep_theirs() {
 
 /// What was approved is what is there, or nothing is done.
 #[test]
-fn what_is_expected_must_be_there() {
+fn change_of_an_unexpected_file_is_refused() {
     let world = traps();
     let digest = |text: &str| Some(<[u8; 32]>::from(Sha256::digest(text)));
     let before = snapshot(world.root());

@@ -75,7 +75,7 @@ fn a_judged_file_is_read_by_one_walk() {
 
 /// Whatever is put in the place of a file that was judged is judged before it is opened.
 #[test]
-fn what_takes_the_place_of_a_judged_file_is_judged() {
+fn replacement_of_a_judged_file_is_judged_again() {
     let files = ["a/b/fifo", "a/b/link", "a/b/hard", "a/b/new", "a/b/gone", "c/f", "d/e/f"];
     let world = judged(&files);
     for path in files {
@@ -139,8 +139,8 @@ fn a_judged_file_that_has_changed_is_judged() {
 /// A mount changes no folder, and is not entered all the same: over one on the way, and over the
 /// file itself.
 #[test]
-fn what_is_mounted_over_a_judged_file_is_not_read() {
-    with_mounts("beneath::judged::what_is_mounted_over_a_judged_file_is_not_read", || {
+fn mount_over_a_judged_file_is_not_read() {
+    with_mounts("beneath::judged::mount_over_a_judged_file_is_not_read", || {
         let world = judged(&["a/b/f", "c/f"]);
         let outside = world.outside("folder").display().to_string();
         fs::write(world.outside("folder/f"), CANARY).unwrap();

@@ -167,7 +167,7 @@ fn only_what_may_be_followed_is_looked_at() {
 }
 
 #[test]
-fn what_was_located_is_what_is_opened() {
+fn located_file_is_the_one_opened() {
     let world = World::new();
     fs::create_dir(world.inside("d")).unwrap();
     fs::write(world.inside("d/secret"), b"inside").unwrap();

@@ -123,7 +123,7 @@ fn folders_are_made_by_handles() {
 
 /// Where the system lacks `openat2` it can't be demanded, and what is opened says how.
 #[test]
-fn where_openat2_is_missing_a_base_is_of_another_level() {
+fn base_without_openat2_has_another_level() {
     if !is_openat2() {
         return;
     }
@@ -159,7 +159,7 @@ fn where_openat2_is_missing_a_base_is_of_another_level() {
 /// A base that was opened by `openat2` stays so: where that fails later, with whatever error,
 /// nothing else is tried in its place.
 #[test]
-fn what_fails_later_is_not_tried_another_way() {
+fn later_failure_tries_no_other_way() {
     if !is_openat2() {
         return;
     }

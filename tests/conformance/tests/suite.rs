@@ -170,7 +170,7 @@ fn broken_subject_is_a_fault_and_no_pass() {
 
 /// What a subject has started ends with it, also where it has left its group.
 #[test]
-fn nothing_of_a_subject_goes_on() {
+fn subjects_processes_end_with_it() {
     let place = tempfile::tempdir().expect("a folder");
     let path = place.path().join("pid").to_string_lossy().into_owned();
     let start = format!(

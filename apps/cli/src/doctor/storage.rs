@@ -119,7 +119,7 @@ mod tests {
     /// Where two machines could open one home, or others read its keys, work should stop; what may be
     /// lost is to be known. Each says what to do.
     #[test]
-    fn what_follows_is_as_bad_as_it_is() {
+    fn storage_level_and_advice_follow_from_the_mount() {
         let (bare, docker) = (Kind::default(), Some(("docker".to_owned(), "/.dockerenv")));
         let inside = Kind { container: docker, ..Kind::default() };
         for (storage, level, does) in [

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_an_error() {
+    fn event_without_a_required_field_is_an_error() {
         let whole = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Read",
             "tool_use_id":"t","tool_input":{}}"#;
         assert_eq!(event(Client::ClaudeCode, whole).unwrap().phase, Phase::Before);
@@ -210,7 +210,7 @@ mod tests {
 
     /// What a model wrote is data, whatever it looks like: what is judged is what the client runs.
     #[test]
-    fn what_looks_like_an_escape_is_data() {
+    fn escape_like_input_is_read_as_data() {
         for input in [
             r#"{"a":{"$bytes":"AAE="}}"#,
             r#"{"a":{"$bytes":"no base64"}}"#,

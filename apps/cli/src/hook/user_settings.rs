@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unreadable_settings_are_refused() {
         for settings in [
             "",
             "[]",

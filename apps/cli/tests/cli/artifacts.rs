@@ -35,7 +35,7 @@ fn listed(home: &TestHome, flags: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_brought_or_changed_something_is_listed() {
+fn artifacts_list_has_reads_and_committed_writes() {
     let (home, records) = used();
     let all = listed(&home, &[]);
     let seen: Vec<(u64, &str)> = all
@@ -92,7 +92,7 @@ fn a_result_is_shown_part_by_part_and_page_by_page() {
 
 /// Nothing that a tool wrote reaches a terminal, or looks like a line of the command's own.
 #[test]
-fn what_a_tool_wrote_moves_no_cursor() {
+fn tool_output_never_moves_the_cursor() {
     let (home, records) = used();
     let (path, read) = (home.path(), records[1].to_string());
     for args in [
@@ -153,7 +153,7 @@ fn write_long(text: &str) -> String {
 
 /// Another process holds the home, and its session is open: what it was given can be referred to.
 #[test]
-fn it_works_beside_the_holder() {
+fn artifacts_work_while_a_server_has_the_home() {
     let home = TestHome::new();
     let token = home.worker("a");
     let mut holder = home.hold("a", &token);
@@ -170,7 +170,7 @@ fn it_works_beside_the_holder() {
 
 /// What the vault lost is said; what it has instead is not shown, and ends with 1.
 #[test]
-fn what_the_vault_lost_or_changed_is_said() {
+fn lost_or_altered_vault_rows_are_reported() {
     let (home, records) = used();
     let database = rusqlite::Connection::open(home.beside("home/home.db")).unwrap();
     let at = |n: usize| i64::try_from(records[n]).unwrap();

@@ -137,7 +137,7 @@ fn calls_are_frozen_and_thawed() {
 
 /// The holder is killed: who was attached opens the home, recovers it and goes on.
 #[test]
-fn who_was_attached_takes_the_home_over() {
+fn connected_client_takes_the_home_over_after_a_kill() {
     let home = TestHome::new();
     let (id, other) = (home.worker("a"), home.worker("b"));
     let (mut holder, mut attached) = (home.hold("a", &id), None);

@@ -102,7 +102,7 @@ fn whole_envelopes_are_taken() {
 }
 
 #[test]
-fn what_is_no_call_is_refused_and_the_next_is_answered() {
+fn malformed_call_is_refused_and_the_next_is_answered() {
     let home = TestHome::new();
     let id = home.worker("a");
     let cases: [(&[u8], &str); 12] = [

@@ -98,7 +98,7 @@ fn a_no_is_signed_elsewhere_with_its_reason() {
 
 /// What is shown is what the record commits to, or nothing is signed.
 #[test]
-fn what_was_altered_is_not_signed() {
+fn altered_request_file_is_not_signed() {
     let it = carried();
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     let swapped = |at: &str, from: &str, to: &str| {

@@ -82,7 +82,7 @@ fn a_tool_is_found_by_any_of_its_names() {
 }
 
 #[test]
-fn what_is_frozen_can_not_be_called() {
+fn frozen_tool_is_shown_as_not_callable() {
     let home = TestHome::new();
     let path = home.path();
     let why = |tool: &str| {

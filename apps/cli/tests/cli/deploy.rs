@@ -24,7 +24,7 @@ fn blocks(language: &str) -> Vec<String> {
 
 /// From the home that is made to the copy that is restored: one script, as it stands.
 #[test]
-fn what_it_says_is_what_happens() {
+fn deploy_page_script_runs_as_written() {
     if !is_there("sqlite3") {
         println!("skipped: there is no sqlite3 to make a backup with");
         return;

@@ -27,7 +27,7 @@ fn a_machine_that_runs_this_is_fit() {
 
 /// Without `openat2` files are opened otherwise, which is said; a home that asks for it is not fit.
 #[test]
-fn what_opens_files_is_said() {
+fn doctor_reports_how_files_are_opened() {
     let (home, strict) = (TestHome::new(), TestHome::new());
     fs::write(strict.beside("home/opener"), "openat2").unwrap();
     let fine = run(["doctor", &strict.path(), "--json"]).fine().json();
@@ -101,7 +101,7 @@ fn finding<'f>(findings: &'f [Value], what: &str) -> &'f Value {
 /// What a home lies on is told by the real thing: memory, and a layer over other folders. What
 /// can't be had here is told by the text of other systems' mountinfo, in the unit tests.
 #[test]
-fn what_a_home_lies_on_is_said() {
+fn doctor_reports_the_storage_of_a_home() {
     let home = TestHome::new();
     let findings = run(["doctor", &home.path(), "--json"]).fine().json();
     let here = finding(&findings, "storage");
@@ -123,7 +123,7 @@ fn what_a_home_lies_on_is_said() {
 /// What calls need is tried, and what is wrong is named: a disk that can't be written, a system
 /// without `/proc`. A folder for temporary files is none of it.
 #[test]
-fn what_work_needs_is_tried() {
+fn doctor_tries_the_work_of_calls() {
     let home = TestHome::new();
     let mut here = syscap();
     here.args(["doctor", &home.path(), "--json"]).env("TMPDIR", "/nowhere");
@@ -192,7 +192,7 @@ fn clients_that_give_up_before_a_call_are_named() {
 }
 
 #[test]
-fn what_others_can_reach_is_bad() {
+fn doctor_calls_wide_permissions_bad() {
     for (name, mode) in [("home", 0o770), ("home/keys", 0o755), ("home/keys/issuer.key", 0o604)] {
         let home = TestHome::new();
         fs::set_permissions(home.beside(name), Permissions::from_mode(mode)).unwrap();

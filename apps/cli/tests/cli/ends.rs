@@ -15,7 +15,7 @@ fn last(home: &TestHome) -> Value {
 }
 
 #[test]
-fn what_was_derived_ends_and_the_token_lives() {
+fn revoke_children_ends_derived_tokens_only() {
     let home = TestHome::new();
     let path = home.path();
     let root = home.token("team", &["--tool", "echo", "--delegable", "1"]);
@@ -147,7 +147,7 @@ fn one_thing_is_ended_at_a_time() {
 
 /// A call that has ended is not cancelled any more.
 #[test]
-fn what_is_not_out_is_not_cancelled() {
+fn ended_call_is_not_cancelled() {
     let home = TestHome::new();
     let (path, id) = (home.path(), home.worker("a"));
     let answer = &home.call("a", &id, ECHO.as_bytes())[0];

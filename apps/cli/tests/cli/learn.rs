@@ -107,7 +107,7 @@ fn each_line_has_its_evidence() {
 
 /// What is printed is a policy as it is, and what it says is what is done.
 #[test]
-fn what_is_applied_is_what_was_printed() {
+fn learn_applies_what_it_printed() {
     let (home, old) = busy();
     let file = home.text_beside("policy.json");
     let run_1 = learn(&home, &["--policy-out", &file, "--json", "--refused", "25"]);
@@ -140,7 +140,7 @@ fn what_is_applied_is_what_was_printed() {
 
 /// Nothing is learned of nothing, and nothing is changed then.
 #[test]
-fn nothing_to_learn_from_is_said() {
+fn learn_of_an_empty_record_changes_nothing() {
     let (home, _) = recording();
     let before = home.log().len();
     for flags in [&["--apply"][..], &["--since", "999999"], &["--agent", "b"]] {
@@ -233,7 +233,7 @@ fn strangers() -> Vec<Manifest> {
 /// A session that read a stranger's word is told of: the record that brought it, what did more than
 /// read after it, and what of that came to nothing. What came before is not.
 #[test]
-fn where_a_strangers_word_came_is_named() {
+fn learn_names_the_record_of_untrusted_content() {
     let home = TestHome::new();
     let path = home.path();
     run(["policy", "set", &path, "preset:recording"]);

@@ -106,7 +106,7 @@ fn a_line_says_what_was_called_and_what_came_of_it() {
 
 /// What people did has a name: that of the role that signed it. No agent has such a one.
 #[test]
-fn what_operators_did_has_a_name() {
+fn log_names_operators_by_role() {
     let world = World::new();
     let path = world.home.path();
     let mine = ["--agent", "a"];
@@ -170,7 +170,7 @@ fn lines_are_chosen() {
 
 /// Of what is a day old nothing is shown: the clock of the kernel says how old it is.
 #[test]
-fn what_is_older_is_left_out() {
+fn log_since_leaves_older_records_out() {
     let world = World::new();
     world.call(&[WRITES]);
     std::thread::sleep(std::time::Duration::from_millis(2_100));
@@ -224,7 +224,7 @@ fn one_record_is_shown_whole() {
 
 /// What a model wrote, or a file holds, moves no cursor and turns no line around.
 #[test]
-fn nothing_acts_on_the_terminal() {
+fn log_lines_never_act_on_the_terminal() {
     let world = World::new();
     let hostile =
         r#"{"tool_id": "fs.write", "args": {"path": "n.txt", "text": "\u001b[2Jx\u202ey\u200b"}}"#;
@@ -241,7 +241,7 @@ fn nothing_acts_on_the_terminal() {
 /// What the vault has otherwise than the log commits to is not shown, and said; what was erased
 /// is told from it.
 #[test]
-fn what_was_altered_is_not_shown() {
+fn log_hides_and_reports_altered_arguments() {
     let world = World::new();
     world.call(&[WRITES, READS]);
     let (intents, outcomes) = (world.of_kind("intent"), world.of_kind("outcome"));
@@ -314,7 +314,7 @@ fn open_call_stands_before_later_lines() {
 
 /// A call of which no outcome is on record does not go missing.
 #[test]
-fn what_was_broken_off_is_a_line() {
+fn log_shows_a_call_without_outcome() {
     let world = World::new();
     world.call(&[WRITES, READS]);
     let outcome = *world.of_kind("outcome").last().unwrap();

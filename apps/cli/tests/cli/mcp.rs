@@ -86,7 +86,7 @@ fn each_client_has_its_own_form() {
 
 /// What a server may ask is said of one that there is, and by its name.
 #[test]
-fn what_is_allowed_is_known() {
+fn allow_flag_is_checked_against_known_requests() {
     let home = TestHome::new();
     let config = |more: &[&str]| {
         let words = ["mcp", &home.path(), "--agent", "a", "--print-config"];

@@ -55,7 +55,7 @@ fn again(home: &TestHome, token: &str, key: &str) -> serde_json::Value {
 }
 
 #[test]
-fn what_nobody_knows_is_listed_and_resolved_once() {
+fn unknown_outcome_is_listed_and_resolved_once() {
     for (verdict, reason) in [("done", json!("outcome_lost")), ("not-done", json!(null))] {
         let (home, token) = broken("turn-1");
         let listed = list(&home).one();
@@ -108,7 +108,7 @@ fn a_holder_may_be_there() {
 
 /// What only another program's tool can prove is left for that program.
 #[test]
-fn what_another_program_may_know_is_left_open() {
+fn probe_of_another_program_leaves_the_call_open() {
     let home = TestHome { folder: host_support::scratch() };
     let note = || {
         let note = HostTool::new("t.note", EffectClass::ExternalWrite).unwrap();

@@ -86,7 +86,7 @@ fn flags_say_what_a_resume_does_not() {
 
 /// "the agent is skipped with a warning instead of crashing": the others are imported.
 #[test]
-fn what_is_no_resume_is_skipped() {
+fn import_skips_a_file_that_is_no_resume() {
     let home = TestHome::new();
     let good = home.file("good.json", r#"{"name": "b", "permissions": {"tools": ["echo"]}}"#);
     let mut files: Vec<String> = [
@@ -206,7 +206,7 @@ fn no_link_is_written_through() {
 }
 
 #[test]
-fn what_can_not_be_written_is_left_alone() {
+fn export_leaves_an_unwritable_file_alone() {
     let home = TestHome::new();
     let (path, file) = (home.path(), home.file("resume.json", RESUME));
     let args = |agent: &str, more: &[&str]| {

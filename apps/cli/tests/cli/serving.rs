@@ -20,7 +20,7 @@ fn end(home: &TestHome) -> serde_json::Value {
 }
 
 #[test]
-fn it_holds_the_home_until_it_is_told_to_end() {
+fn serve_keeps_the_home_until_a_signal() {
     let home = TestHome::new();
     let socket = home.beside("home/socket");
     for signal in [Signal::TERM, Signal::INT] {
@@ -38,7 +38,7 @@ fn it_holds_the_home_until_it_is_told_to_end() {
 
 /// Who is attached when it ends goes on: it opens the home itself.
 #[test]
-fn who_is_attached_goes_on_without_it() {
+fn connected_client_continues_after_serve_ends() {
     let home = TestHome::new();
     let serving = Serving::of(&home.path(), &[]);
     let id = home.worker("a");
@@ -65,7 +65,7 @@ fn a_home_has_one_holder() {
 }
 
 #[test]
-fn it_ends_by_itself_where_nobody_comes() {
+fn idle_serve_ends_by_itself() {
     let home = TestHome::new();
     let id = home.worker("a");
     let (since, idle) = (Instant::now(), Duration::from_secs(2));
@@ -239,7 +239,7 @@ fn syscap_home_names_the_home() {
 
 /// An operator shuts the home down by its socket: the process that serves it ends as it should.
 #[test]
-fn it_ends_where_the_home_is_shut_down() {
+fn serve_ends_when_the_home_is_shut_down() {
     let home = TestHome::new();
     for idle in [&["--idle", "1h"][..], &[]] {
         let serving = Serving::of(&home.path(), idle);

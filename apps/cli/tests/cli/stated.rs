@@ -280,7 +280,7 @@ fn without_a_terminal_only_what_was_said_is_confirmed() {
 
 /// What was shown and confirmed is not shown again at each start.
 #[test]
-fn what_was_reviewed_is_not_said_again() {
+fn reviewed_statement_is_not_shown_again() {
     let home = TestHome::new();
     let path = home.path();
     let server = server(home.beside("home").parent().unwrap());

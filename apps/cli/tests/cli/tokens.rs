@@ -126,7 +126,7 @@ fn first_digits_name_a_token() {
 /// What may have been meant otherwise is issued, and said: a root that is not there yet, and a tool
 /// of files that may touch none.
 #[test]
-fn what_a_token_may_lack_is_said() {
+fn issue_warns_of_a_token_that_may_lack_something() {
     let home = TestHome::new();
     let path = home.path();
     let issue = |words: &[&str]| {
@@ -217,7 +217,7 @@ fn a_token_expires() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_3_and_on_record() {
+fn kernel_refusal_exits_3_and_is_recorded() {
     let home = TestHome::new();
     let id = home.worker("a");
     let unknown = "0".repeat(64);

@@ -12,7 +12,7 @@ fn seen(home: &TestHome) -> Value {
 }
 
 #[test]
-fn what_a_holder_knows_is_shown() {
+fn top_shows_the_servers_figures() {
     let home = TestHome::new();
     let id = home.token("a", &["--tool", "echo,fs.write", "--budget", "calls=5"]);
     let mut holder = home.hold("a", &id);
@@ -72,7 +72,7 @@ fn without_a_holder_the_log_is_shown() {
 
 /// It goes on when holders come and go.
 #[test]
-fn it_looks_again_and_again() {
+fn top_json_repeats_while_servers_come_and_go() {
     let home = TestHome::new();
     let mut command = syscap();
     command.args(["top", &home.path(), "--json"]).stdout(Stdio::piped());

@@ -27,7 +27,7 @@ fn of_kind(home: &TestHome, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_waits_appears_and_is_answered_by_keys() {
+fn watch_shows_requests_and_answers_by_keys() {
     if !terminal::is_there() {
         return;
     }
@@ -99,7 +99,7 @@ fn like_calls_are_approved_together() {
 
 /// However fast somebody presses keys: what was not on the screen is not approved.
 #[test]
-fn nothing_is_approved_unseen() {
+fn watch_approves_nothing_unseen() {
     if !terminal::is_there() {
         return;
     }

@@ -88,7 +88,7 @@ fn a_tool_is_set_beside_a_holder() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_a_line() {
+fn http_set_names_the_fault_in_one_line() {
     let home = TestHome::new();
     let set = |tool: &str, settings: &str| {
         run_with(["http", "set", &home.path(), tool, "-"], settings.as_bytes())
@@ -123,7 +123,7 @@ fn what_is_wrong_is_said_in_a_line() {
 
 /// No variable of the environment leads a call elsewhere, or says whom to believe.
 #[test]
-fn nothing_of_the_environment_counts() {
+fn http_calls_ignore_the_environment() {
     let home = TestHome::new();
     let (server, proxy) = (server(), server());
     let port = server.port;

@@ -28,7 +28,7 @@ fn asked(world: &World) -> String {
 }
 
 #[test]
-fn it_approves_itself() {
+fn agent_cannot_approve_its_own_call() {
     let Some(world) = World::new() else { return };
     let action = asked(&world);
     let code = format!(
@@ -45,7 +45,7 @@ print(ran(SYSCAP, 'approvals', 'approve', HOME, '{action}').returncode)"
 }
 
 #[test]
-fn it_reads_the_keys_and_the_log() {
+fn agent_cannot_read_keys_or_log() {
     let Some(world) = World::new() else { return };
     let code = "
 names = ['home.db', 'trust.cbor', 'files'] + ['keys/%s.key' % role for role in
@@ -71,7 +71,7 @@ print(told(open, HOME + '/new', 'w'), told(os.unlink, HOME + '/home.db'),
 }
 
 #[test]
-fn it_reaches_the_operators_socket() {
+fn agent_cannot_reach_the_operator_socket() {
     let Some(world) = World::new() else { return };
     let code = "
 def connect(kind=socket.SOCK_STREAM):
@@ -97,7 +97,7 @@ print(ran(SYSCAP, 'token', 'issue', HOME, '--agent', 'coder', '--tool', 'echo').
 }
 
 #[test]
-fn it_reaches_other_sockets() {
+fn agent_cannot_reach_other_sockets() {
     let Some(world) = World::new() else { return };
     // Also one in the folder that it may write.
     let path = world.work().join("socket");
@@ -131,7 +131,7 @@ print(told(letter))"
 }
 
 #[test]
-fn it_kills_or_traces_the_holder() {
+fn agent_cannot_kill_or_trace_the_server() {
     let Some(world) = World::new() else { return };
     let code = "
 host = int(sys.stdin.readline()) if not sys.stdin.isatty() else 0
@@ -161,7 +161,7 @@ told(os.kill, 1, 9); print(sorted(int(p) for p in os.listdir('/proc') if p.isdig
 }
 
 #[test]
-fn it_sees_the_operators_environment_and_files() {
+fn agent_cannot_see_operator_environment_or_files() {
     let Some(world) = World::new() else { return };
     fs::write(world.home.beside("secret"), "SECRET").unwrap();
     let secret = world.home.text_beside("secret");

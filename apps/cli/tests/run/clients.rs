@@ -70,7 +70,7 @@ print(said.returncode, said.stdout == '', said.stderr)"
 /// Neither the configuration nor what it starts is the agent's to change, and what it writes
 /// elsewhere stands below.
 #[test]
-fn it_writes_its_own_hooks_and_configuration() {
+fn agent_cannot_change_its_hooks_or_configuration() {
     let Some(world) = World::new() else { return };
     let code = format!(
         "{CLAUDE}
@@ -261,7 +261,7 @@ children.exec(line, (error, out) => console.log(error, JSON.parse(out).status)).
 /// What `docs/run.md` shows works as it stands: the first block outside, with a stand-in for the
 /// client, which runs the second.
 #[test]
-fn what_the_page_shows_works() {
+fn run_page_examples_work() {
     let Some(world) = World::new() else { return };
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run.md");
     let page = fs::read_to_string(page).unwrap();

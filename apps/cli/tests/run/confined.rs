@@ -22,7 +22,7 @@ fn run(world: &World, options: &[&str], code: &str) -> Option<Output> {
 }
 
 #[test]
-fn what_is_less_than_asked_for_is_not_started() {
+fn run_below_the_required_level_is_not_started() {
     let Some(world) = World::new() else { return };
     let before = world.of_kind("state");
     let Some(output) = run(&world, &[], "open('started', 'w')") else { return };

@@ -38,7 +38,7 @@ print(ran('sh', '-c', SYSCAP + ' call x --agent x --token ' + TOKEN + ' | cat',
 
 /// Whatever stands on the command line within: it is this agent, by this token.
 #[test]
-fn it_speaks_for_no_other_agent() {
+fn channel_speaks_for_its_own_agent_only() {
     let Some(world) = World::new() else { return };
     let other = world.home.worker("other");
     let code = format!(

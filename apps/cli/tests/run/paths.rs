@@ -52,7 +52,7 @@ fn a_workspace_leads_to_no_home() {
 }
 
 #[test]
-fn nothing_else_that_is_opened_does() {
+fn option_that_opens_the_home_is_refused() {
     let Some(world) = World::new() else { return };
     let (home, work) = (world.home.path(), world.home.text_beside("work"));
     let key = format!("{home}/keys/operator.key");

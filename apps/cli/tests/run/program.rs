@@ -122,7 +122,7 @@ while True: time.sleep(1)";
 
 /// Where this process is killed, all behind it ends.
 #[test]
-fn nothing_is_left_of_it_where_the_run_is_killed() {
+fn killed_run_leaves_no_process() {
     let Some(world) = World::new() else { return };
     let token = format!("left-{}", std::process::id());
     let code = format!("print('ready', flush=True)\nsubprocess.run(['sleep', '600'])\n# {token}");
@@ -150,7 +150,7 @@ fn nothing_is_left_of_it_where_the_run_is_killed() {
 }
 
 #[test]
-fn it_has_a_terminal_of_its_own() {
+fn program_has_its_own_terminal() {
     let Some(world) = World::new() else { return };
     let upper = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&upper).unwrap();

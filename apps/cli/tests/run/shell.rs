@@ -163,7 +163,7 @@ fn approval_inside_is_not_consumed_outside() {
 
 /// Each way that was tried to have a shell outside counted as one inside.
 #[test]
-fn nothing_outside_is_taken_for_inside() {
+fn outside_shell_never_counts_as_inside() {
     let Some(world) = under("coder") else { return };
     let home = world.home.path();
     let program = client(&world, "claude", &asks_about(&["make"]));

@@ -23,7 +23,7 @@ fn argv(session: &Session, argv: &[&str]) -> ToolResult {
 /// Links, second names, pipes, sockets and sparse files: what a program makes in the folder is for
 /// the file tools what it would be if anybody else had made it.
 #[test]
-fn what_a_program_plants_is_no_file_of_the_next_call() {
+fn planted_links_and_devices_are_refused_by_file_tools() {
     let world = world();
     let session = world.session(grant());
     let secret = world.dir.path().join("secret");
@@ -155,7 +155,7 @@ fn a_program_says_nothing_in_the_launchers_name() {
 }
 
 #[test]
-fn what_is_no_text_is_shown_as_such() {
+fn output_that_is_no_text_is_shown_with_replacements() {
     let world = world();
     let session = world.session(grant());
     let ran = script(&session, r"printf '\377a\303(\355\240\200\033[31m\000z'; printf '\300' >&2");
@@ -235,7 +235,7 @@ for n in range(5000): os.link('f%d' % n, 'l%d' % n)";
 /// Hooks and settings that others trust: the preset for coders lets nobody write them, so no
 /// program runs where it could.
 #[test]
-fn where_a_policy_guards_a_part_no_program_runs() {
+fn guarded_folder_runs_no_program() {
     let world = world_under(Some(Policy::preset(Preset::Coder).unwrap()));
     let session = world.session(grant());
     let hooks = world.workspace().join(".git/hooks");
@@ -256,7 +256,7 @@ fn where_a_policy_guards_a_part_no_program_runs() {
 
 /// A session of its own, forked twice, with its streams closed: it ends with its call.
 #[test]
-fn nothing_outlives_its_call() {
+fn forked_session_ends_with_its_call() {
     let world = world();
     let session = world.session(grant());
     let nap = format!("601.{:07}", std::process::id());

@@ -8,7 +8,7 @@ use super::{grant, is_marked, script, world};
 
 /// What keeps a tool from going on keeps nothing from being marked.
 #[test]
-fn what_stands_in_the_way_of_marking_does_not_stop_it() {
+fn blocked_folders_are_labelled_all_the_same() {
     for planted in [
         // What looks like a home, a path that nobody can name, and more names than are looked at.
         "mkdir h; touch h/home.db; cp planted h/inner",
@@ -31,7 +31,7 @@ fn what_stands_in_the_way_of_marking_does_not_stop_it() {
 
 /// A stranger's word that was put there while a program ran, and was gone before it ended.
 #[test]
-fn what_was_there_for_a_while_is_in_the_label() {
+fn file_present_for_a_while_is_in_the_label() {
     let world = world();
     let (clean, told) = (world.session(grant()), world.session(grant()));
     told.call("stranger.say", args! {}).unwrap();

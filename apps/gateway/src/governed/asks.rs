@@ -313,7 +313,7 @@ mod tests {
 
     /// What would be answered by another word than is shown is not asked.
     #[test]
-    fn what_is_hidden_in_a_choice_is_not_asked() {
+    fn form_with_hidden_characters_is_not_shown() {
         for schema in [
             json!({"type": "object", "properties": {"a\u{200b}": {"type": "string"}}}),
             json!({"type": "object", "properties":

@@ -275,7 +275,7 @@ mod tests {
 
     /// A built-in tool that is not granted takes no name from a server's.
     #[test]
-    fn what_is_not_granted_gives_way() {
+    fn ungranted_builtin_takes_no_name() {
         let catalog = catalog(&["a.fs_read"].map(id).into(), &[String::new()]);
         assert_eq!(catalog.id("fs_read"), Some(&id("a.fs_read")));
         assert!(catalog.name("fs.read").starts_with("fs_read_"));
@@ -283,7 +283,7 @@ mod tests {
 
     /// A name whose tool is gone still means that tool; it is not shown.
     #[test]
-    fn what_was_offered_keeps_its_name() {
+    fn removed_tool_keeps_its_name() {
         let before = catalog(&BTreeSet::new(), &[String::new()]);
         let after = Catalog::new(BTreeMap::new(), Vec::new(), &BTreeSet::new(), &[], &before);
         assert_eq!(after.id("read_file"), Some(&id("a.read_file")));

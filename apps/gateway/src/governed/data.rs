@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_refused() {
+    fn too_deep_value_is_refused() {
         let nest = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
         assert!(to_canonical(&nest(64)).is_ok());
         assert_eq!(to_canonical(&nest(65)), Err(BadData::Unsayable));

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered() {
+    fn unfit_definition_is_not_offered() {
         let read = |value: Value| Definition::read(&value);
         assert!(matches!(read(json!({"name": "x"})), Err(Unfit::Form(_))));
         assert!(matches!(read(json!([])), Err(Unfit::Form(_))));

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_float_all_the_same_does_not_change() {
+    fn rounded_number_is_detected() {
         for (text, changed) in [
             ("[1, 18446744073709551615, 1e30, -0.0]", false),
             ("[18446744073709552000, 100000000000000000000, -0, -9223372036854776000]", false),

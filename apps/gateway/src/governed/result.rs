@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_a_failure() {
+    fn malformed_result_is_a_failure() {
         let reason = |value: Value, max| take(value, max).err().unwrap().reason();
         assert_eq!(reason(json!([]), 100), Reason::Failed);
         assert_eq!(reason(json!({"resultType": "task"}), 100), Reason::Failed);

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_changes_often_is_asked_seldom() {
+    fn frequent_changes_slow_the_relisting() {
         let (mut pace, mut now) = (Pace::default(), Instant::now());
         let mut asked = 0;
         let until = now + Duration::from_secs(600);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_of_another_type_is_no_end_of_a_list() {
+    fn cursor_of_another_type_does_not_end_a_list() {
         let read = |mut page: Value| read(&mut page, ListMethod::Tools);
         assert_eq!(
             read(json!({"tools": [1], "nextCursor": "a"})),

@@ -480,7 +480,7 @@ mod tests {
     /// What a server says unasked, and nobody has taken yet, is bounded in bytes; what changed is
     /// not forgotten.
     #[test]
-    fn what_waits_of_a_server_is_bounded() {
+    fn queued_notifications_are_bounded() {
         let mut said = Vec::new();
         for method in ["message", "progress", "resources/updated", "tools/list_changed"] {
             let params = json!({"data": "x".repeat(1 << 20)});

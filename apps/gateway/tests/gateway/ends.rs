@@ -73,7 +73,7 @@ fn a_killed_gateway_leaves_a_home_that_recovers() {
 
 /// A server that can't be started, and a home that is none.
 #[test]
-fn what_can_not_begin_says_so() {
+fn gateway_that_cannot_start_says_why() {
     let bench = Bench::new();
     std::fs::write(bench.server("odd").join("refuse"), "").unwrap();
     let mut gateway = bench.gateway(&[]);

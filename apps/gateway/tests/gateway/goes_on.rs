@@ -89,7 +89,7 @@ fn expired_token_is_replaced_as_often_as_renew_says() {
 }
 
 #[test]
-fn what_was_stopped_is_not_issued_again() {
+fn stopped_token_is_not_replaced() {
     for freeze in [true, false] {
         let bench = Bench::new();
         let mut gateway = bench.gateway(&["limit=calls:2", "renew=9"]).session();
@@ -158,7 +158,7 @@ fn calls_wait_for_their_token() {
 
 /// A token that lets nothing through is none to begin with, nor one that a call never fits in.
 #[test]
-fn it_does_not_begin_by_what_has_ended() {
+fn gateway_does_not_start_on_an_ended_token() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&["limit=calls:1"]).session();
     assert!(ran(&echo(&mut gateway)));
@@ -224,7 +224,7 @@ fn a_refusal_says_what_goes_on() {
 /// What is so grave that somebody elevated must approve it, where nobody is named: nothing waits,
 /// and no command that approves is named.
 #[test]
-fn what_nobody_may_approve_names_who_can_change_that() {
+fn unapprovable_call_names_the_remedy() {
     let bench = Bench::new();
     let server = format!("server=odd:{}", bench.server("odd").display());
     let mut gateway = bench.start(&[&server, "class=irreversible=echo"]).session();
@@ -238,7 +238,7 @@ fn what_nobody_may_approve_names_who_can_change_that() {
 
 /// Where as many calls wait as may, a further one says so, and not that nobody may approve it.
 #[test]
-fn what_is_one_too_many_names_those_that_wait() {
+fn full_approval_queue_names_the_waiting_requests() {
     let bench = Bench::new();
     let server = format!("server=odd:{}", bench.server("odd").display());
     let mut gateway = bench.start(&[&server]).session();

@@ -47,7 +47,7 @@ fn token(bench: &Bench) -> TokenId {
 }
 
 #[test]
-fn what_passes_is_on_record_as_a_read() {
+fn passthrough_requests_are_recorded_as_reads() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&[]).session();
     for (method, params) in wanted() {
@@ -77,7 +77,7 @@ fn what_passes_is_on_record_as_a_read() {
 }
 
 #[test]
-fn what_is_stopped_reads_nothing() {
+fn stopped_agent_reads_no_resource() {
     for freeze in [true, false] {
         let bench = Bench::new();
         let mut gateway = bench.gateway(&[]).session();
@@ -130,7 +130,7 @@ fn a_server_is_not_heard_while_all_is_stopped() {
 }
 
 #[test]
-fn what_is_not_granted_is_neither_listed_nor_read() {
+fn ungranted_resource_is_neither_listed_nor_read() {
     let bench = Bench::new();
     bench.gateway(&[]).session().end();
     let listed = bench.got_method("odd", "prompts/list");

@@ -46,7 +46,7 @@ fn recovered(bench: &Bench) -> Vec<(Seq, Recovered)> {
 /// It is said not to be known, with the record of its intent and the command that says what it
 /// did; it is not made again.
 #[test]
-fn what_a_lost_call_did_is_not_known() {
+fn lost_call_is_reported_as_unknown() {
     let bench = Bench::new();
     let (holder, mut gateway) = two(&bench, "class=local_write=*");
     let id = out(&bench, &mut gateway);

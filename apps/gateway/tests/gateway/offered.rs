@@ -124,7 +124,7 @@ fn a_second_server_is_named_with_the_command_that_grants_it() {
 /// Where the operator said so beforehand it is granted by itself: with no more left than there was,
 /// and nothing else than what was meant.
 #[test]
-fn what_may_be_granted_when_it_turns_up_is_shown_at_once() {
+fn pregranted_tool_is_shown_when_it_appears() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&["grant=odd.extra*", "limit=calls:9"]).session();
     gateway.call("change", json!({"text": extra("extra_one")}));

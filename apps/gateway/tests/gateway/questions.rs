@@ -128,7 +128,7 @@ fn a_persons_time_does_not_count() {
 
 /// A client that still asks a person when nobody waits for the answer any more is told so.
 #[test]
-fn what_was_asked_is_taken_back() {
+fn abandoned_question_is_withdrawn_from_the_client() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&["allow=odd:elicitation"]).able(able()).session();
     let [(method, params, _), ..] = questions();

@@ -24,7 +24,7 @@ fn answered(gateway: &mut crate::gateway::bench::GatewayProcess, ids: &[Value]) 
 /// An approval is for one call: of two that are the same one goes on by it, and the other asks for
 /// itself, and waits for that.
 #[test]
-fn of_two_calls_that_are_the_same_each_has_its_own_approval() {
+fn each_of_two_equal_calls_needs_its_own_approval() {
     for attached in [false, true] {
         let bench = Bench::new();
         let holder = attached.then(|| Options::new().share(bench.home()).unwrap());

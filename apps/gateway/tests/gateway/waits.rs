@@ -240,7 +240,7 @@ fn a_window_is_taken_back_where_the_operator_answers() {
 
 /// What a person can't be shown whole is not put before them.
 #[test]
-fn what_is_too_long_to_be_shown_is_not_asked_in_a_window() {
+fn overlong_call_is_not_asked_in_a_window() {
     let bench = windowed(&["elicitation"]);
     let mut gateway = gateway(&bench, &["wait=1500"]).able(forms()).session();
     let id = begin(&mut gateway, &"x".repeat(5_000));

@@ -66,7 +66,7 @@ fn asks(records: &mut [Record], asked: &Obligation) {
 }
 
 #[test]
-fn what_is_asked_of_a_run_is_kept() {
+fn forged_obligations_are_found() {
     let wrong = |place| [(place, Fault::Obligation)];
     let held = |r: &mut Vec<Record>, bytes| {
         both(r, HEAD, |c| c.held = c.held.with(Dimension::EgressBytes, bytes));

@@ -58,7 +58,7 @@ fn a_revocation_names_what_there_is_and_never_goes_back() {
 }
 
 #[test]
-fn nothing_is_issued_of_what_has_ended() {
+fn token_issued_after_its_end_is_found() {
     let before = |r: &mut Vec<Record>, revocation: &Revocation| {
         let control = event(&home(r), 1, revocation);
         insert(r, 14, Body::Revoke(boxed(control)));
@@ -152,7 +152,7 @@ fn a_token_that_needs_a_list_has_a_new_one() {
 
 /// A token, one that is derived from it, and a call by that one.
 #[test]
-fn what_was_derived_has_ended_with_it() {
+fn call_by_a_derived_token_after_the_end_is_found() {
     let log = Log::of(&small(|driver, _| {
         let holder = SigningKey::from_bytes(&[0x55; 32]);
         let mut root = body(driver.kernel.home(), 7, &agent("ada"));

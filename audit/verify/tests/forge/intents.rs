@@ -245,7 +245,7 @@ fn an_intent_is_under_the_policy_in_force() {
 }
 
 #[test]
-fn nothing_begins_after_the_shutdown() {
+fn record_after_the_shutdown_is_found() {
     let shut = |r: &mut Vec<Record>, place| {
         insert(r, place, Body::Shutdown(Box::new(Shutdown { open: 0 })));
     };

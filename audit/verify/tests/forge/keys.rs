@@ -123,7 +123,7 @@ fn a_head_is_not_before_the_last_record_of_its_key() {
 /// The operator has two keys from 14 on; one gives the revoker another key at 15, and the other at
 /// 16; one puts the tools on record again at 17, and the other at 18.
 #[test]
-fn nobody_undoes_what_they_have_not_seen() {
+fn replacement_without_the_last_head_is_found() {
     let (one, two, third) = (key(Role::Operator), seeded(77), seeded(78));
     let revoker = |home: &HomeId| key_change(home, Role::Revoker, &seeded(79));
     let log = Log::of(&small(|driver, _| {

@@ -11,7 +11,7 @@ use kernel_support::driver::scenario::{ECHO, call, keyed, said, small};
 
 /// Results of `trim` are a stranger's word.
 #[test]
-fn what_a_result_carries_stays_with_its_session() {
+fn missing_label_of_a_result_is_found() {
     let failing = r#"{"tool_id":"trim","args":{"bytes":9,"fail":true}}"#;
     for json in [call("trim", 9), failing.to_owned()] {
         let log = Log::of(&small(|driver, session| {
@@ -49,7 +49,7 @@ fn what_a_result_carries_stays_with_its_session() {
 
 /// 14 is what a user said, and 15 the next call.
 #[test]
-fn what_a_user_says_is_the_sessions_and_stays_with_it() {
+fn missing_label_of_a_prompt_is_found() {
     let log = Log::of(&small(|driver, session| {
         said(driver, session, "ada");
         driver.call(session, ECHO);
@@ -77,7 +77,7 @@ fn what_a_user_says_is_the_sessions_and_stays_with_it() {
 
 /// A second session is given the first one's result: 17 is the repeat.
 #[test]
-fn what_a_repeat_carries_stays_with_its_session() {
+fn missing_label_of_a_repeat_is_found() {
     let log = Log::of(&small(|driver, session| {
         driver.call(session, &keyed("trim", 9, "k"));
         let token = driver.kernel.tokens().next().unwrap().id;

@@ -101,7 +101,7 @@ fn every_open_intent_is_recovered_first() {
 
 /// What a probe can have said.
 #[test]
-fn what_was_not_done_pays_its_call_and_no_more_than_was_set_aside() {
+fn recovery_that_overcharges_is_found() {
     check(
         &crashed(),
         &[

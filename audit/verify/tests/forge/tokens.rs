@@ -189,7 +189,7 @@ fn a_repeat_is_under_the_first_token_or_one_that_renews_it() {
 
 /// From its bound on a token is as revoked, unless another has renewed it before.
 #[test]
-fn what_must_be_renewed_was_renewed() {
+fn call_after_an_unrenewed_bound_is_found() {
     let mut said = None;
     let minute = HOUR_MS / 60;
     let log = Log::of(&small_with(
@@ -349,7 +349,7 @@ fn a_part_is_not_of_what_has_ended() {
 
 /// What the child used, its parent has not left: 1,000 less 99 and 599.
 #[test]
-fn what_a_derived_token_uses_its_parent_has_not() {
+fn overspent_parent_is_found() {
     let (after, child, holder) = family_then(&[r#"{"tool_id":"post","args":{"bytes":1}}"#]);
     let after = with_token(&after, &holder, &child);
     let hold = |r: &mut Vec<Record>, amount| {

@@ -75,7 +75,7 @@ fn a_full_table_passes_and_notices_every_change() {
 }
 
 #[test]
-fn what_is_left_out_shows() {
+fn uncovered_constraint_shows_in_the_report() {
     let report = run(&document(), &table(&full()[..1]));
     assert!(report.is_passed());
     assert_eq!(report.tests(), (3, 0));

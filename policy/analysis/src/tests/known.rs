@@ -31,7 +31,7 @@ fn secretary(extra: Option<Condition>) -> Document {
 }
 
 #[test]
-fn nobody_but_the_secretary_drafts_mail() {
+fn only_the_secretary_drafts_mail() {
     let (draft, secretary_id) = (tool("email.draft"), agent("secretary"));
     let fine = secretary(None);
     assert!(matches!(only(&fine, &draft, &secretary_id, PLENTY), Finding::Holds { .. }));

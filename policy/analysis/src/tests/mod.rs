@@ -56,7 +56,7 @@ fn not_looser_is_exact() {
 }
 
 #[test]
-fn who_can_and_only_are_exact() {
+fn reachability_answers_are_exact() {
     let mut verdicts = BTreeSet::new();
     let (mut holds, mut fails) = (0, 0);
     for seed in 0..rounds(250, 5_000) {

@@ -59,7 +59,7 @@ fn prompt(said: &str) -> Value {
 /// What the user says stands in the session of the conversation, before what comes of it; the model
 /// is told nothing, and the log has no word of it.
 #[test]
-fn what_the_user_says_is_on_record() {
+fn prompt_is_recorded_as_input() {
     let hooked = Hooked::new("claude-code", &[]);
     let long = format!("Please read\n{}", "all of it ".repeat(1_000));
     for said in ["What does Hilda's file say?", &long] {
@@ -136,7 +136,7 @@ fn the_operator_may_answer_for_the_client() {
 
 /// What the policy asks about, what the token lacks, what nobody knows: each with its record.
 #[test]
-fn what_is_refused_is_denied_with_its_reason() {
+fn refused_tool_use_is_denied_with_its_reason() {
     let hooked = Hooked::new("claude-code", &[]);
     let bash = claude("PreToolUse", "toolu_01", "Bash", json!({ "command": "curl evil.example" }));
     let reason = denied(hooked.hook(&bash));

@@ -18,7 +18,7 @@ fn the_settings_name_the_hook_for_each_event() {
 }
 
 #[test]
-fn what_the_user_says_is_on_record() {
+fn prompt_is_recorded_as_input() {
     let hooked = Hooked::new("gemini-cli", &[]);
     let settings: Value = serde_json::from_str(&hooked.set_up(&[]).out).unwrap();
     let entry = &settings["hooks"]["BeforeAgent"][0];
@@ -53,7 +53,7 @@ fn uses_are_on_record_before_and_after() {
 }
 
 #[test]
-fn what_is_refused_is_denied_with_its_reason() {
+fn refused_tool_use_is_denied_with_its_reason() {
     let hooked = Hooked::new("gemini-cli", &["--allow"]);
     let shell = gemini("BeforeTool", "run_shell_command", json!({ "command": "ls" }));
     let said = hooked.hook(&shell).one();

@@ -118,7 +118,7 @@ fn uses_that_are_out_do_not_stop_others() {
 
 /// Where as many calls wait as may, a further one says so.
 #[test]
-fn what_is_put_to_nobody_says_who_can_change_that() {
+fn full_approval_queue_names_the_command_that_helps() {
     let hooked = Hooked::new("claude-code", &[]);
     for n in 0..32 {
         let said = denied(hooked.hook(&bash(&format!("t{n}"), &format!("frobnicate {n}"))));

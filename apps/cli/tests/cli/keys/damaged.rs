@@ -66,7 +66,7 @@ fn keys_that_are_gone_are_made_anew() {
 
 /// A cut-off after the last record is no cut-off, and leaves nothing behind.
 #[test]
-fn nothing_is_cut_off_after_the_last_record() {
+fn cut_off_after_the_last_record_is_refused() {
     let home = TestHome::new();
     let path = home.path();
     run(["keys", "rotate", &path, "--role", "issuer", "--cut-off", "9999"]).failed(2);

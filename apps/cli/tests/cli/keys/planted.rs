@@ -25,7 +25,7 @@ fn made(file: &str, role: &str) -> String {
 /// A rotation that broke off when it was on record does not stand in for what is asked for now:
 /// with the recovery key the role has one key in the end, and what was cut off is over.
 #[test]
-fn what_was_left_does_not_stand_in_for_a_recovery_or_a_cut_off() {
+fn interrupted_rotation_does_not_replace_a_recovery_or_cut_off() {
     let home = TestHome::new();
     let path = home.path();
     let thiefs = home.text_beside("thiefs.key");

@@ -160,7 +160,7 @@ fn only_one_agent_can_or_somebody_else_can() {
 
 /// A home knows what its tools are: the witness is a call that there can be.
 #[test]
-fn of_a_home_the_class_is_the_tools_own() {
+fn policy_who_can_uses_the_class_of_the_homes_tool() {
     let home = TestHome::new();
     let path = home.path();
     let line = run(["policy", "who-can", &path, "fs.write", "--json"]).fine().one();
@@ -171,7 +171,7 @@ fn of_a_home_the_class_is_the_tools_own() {
 
 /// A tool of HTTP writes by its manifest, and reads by a method: who can read by it can use it.
 #[test]
-fn of_http_each_class_that_a_call_can_have_is_asked_about() {
+fn policy_who_can_on_http_asks_about_each_class() {
     let home = TestHome::new();
     let path = home.path();
     let settings = |methods: &str| {
@@ -231,7 +231,7 @@ fn a_home_is_asked_about_its_own_tools() {
 
 /// A file has no tools, so a class that a tool does not have is never guessed.
 #[test]
-fn of_a_file_the_class_is_asked_for() {
+fn policy_who_can_on_a_file_needs_a_class() {
     let home = TestHome::new();
     let file = home.file("own", &tools(&[("fs.write", always())]));
     for target in [&*file, "preset:standard"] {

@@ -70,7 +70,7 @@ fn a_call_is_read_from_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_on_record_is_said() {
+fn replay_reports_recorded_verdicts_under_shadow() {
     let home = TestHome::new();
     let id = home.worker("a");
     let path = home.path();

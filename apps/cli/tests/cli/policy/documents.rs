@@ -49,7 +49,7 @@ fn presets_are_sound() {
 }
 
 #[test]
-fn what_is_misspelt_is_named_with_what_was_meant() {
+fn misspelt_key_is_named_with_its_correction() {
     let home = TestHome::new();
     let good = tools(&[("fs.read", when("eq", "call.agent", "a"))]);
     check(&home, &good, &[]).fine();
@@ -128,7 +128,7 @@ fn documents_are_read_as_cbor_too() {
 }
 
 #[test]
-fn what_is_odd_is_a_warning() {
+fn odd_policy_gives_a_warning() {
     let home = TestHome::new();
     let read = json!({"capability": "read"});
     let never = json!({"op": "all", "args": [

@@ -67,7 +67,7 @@ fn a_policy_that_is_set_decides() {
 }
 
 #[test]
-fn what_is_shown_can_be_set() {
+fn shown_policy_can_be_set() {
     let (home, other) = (TestHome::new(), TestHome::new());
     run(["policy", "set", &home.path(), "preset:coder"]).fine();
     let shown = run(["policy", "show", &home.path()]).fine().out;
@@ -151,7 +151,7 @@ fn a_shadow_is_recorded_and_changes_nothing() {
 
 /// What is odd is said, and put in force all the same.
 #[test]
-fn what_is_odd_is_said_when_it_is_set() {
+fn odd_policy_is_set_with_a_warning() {
     let home = TestHome::new();
     let text = tools(&[
         (
@@ -194,7 +194,7 @@ fn what_is_odd_is_said_when_it_is_set() {
 
 /// What can't be read is no matter for the log, whoever holds the home.
 #[test]
-fn what_is_not_there_is_not_set() {
+fn missing_policy_file_sets_nothing() {
     let home = TestHome::new();
     let id = home.worker("a");
     let (path, before) = (home.path(), home.log().len());

@@ -10,7 +10,7 @@ use crate::cli::support::{Run, TestHome, run, syscap};
 
 /// Whatever stands in a name or a file, nothing that a terminal would obey is printed.
 #[test]
-fn nothing_hostile_is_printed_as_it_is() {
+fn hostile_text_is_never_printed_raw() {
     let home = TestHome::new();
     let clean = |run: &Run| {
         let hidden =

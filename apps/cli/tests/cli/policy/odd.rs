@@ -72,7 +72,7 @@ fn a_preset_of_ones_own_is_no_odder() {
 /// What never matches whatever a parameter is stays a warning, and so does what no parameter is
 /// about in the same document.
 #[test]
-fn what_no_parameter_would_change_is_a_warning() {
+fn constraint_that_no_parameter_changes_gives_a_warning() {
     let home = TestHome::new();
     let read = json!({"capability": "read"});
     let listed = |list: &str| json!({"op": "in", "args": ["call.tool", {"param": list}]});
@@ -102,7 +102,7 @@ fn what_no_parameter_would_change_is_a_warning() {
 
 /// An allow that never matches, and asks: that is not nothing.
 #[test]
-fn what_is_asked_about_is_not_never_allowed() {
+fn unmatched_allow_that_asks_gives_no_warning() {
     let home = TestHome::new();
     let read = json!({"capability": "read"});
     let mut never = constraint("never", "allow", &read, &json!({"op": "any", "args": []}));
@@ -119,7 +119,7 @@ fn what_is_asked_about_is_not_never_allowed() {
 /// What a command does is no argument that a tool declares, and the machine's files are a root of
 /// every home, before any client's tools are on record.
 #[test]
-fn what_commands_do_is_no_argument_that_there_is_not() {
+fn command_attributes_give_no_unknown_argument_warning() {
     let home = TestHome::new();
     let path = home.path();
     let says = |tool: &str, when: Value| {

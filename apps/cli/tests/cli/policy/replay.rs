@@ -77,7 +77,7 @@ fn arguments_are_asked_about() {
 }
 
 #[test]
-fn what_was_erased_is_not_asked_about() {
+fn replay_skips_erased_calls() {
     let home = busy();
     let database = Connection::open(home.beside("home/home.db")).unwrap();
     database.execute_batch("DELETE FROM vault").unwrap();
@@ -96,7 +96,7 @@ fn what_was_erased_is_not_asked_about() {
 
 /// A change weighs more than a call that was not asked about, and that more than none.
 #[test]
-fn what_was_erased_in_part_is_1_or_5() {
+fn replay_of_partly_erased_calls_exits_1_or_5() {
     let home = busy();
     let database = Connection::open(home.beside("home/home.db")).unwrap();
     let erase = "DELETE FROM vault WHERE seq = (SELECT min(seq) FROM vault)";
@@ -112,7 +112,7 @@ fn what_was_erased_in_part_is_1_or_5() {
 }
 
 #[test]
-fn it_works_beside_the_holder() {
+fn replay_works_while_a_server_has_the_home() {
     let home = TestHome::new();
     let id = home.worker("a");
     let mut holder = home.hold("a", &id);

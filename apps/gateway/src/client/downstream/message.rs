@@ -186,7 +186,7 @@ mod tests {
 
     /// Every request has an answer under its own id, as long as that can be told.
     #[test]
-    fn what_is_no_message_is_answered() {
+    fn malformed_message_is_answered_under_its_id() {
         let big = "123456789012345678901234567890";
         for (id, back) in [
             ("1.5", json!(1.5)),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_answered() {
+    fn malformed_json_is_answered_under_its_id() {
         for bad in ["\"\\ud800\"", "NaN", "-Infinity", "01", "\"\u{1}\""] {
             let line = format!(
                 "{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":\
@@ -228,7 +228,7 @@ mod tests {
 
     /// The id of what may be an answer is one of ours: nothing goes back under it.
     #[test]
-    fn what_may_be_an_answer_gets_none_under_its_id() {
+    fn possible_answer_gets_no_reply_under_its_id() {
         for line in
             ["{}", "{\"jsonrpc\":\"2.0\",\"id\":1}", "{\"id\":1,\"result\":{},\"error\":{}}"]
         {

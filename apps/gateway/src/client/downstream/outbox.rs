@@ -234,7 +234,7 @@ mod tests {
 
     /// What a client that does not read is told: the same once, the rest not; nothing is asked.
     #[tokio::test]
-    async fn what_is_unread_is_bounded() {
+    async fn unread_messages_are_bounded() {
         let outbox = Outbox::default();
         outbox.answer(&line("a", UNASKED_BYTES_MAX + 1));
         for _ in 0..1_000 {
@@ -259,7 +259,7 @@ mod tests {
 
     /// Once it reads it gets every answer, and what was kept.
     #[tokio::test]
-    async fn who_reads_again_gets_what_was_kept() {
+    async fn resumed_reader_gets_the_kept_messages() {
         let outbox = Outbox::default();
         outbox.answer(&line("a", BYTES_MAX + 1));
         outbox.tell(line("c", 100), Repeats::Same);

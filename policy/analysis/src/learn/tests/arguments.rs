@@ -50,7 +50,7 @@ fn few_tasks_promise_little() {
 /// The account is one: where one tool has spent it another has nothing left, but for the same
 /// task; and the riskiest tool comes first.
 #[test]
-fn what_may_be_refused_is_spent_once_and_on_the_riskiest_tool() {
+fn refusal_allowance_goes_once_to_the_riskiest_tool() {
     let learned = |odd_write: usize, odd_delete: usize| {
         let mut world = World::new(&[
             ("a.write", EffectClass::LocalWrite),
@@ -131,7 +131,7 @@ fn texts_have_beginnings_and_endings_in_common() {
 
 /// What dates begin with passes; what a list has of both can't be said; long text is no choice.
 #[test]
-fn what_would_not_last_or_can_not_be_said_is_not_learned() {
+fn short_lived_or_unsayable_values_are_not_learned() {
     let long = "x".repeat(300);
     for values in [
         ["\"2024/05/1\"", "\"2024/05/2\"", "\"2024/05/3\""],
@@ -148,7 +148,7 @@ fn what_would_not_last_or_can_not_be_said_is_not_learned() {
 }
 
 #[test]
-fn of_lists_every_element_must_be_known() {
+fn every_list_element_must_be_known() {
     let each = [r#"["a", "b"]"#, r#"["b", "c"]"#, r#"["a", "c"]"#];
     let each = each.map(|value| format!(r#"{{"to": {value}}}"#));
     let proposal = learned(each.iter().map(String::as_str));

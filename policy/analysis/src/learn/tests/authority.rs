@@ -34,7 +34,7 @@ fn line_tool(proposal: &Proposal) -> ToolId {
 }
 
 #[test]
-fn what_comes_back_is_all_that_is_granted() {
+fn recurring_paths_are_the_grant() {
     let world = files(&[("shared", Rights::ALL)], &[&["shared/a/1", "shared/b/2"]; 2]);
     let proposal = world.propose();
     assert_eq!(scope(&proposal), (Reach::Touched, "shared/a/1 (read), shared/b/2 (read)".into()));
@@ -87,7 +87,7 @@ fn many_files_in_one_folder_open_no_other() {
 
 /// Where no two tasks have anything in common the scope stays as it was; and never more.
 #[test]
-fn nothing_is_drawn_beyond_what_was_granted() {
+fn learned_scope_stays_within_the_grant() {
     let sessions: [&[&str]; 2] = [&["shared/a/1"], &["docs/a/1"]];
     let granted = [("shared", Rights::READ), ("docs/a", Rights::READ)];
     let proposal = files(&granted, &sessions).propose();
@@ -132,7 +132,7 @@ fn few_tasks_narrow_scopes_all_the_same() {
 
 /// Where only the tool could say what was touched, its scope is left as it was.
 #[test]
-fn what_is_not_known_is_not_narrowed() {
+fn unknown_touches_narrow_nothing() {
     let mut world = files(&[("shared", Rights::ALL)], &[["shared/a"]; 3]);
     world.recording.calls[1].touched = Touched::Unknown;
     assert_eq!(scope(&world.propose()).0, Reach::Granted);
@@ -140,7 +140,7 @@ fn what_is_not_known_is_not_narrowed() {
 
 /// A scope that no call needed is not granted, and each path has the rights that it needed.
 #[test]
-fn what_no_call_needed_is_not_granted() {
+fn unneeded_scope_is_not_granted() {
     let mut world = files(&[("shared", Rights::ALL)], &[["shared/a", "shared/a/1"]; 2]);
     for call in world.recording.calls.iter_mut().step_by(2) {
         call.touched = touches("shared/a", Rights::WRITE);
@@ -222,7 +222,7 @@ fn budgets_are_what_the_largest_session_needed() {
 /// The operator may name what nobody called, of what the recording's token grants; of a whole
 /// family only what reads.
 #[test]
-fn what_nobody_called_is_granted_by_name_only() {
+fn uncalled_tool_is_granted_by_name_only() {
     let mut world = World::new(&[
         ("bank.look", EffectClass::Read),
         ("bank.list", EffectClass::Read),

@@ -64,7 +64,7 @@ fn a_strangers_word_widens_nothing() {
 
 /// A tool that is another by now is learned anew; new words for it are no change.
 #[test]
-fn what_was_learned_of_another_tool_is_left_out() {
+fn calls_of_a_changed_tool_are_left_out() {
     let mut world = World::new(&[PAY]);
     world.calls("bank.pay", [r#"{"to": "eve"}"#; 2]);
     for call in &mut world.recording.calls {
