@@ -1,4 +1,4 @@
-//! What can go wrong for a host. A refused call is not among it: that is an answer.
+//! The errors that a host can get. A refused call is not among it: that is an answer.
 
 use std::{io, path::PathBuf};
 
@@ -9,7 +9,7 @@ use syscap_syscalls::{beneath::FsError, calls::NotAdded};
 use crate::keys::kinds::{KeyFileError, SignerError};
 use crate::transport::versions::Versions;
 
-/// What can go wrong for a host.
+/// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -42,7 +42,7 @@ pub enum Error {
     KeyFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         why: KeyFileError,
     },
     /// Another process rotates a key in this folder.
@@ -78,15 +78,15 @@ pub enum Error {
     /// A name is not of the form that it must have.
     #[error("{what} is not of its form: {got:?}")]
     BadName {
-        /// What was named.
+        /// The kind of thing that was named.
         what: &'static str,
         /// The name.
         got: String,
     },
-    /// What was named is not there, or is nobody's to name so.
+    /// The named thing does not exist, or its name is not the caller's to use.
     #[error("there is no such thing: {what}, {got:?}")]
     NoSuch {
-        /// What was named.
+        /// The kind of thing that was named.
         what: &'static str,
         /// The name.
         got: String,
@@ -98,13 +98,13 @@ pub enum Error {
     Attenuated {
         /// The token.
         token: TokenId,
-        /// What it was derived from.
+        /// The parent of the token.
         parent: TokenId,
     },
     /// A scope contradicts itself.
     #[error("the grant is not sound: {0}")]
     Scope(#[from] syscap_format::ScopeError),
-    /// Nobody would run what blocks: nothing was sent.
+    /// No thread was available for a blocking call: nothing was sent.
     #[error("the call was not started: there was no thread for it")]
     NotStarted,
     /// A call broke off in this process: what it came to is on record, if anything.
@@ -136,9 +136,9 @@ pub enum Error {
     /// of this program. An [`Operator`](crate::Operator) can stop it even so.
     #[error("the holder speaks {holder} of the protocol, and this process {ours}")]
     Version {
-        /// What the holder speaks.
+        /// The versions of the server.
         holder: Versions,
-        /// What this process speaks.
+        /// The versions of this process.
         ours: Versions,
     },
     /// A file of the home can't be read or written.
@@ -146,7 +146,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
 }

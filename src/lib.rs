@@ -84,7 +84,7 @@ pub use crate::tools::{host, provide};
 pub use crate::transport::fuzz as fuzzing;
 pub use crate::transport::{HolderStatus, Phase, Versions};
 
-/// What comes from a holder, read where a process waits for other things too.
+/// Messages of a server, for a process that waits for other input too.
 pub mod incoming {
     pub use crate::transport::{Drained, Incoming, ReadBy};
 }
@@ -98,7 +98,7 @@ pub use syscap_launch as launch;
 pub use syscap_policy as policy;
 pub use syscap_syscalls as syscalls;
 
-/// What most programs need.
+/// The names that most programs need.
 pub mod prelude {
     pub use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Files and folders that are still there after a power cut.
 //!
 //! A file's content is durable when the file was synced, and its name when the folder was that
-//! holds it. What makes a home makes every part of it by this.
+//! holds it. Each part of a new home is made by this module.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -19,7 +19,7 @@ use syscap_kernel::StoreError;
 /// A home's database, where the home itself keeps its log: a folder that has one is a home.
 pub const DATABASE_FILE: &str = "home.db";
 
-/// Whether a folder has a home's database.
+/// Checks that a folder has a home's database.
 ///
 /// # Errors
 /// [`StoreError::Missing`] where it has none; [`StoreError::Io`] where the system does not say, as
@@ -79,7 +79,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Writes a file in the place of one that may be there, as [`write_new`]. Of two who do so at once
+/// Writes a file in the place of one that may be there, as [`write_new`]. Of two concurrent writers
 /// one is the last.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
-//! Where syscap's log is kept.
+//! Stores of syscap's log.
 //!
-//! Stores implement [`syscap_kernel::Store`]: `SqliteStore` keeps a home in one
-//! SQLite file (the feature `sqlite`, on by default), [`MemoryStore`] in memory; [`kit`] proves any
-//! other. [`HomeLock`] says who holds a home, whatever its store is. What is at rest is read by
-//! [`LogReader`]; [`export`] writes it out as plain files, which `syscap-verify` reads.
+//! Stores implement [`syscap_kernel::Store`]: `SqliteStore` keeps a home in one SQLite file (the
+//! feature `sqlite`, on by default), [`MemoryStore`] in memory; [`kit`] proves any other.
+//! [`HomeLock`] says who holds a home, whatever its store is. [`LogReader`] reads a log at rest;
+//! [`export`] writes it out as plain files, which `syscap-verify` reads.
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub mod disk;

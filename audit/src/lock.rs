@@ -1,4 +1,4 @@
-//! Who holds a home: a lock of the operating system's on a file in its folder.
+//! The lock of a home: an operating system's lock on a file in its folder.
 //!
 //! The lock is the home's and not its store's: whatever a home's log is kept in, one process at a
 //! time has the home, and in that process one runtime. It ends with its holder, however that ends.
@@ -16,7 +16,7 @@ use syscap_kernel::StoreError;
 
 use crate::disk::{self, from_errno, from_io};
 
-/// Whoever holds this file's lock holds the home.
+/// The holder of this file's lock holds the home.
 pub const LOCK_FILE: &str = "lock";
 
 /// A reader that looks whether a lock is held takes it for a moment, so one failure to get it
@@ -24,7 +24,7 @@ pub const LOCK_FILE: &str = "lock";
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Whether a process holds a home.
+/// The state of a home's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockState {
     /// A process holds it.
@@ -53,7 +53,7 @@ impl HomeLock {
         Ok(Self { _lock: FileLock::take(&home.join(LOCK_FILE))? })
     }
 
-    /// Whether somebody holds a home at the moment.
+    /// The state of a home's lock at the moment.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -87,8 +87,8 @@ impl HomeLock {
     }
 }
 
-/// The processes that hold a lock of a file, each with the files that it has open. Of a process of
-/// another user the files are not shown.
+/// The processes that hold a lock of a file, each with the files that it has open. Another user's
+/// process shows no files.
 fn locked() -> impl Iterator<Item = (u32, Vec<PathBuf>)> {
     // `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF`. The device and the inode are not always
     // those of `stat`, so the open files of the process are looked at.

@@ -15,7 +15,7 @@ pub struct MemoryStore {
     room: RoomSet,
 }
 
-/// What a home holds.
+/// A home's data.
 #[derive(Clone, Debug, Default)]
 struct Log {
     head: Option<Head>,
@@ -24,7 +24,7 @@ struct Log {
     vault: BTreeMap<Seq, Vec<u8>>,
 }
 
-/// What [`Store::room`] answers.
+/// The answer of [`Store::room`].
 #[derive(Clone, Copy, Debug)]
 struct RoomSet(Room);
 
@@ -64,7 +64,7 @@ impl MemoryStore {
         self.commits
     }
 
-    /// Where the log ends; `None` where it is empty.
+    /// The head of the log; `None` if it is empty.
     pub fn head(&self) -> Option<Head> {
         self.log().head
     }

@@ -7,13 +7,13 @@ use crate::lock::LockState;
 
 /// A log that is read: by who verifies it, exports it, or shows it.
 pub trait LogReader {
-    /// Whether a process writes the log at the moment.
+    /// The state of the lock: a process writes the log at the moment, or none does.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     fn lock_state(&self) -> Result<LockState, StoreError>;
 
-    /// Where the log ends; `None` where it is empty.
+    /// The head of the log; `None` if it is empty.
     fn head(&mut self) -> Result<Option<Head>, StoreError>;
 
     /// Gives `each` every record's bytes from `from` on, in order, until it says no.

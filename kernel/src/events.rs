@@ -1,4 +1,4 @@
-//! What the host tells the kernel, and what the kernel asks of it.
+//! Events from the host to the kernel, and effects from the kernel to the host.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -26,12 +26,12 @@ pub struct Submit {
     pub received: Vec<u8>,
     /// How they are written.
     pub form: Form,
-    /// Who brought the call about, by the host's word: an agent, unless the host knows better.
-    /// What the envelope says of it is recorded as a claim.
+    /// The source of the call, as the host states it: an agent by default. The envelope's own
+    /// statement is recorded as a claim.
     pub source: Source,
     /// Random salts for its commitments.
     pub salts: CallSalts,
-    /// Where the session was opened by a holder who is elsewhere, that one's word for these bytes.
+    /// The proof of a remote holder for these bytes, if one opened the session.
     pub proof: Option<Proof>,
 }
 
@@ -56,7 +56,7 @@ pub enum Lost {
     Abandoned,
 }
 
-/// What the host tells the kernel.
+/// An event from the host.
 pub enum Event {
     /// The kernel starts on this home. Before this it takes [`Event::Stored`] and [`Event::Room`];
     /// any other event halts it, with [`Halt::NotBooted`](crate::halt::Halt::NotBooted), and
@@ -68,35 +68,35 @@ pub enum Event {
         id: [u8; 16],
         /// The version of the software.
         software: Box<str>,
-        /// What an acknowledged record survives from here on.
+        /// The failures that an acknowledged record survives from here on.
         durability: Durability,
-        /// What came of the [probes](crate::Kernel::probing) of the intents that are open.
+        /// The results of the [probes](crate::Kernel::probing) of the open intents.
         probed: Vec<Probed>,
     },
     /// A call.
     Submit(Submit),
-    /// What came of [`Effect::Fetch`].
+    /// The result of [`Effect::Fetch`].
     Fetched(Ticket, Fetched),
-    /// What came of [`Effect::Resolve`].
+    /// The result of [`Effect::Resolve`].
     Resolved(Ticket, Result<Found, Refused>),
-    /// What [`Effect::Inspect`] has seen; `None` where the tool broke off.
+    /// The result of [`Effect::Inspect`]; `None` if the tool broke off.
     Inspected(Ticket, Option<Inspected>),
     /// A run came back.
     Ran(Ran<'static>, Measured),
     /// A run will not come back, or not in time.
     Lost(Seq, Lost, Measured),
-    /// A job that the host has not begun, and gives back with its permit: nothing of it ran. Where
+    /// A job that the host has not begun, and gives back with its permit: nothing of it ran. If
     /// [`Kernel::may_begin`](crate::Kernel::may_begin) says no it must be given back.
     GivenBack(Box<Job>),
     /// A batch is durable.
     Stored(Stored),
     /// A signed event: of kind `key`, `revoke`, `freeze`, `config`, `credit`, `cancel`, `recovery`
-    /// or `approval`, which is what a person answers to a call that waits. Where the head that it
-    /// names is none that [the kernel remembers](crate::Kernel::remembers), the proof that
-    /// it is durable; so with those below. With one that revokes, cancels or answers, the text
-    /// that it commits to: it is kept in the vault, under the record.
+    /// or `approval`, which is what a person answers to a call that waits. If the kernel does not
+    /// [remember](crate::Kernel::remembers) the head that it names, it needs the proof that the
+    /// head is durable. The same holds for the variants below. With one that revokes, cancels or
+    /// answers, the text that it commits to: it is kept in the vault, under the record.
     Control(Ticket, RecordKind, Control, Option<Ancestor>, Option<VaultText>),
-    /// What a user has said to a session's agent, by the host's word, and the text that it commits
+    /// A user's message to a session's agent, as the host reports it, and the text that it commits
     /// to.
     Heard(Ticket, Box<Input>, VaultText),
     /// A session cancels a call of its own: the session, the intent.
@@ -120,7 +120,7 @@ pub enum Event {
     CloseSession(Ticket, Seq),
     /// The host posts model tokens and credits after the fact.
     Charge(Ticket, Seq, Amounts),
-    /// Whether the disk has room.
+    /// The room on the disk.
     Room(Room),
     /// Time passed.
     Tick,
@@ -128,7 +128,7 @@ pub enum Event {
     Shutdown(Ticket),
 }
 
-/// What a control event came to.
+/// The result of a control event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ack {
     /// It is on record.
@@ -143,7 +143,7 @@ pub enum Ack {
     State(SnapshotId, Seq),
 }
 
-/// What the kernel asks of the host.
+/// A request of the kernel to the host.
 #[derive(Debug)]
 #[must_use = "an effect must be carried out"]
 pub enum Effect {
@@ -169,7 +169,8 @@ pub struct Proposal {
     pub ticket: Ticket,
     /// The session whose agent's state it is.
     pub session: Seq,
-    /// Who writes, by the host's word: agents and users `goal.*`, tools and encoders `fact.*`.
+    /// The writer, as the host states it: agents and users write `goal.*`, tools and encoders
+    /// `fact.*`.
     pub writer: Source,
     /// Records that the values come from.
     pub inputs: Vec<Seq>,

@@ -15,7 +15,7 @@ pub enum Halt {
     Damaged {
         /// Its position.
         seq: Seq,
-        /// What is wrong with its bytes.
+        /// The fault of its bytes.
         fault: DecodeError,
     },
     /// A record does not follow from the one before it.
@@ -68,12 +68,12 @@ pub enum Halt {
         /// The version of its records.
         form: u64,
     },
-    /// A record claims what nobody with that right has signed. Nothing of the home is believed.
+    /// A record claims what nobody with that right has signed. The home is not opened.
     #[error("record {seq} is forged: {why}")]
     Forged {
         /// Its position.
         seq: Seq,
-        /// What is wrong with it.
+        /// The fault.
         why: Forgery,
     },
     /// The home is another than the one that was expected.
@@ -88,7 +88,7 @@ pub enum Halt {
     /// The host claimed durability for a record that the kernel did not write last.
     #[error("the store acknowledged another record than the kernel's")]
     ForeignStored,
-    /// The host brought an event before it booted the kernel. Nothing of it is on record.
+    /// The host brought an event before it booted the kernel. None of it is recorded.
     #[error("the host brought an event before it booted the kernel: boot first")]
     NotBooted,
     /// The signature library failed its known-answer test.
@@ -99,7 +99,7 @@ pub enum Halt {
     Halted,
 }
 
-/// What is wrong with something that claims to be signed.
+/// The fault of data that claims to be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Forgery {
@@ -144,7 +144,7 @@ pub enum Forgery {
     Possession,
 }
 
-/// What tells that a home is another than the one that was expected.
+/// The evidence that a home is another than the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Foreign {

@@ -1,4 +1,4 @@
-//! What an agent has done of late, as a policy is told.
+//! An agent's recent calls, for a policy.
 //!
 //! *The agent* is the one that the root of the token's chain is for: what it has handed on counts
 //! as its own. A count covers at least the last minute, hour or day of kernel time, and at most one
@@ -18,20 +18,20 @@ code! {
         CallsAgentHour = 1 "calls.agent.hour",
         /// In the last day.
         CallsAgentDay = 2 "calls.agent.day",
-        /// Those of this tool.
+        /// The calls of this tool.
         CallsToolMinute = 3 "calls.tool.minute",
         /// In the last hour.
         CallsToolHour = 4 "calls.tool.hour",
         /// In the last day.
         CallsToolDay = 5 "calls.tool.day",
-        /// Calls of the agent that were refused, or asked about. What a record counts together
-        /// counts as many as that record may answer.
+        /// Calls of the agent that were refused, or asked about. Refusals that a record counts
+        /// together count as many as that record may answer.
         RefusalsAgentMinute = 6 "refusals.agent.minute",
         /// In the last hour.
         RefusalsAgentHour = 7 "refusals.agent.hour",
         /// In the last day.
         RefusalsAgentDay = 8 "refusals.agent.day",
-        /// Those of this tool, without what is counted together.
+        /// The refusals of this tool, without those that are counted together.
         RefusalsToolMinute = 9 "refusals.tool.minute",
         /// In the last hour.
         RefusalsToolHour = 10 "refusals.tool.hour",
@@ -44,7 +44,7 @@ code! {
         BytesAgentHour = 13 "bytes.agent.hour",
         /// In the last day.
         BytesAgentDay = 14 "bytes.agent.day",
-        /// Those by this tool.
+        /// The bytes of this tool.
         BytesToolMinute = 15 "bytes.tool.minute",
         /// In the last hour.
         BytesToolHour = 16 "bytes.tool.hour",
@@ -79,7 +79,7 @@ impl History {
         self
     }
 
-    /// Nothing was done, as far as anybody knows.
+    /// No history: all counts are zero.
     pub const fn none() -> Self {
         Self([0; 18])
     }
@@ -92,14 +92,14 @@ impl History {
     }
 }
 
-/// What a policy is told of an agent's past: counted once it asks, since few do.
+/// An agent's past for a policy: counted only when it asks, since few do.
 #[derive(Clone, Debug)]
 pub struct Told<'a> {
     counted: OnceCell<History>,
     log: Option<Doer<'a>>,
 }
 
-/// Who is asked about, in what the log says.
+/// The subject of a question about the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doer<'a> {
     pub(crate) rates: &'a Rates,
@@ -129,7 +129,7 @@ impl From<History> for Told<'_> {
     }
 }
 
-/// Where a count stands; its code is one of 18.
+/// The index of a count; its code is one of 18.
 fn place(past: Past) -> usize {
     usize::try_from(past.code()).unwrap_or(usize::MAX)
 }

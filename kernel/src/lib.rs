@@ -5,7 +5,7 @@
 //! and random salts in, and carries effects out; this crate has no I/O, no clock, no randomness
 //! and no `unsafe`, and builds without the standard library.
 //!
-//! What goes in and out, and every name, is declared in `syscap-format`.
+//! All inputs, outputs and names are declared in `syscap-format`.
 //!
 //! `examples/drive.rs` drives it by hand, from an empty home to a call and what is refused.
 //!

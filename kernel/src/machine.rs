@@ -36,7 +36,7 @@ pub struct Kernel {
     pub(crate) state: State,
     pub(crate) engine: Box<dyn PolicyEngine>,
     pub(crate) engine_hash: PolicyHash,
-    /// Whether the engine names a tool by an alias: what it says of that would be lost.
+    /// True if the engine names a tool by an alias: its statement about that would be lost.
     pub(crate) aliased: bool,
     /// Asked beside the engine, for the record only.
     pub(crate) shadow: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
@@ -138,7 +138,7 @@ impl Kernel {
         self.effects.pop_front()
     }
 
-    /// Whether an answer or a run waits for records that no batch has taken yet.
+    /// True if an answer or a run waits for records that no batch has taken yet.
     #[must_use]
     pub fn wants_commit(&self) -> bool {
         let waits_for = self.waiting.back().map(|(seq, _)| *seq);
@@ -181,7 +181,7 @@ impl Kernel {
         self.clock.as_ref().map_or(self.state.time, KernelClock::now)
     }
 
-    /// What was fixed when the home was made.
+    /// The limits that were fixed when the home was made.
     pub const fn limits(&self) -> &HomeLimits {
         &self.state.limits
     }
@@ -260,7 +260,7 @@ impl Kernel {
         self.registry.changed(delta).ok().map(|tools| tools.tools_object().hash())
     }
 
-    /// What the open sessions are, and what they have been given.
+    /// The open sessions, and the labels of everything that they have been given.
     pub fn sessions(&self) -> impl DoubleEndedIterator<Item = SessionView<'_>> + ExactSizeIterator {
         self.state.sessions.iter().map(|(number, session)| SessionView {
             number: *number,
@@ -270,7 +270,7 @@ impl Kernel {
         })
     }
 
-    /// What is frozen, each as the event that froze it.
+    /// The freezes in force, each as the event that made it.
     pub fn frozen(&self) -> Vec<Freeze> {
         let frozen = &self.state.frozen;
         let of = |target, name: &str| {
@@ -309,7 +309,7 @@ impl Kernel {
         self.state.tokens.list()
     }
 
-    /// What is to be run when a call begins to wait for a person.
+    /// The program to run when a call begins to wait for a person.
     pub const fn notify(&self) -> Option<&Notify> {
         self.state.notify.as_ref()
     }

@@ -1,8 +1,8 @@
-//! What a run has used of what was set aside for it.
+//! The meter of a run: the use of its hold.
 
 use syscap_format::{Amounts, Dimension, Reason, Refused};
 
-/// What a run may use of each dimension, and what it has used.
+/// A run's limits in each dimension, and its use of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     hold: Amounts,
@@ -22,7 +22,7 @@ impl From<OverHold> for Refused {
 }
 
 impl Meter {
-    /// Nothing is used yet.
+    /// A meter of an unused hold.
     pub const fn new(hold: Amounts) -> Self {
         Self { hold, used: Amounts::ZERO }
     }
@@ -32,12 +32,12 @@ impl Meter {
         Self { hold, used: Amounts::ZERO.with(Dimension::Calls, 1) }
     }
 
-    /// What was set aside.
+    /// The reserved amounts.
     pub const fn hold(&self) -> &Amounts {
         &self.hold
     }
 
-    /// What was used.
+    /// The amounts used.
     pub const fn used(&self) -> &Amounts {
         &self.used
     }

@@ -8,18 +8,18 @@ use syscap_format::{
     Manifest, PolicyObject, PublicKey, Source, TokenBody, TokenId, ToolGrant, ToolId, UnixMillis,
 };
 
-/// What a caller may be told about a refusal by policy, so that it can repair the call. It is
-/// delivered and not recorded, and holds nothing but what the policy's author wrote for callers
-/// and what an allow asks of an argument.
+/// The advice to a caller after a refusal by policy, so that it can repair the call. It is
+/// delivered and not recorded, and holds nothing but what the policy's author wrote for callers and
+/// what an allow asks of an argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advice {
     /// The argument that could be changed; `None` where no argument would help.
     pub argument: Option<Box<str>>,
-    /// What would be allowed there, or what the author says.
+    /// The allowed values there, or the policy author's text.
     pub allowed: Option<Box<str>>,
 }
 
-/// Who may approve what needs a level, and how.
+/// The approvers of calls that need a level, and their channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
     /// The keys that count, of those of the approvers.
@@ -30,34 +30,35 @@ pub struct Level {
     pub means: Vec<ApprovalChannel>,
 }
 
-/// What a policy is asked. All of it is the kernel's own: nothing here can be handed in.
+/// A question to a policy. All of it is the kernel's own: nothing here can be handed in.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The calling agent.
     pub agent: &'a AgentId,
     /// The token.
     pub token: TokenId,
-    /// What the token says.
+    /// The token's body.
     pub body: &'a TokenBody,
-    /// What the token grants for this tool.
+    /// The token's grant for this tool.
     pub grant: &'a ToolGrant,
     /// The tool's manifest.
     pub manifest: &'a Manifest,
-    /// What this very call does to the world: the manifest's class, or less.
+    /// The effect class of this very call: the manifest's class, or less.
     pub effect: EffectClass,
     /// The resolved arguments after defaults.
     pub args: Item<'a>,
-    /// What the plan would touch.
+    /// The resources that the plan would touch.
     pub demands: &'a [Demand],
-    /// What the plan would set aside.
+    /// The amounts that the plan would reserve.
     pub hold: &'a Amounts,
-    /// What is left of the budget, the tightest of the token's chain.
+    /// The rest of the budget, the tightest of the token's chain.
     pub left: &'a Amounts,
-    /// What the agent has done of late, without this call.
+    /// The agent's recent calls, without this one.
     pub history: Told<'a>,
     /// The facts of the agent's head snapshot.
     pub facts: &'a Facts,
-    /// Who brought the call about, by the host's word; what its caller says of that is not asked.
+    /// The source of the call, as the host states it; the caller's own claim is not part of the
+    /// question.
     pub source: Source,
     /// Kernel time.
     pub now: UnixMillis,
@@ -78,13 +79,13 @@ pub trait PolicyEngine: Send {
     fn tools(&self) -> Vec<ToolId> {
         Vec::new()
     }
-    /// Who may approve what needs that level: asked of calls that wait for somebody of it. `None`
-    /// where the policy names nobody; then such a call is refused. Of the level `client` only the
-    /// means are asked, of any call: those that count, where others do than usually.
+    /// The approvers of that level: read for calls that wait for a person of it. `None` where the
+    /// policy names nobody; then such a call is refused. For the level `client` only the channels
+    /// are read, of any call: those that count, where others than usual do.
     fn level(&self, _name: &str) -> Option<Level> {
         None
     }
-    /// What the caller of a call that is not allowed may be told. Asked for refusals only.
+    /// The advice to the caller of a call that is not allowed. Asked for refusals only.
     fn advise(&self, _question: &Question<'_>, _decision: &Decision) -> Advice {
         Advice::default()
     }

@@ -1,4 +1,4 @@
-//! What the host lends: clocks and randomness. The kernel itself has neither.
+//! The host's clocks and randomness. The kernel itself has neither.
 
 use crate::time::Reading;
 

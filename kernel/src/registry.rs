@@ -130,7 +130,7 @@ impl Registry {
         })
     }
 
-    /// Where a name stands in the index, or would.
+    /// The position of a name in the index, or the position where it would be.
     fn place_of(&self, name: &str) -> Result<usize, usize> {
         self.index.binary_search_by(|(known, _)| known.as_str().cmp(name))
     }

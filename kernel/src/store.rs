@@ -46,7 +46,7 @@ impl Batch {
         &self.objects
     }
 
-    /// What goes into the vault, one row a record at the most.
+    /// The rows for the vault, at most one a record.
     pub fn vault(&self) -> &[VaultWrite] {
         &self.vault
     }
@@ -117,7 +117,7 @@ pub fn record_at(store: &mut dyn Store, seq: Seq) -> Result<Option<Vec<u8>>, Sto
     Ok(found)
 }
 
-/// Whether there is room on the disk.
+/// The room on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// For new calls.
@@ -165,7 +165,7 @@ pub enum StoreError {
     Poisoned,
 }
 
-/// Where the log, the objects and the vault live.
+/// The store of the log, the objects and the vault.
 ///
 /// The kernel takes a store's word for what is durable. This is what the word must be good for;
 /// the store kit of `syscap-audit` (`kit`) checks it of any implementation.
@@ -177,21 +177,21 @@ pub enum StoreError {
 /// * **Whole or not at all.** Records, objects and vault rows of a batch are there together or not
 ///   at all: after an error, and after a crash at any moment.
 /// * **Durable on return.** What [`Store::commit`] has returned `Ok` for survives the process, and
-///   at full durability the machine. What failed may be there all the same, whole.
+///   at full durability the machine. A failed commit may be there all the same, whole.
 /// * **No way on after an error.** Once a commit has failed every other one is
 ///   [`StoreError::Poisoned`]: what the place holds then is found out by whoever opens it next.
 ///   Reads may be refused too.
 /// * **Reads give what was committed**, as soon as it was, byte for byte: records in order and
-///   without a gap, objects by their id, vault rows by their record. What is damaged or can't be
-///   read is an error, never other bytes.
+///   without a gap, objects by their id, vault rows by their record. Damaged or unreadable data is
+///   an error, never other bytes.
 /// * **An object's id names its bytes.** One that comes again is no error and changes nothing.
 /// * **Sizes**: records of up to [`RECORD_BYTES_MAX`](syscap_format::RECORD_BYTES_MAX),
 ///   objects of up to [`OBJECT_BYTES_MAX`](syscap_format::OBJECT_BYTES_MAX), vault rows of
 ///   results of up to [`RESULT_BYTES_MAX`](syscap_format::RESULT_BYTES_MAX) and of next to
 ///   nothing.
 ///
-/// What opens a place says [`StoreError::Missing`], [`StoreError::Exists`],
-/// [`StoreError::Damaged`] or [`StoreError::Newer`] where that is so, and changes nothing then.
+/// Opening returns [`StoreError::Missing`], [`StoreError::Exists`], [`StoreError::Damaged`] or
+/// [`StoreError::Newer`] where that is so, and changes nothing then.
 pub trait Store: Send {
     /// Makes a batch durable, all or nothing.
     ///
@@ -225,7 +225,7 @@ pub trait Store: Send {
         Ok(None)
     }
 
-    /// Whether there is room.
+    /// The room on the disk.
     fn room(&mut self) -> Result<Room, StoreError>;
 
     /// Moves what is committed out of any journal beside it, so that a copy without the journal
@@ -240,7 +240,7 @@ pub trait Store: Send {
     }
 }
 
-/// Whether what is committed stands outside of any journal.
+/// Decides if committed data stands outside of any journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// All of it.
@@ -249,7 +249,7 @@ pub enum Settled {
     NotYet,
 }
 
-/// Whether to read on.
+/// Decides if reading continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Read on.

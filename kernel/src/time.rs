@@ -18,7 +18,7 @@ pub struct Reading {
     pub boottime_ms: u64,
 }
 
-/// Whether the wall clock is believed.
+/// Decides if the wall clock is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skew {
     /// Within the limit.

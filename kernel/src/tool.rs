@@ -18,14 +18,14 @@ use syscap_format::{
     Status, TokenBody, ToolGrant, ToolId, TxOutcome, result_hash,
 };
 
-/// What a plan is made from.
+/// The input of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The calling agent.
     pub agent: &'a AgentId,
     /// The resolved arguments after defaults: a map that fits the manifest.
     pub args: Item<'a>,
-    /// What the token grants for this tool.
+    /// The token's grant for this tool.
     pub grant: &'a ToolGrant,
     /// The token, for a tool that hands on of it.
     pub token: &'a TokenBody,
@@ -40,7 +40,7 @@ pub struct Ticket(pub u64);
 /// A run that a crash broke off: its intent is durable, and it has no outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Broken<'a> {
-    /// What its plan was made from.
+    /// The input of its plan.
     pub request: Request<'a>,
     /// Position of the intent, as its permit had it.
     pub intent: Seq,
@@ -48,7 +48,7 @@ pub struct Broken<'a> {
     pub leaf: Leaf,
 }
 
-/// What a tool can prove of a run that a crash broke off.
+/// A tool's proof about a run that a crash interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// Its effect was made, whole.
@@ -67,7 +67,7 @@ pub struct Live {
     pub ticket: Ticket,
     /// The session that it came through.
     pub session: Seq,
-    /// What that has read so far: the label of what a tool now keeps for it.
+    /// The label of everything that it has read so far: the label of the tool's stored data now.
     pub label: Label,
 }
 
@@ -76,31 +76,31 @@ pub struct Live {
 pub struct Demand {
     /// The dimension of the grant that must permit it.
     pub dimension: &'static str,
-    /// What it is.
+    /// The resource.
     pub resource: Resource,
     /// The argument that named it, for the refusal.
     pub argument: &'static str,
 }
 
-/// What a plan would touch, and the most it may use of the counted dimensions.
+/// The resources that a plan would touch, and the most that it may use of the counted dimensions.
 #[derive(Clone, Debug, Default)]
 pub struct Demands {
-    /// What it would touch.
+    /// The resources that it would touch.
     pub resources: Vec<Demand>,
-    /// What it may use, beyond what its manifest sets aside.
+    /// The amounts that it may use, beyond the hold of its manifest.
     pub hold: Amounts,
 }
 
 /// A tool whose intent is durable before it runs.
 pub trait Tool: Send + Sync + 'static {
-    /// What it makes of a call's arguments.
+    /// The plan that it makes of a call's arguments.
     type Plan: Plan;
 
-    /// What the kernel knows of it. It must always return the same.
+    /// The kernel's knowledge of it. It must always return the same.
     fn manifest(&self) -> &Manifest;
 
-    /// Who follows the links of an argument before the call is planned, where they must be. Asked
-    /// without I/O, and not again for what was found.
+    /// The resolver of an argument's links, which must be followed before the call is planned.
+    /// Asked without I/O, and not again for what was found.
     ///
     /// # Errors
     /// What is wrong with the arguments, by [`Refused`].
@@ -120,8 +120,8 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Who looks at what the call would change, before a person is asked about it: what is seen
-    /// must be so when it runs ([`Permit::conditions`]). Asked without I/O.
+    /// The inspector of the state that the call would change, before a person is asked about it.
+    /// The state must be unchanged when the call runs ([`Permit::conditions`]). Asked without I/O.
     ///
     /// # Errors
     /// What is wrong with the arguments, by [`Refused`].
@@ -131,7 +131,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Says what became of a run that a crash broke off, and clears away what it left, or finishes
     /// what had begun and nobody can take back. Asked while a home is opened, before anything is
-    /// called; nobody asks a tool that only reads. What it does not prove it must not say.
+    /// called; nobody asks a tool that only reads. It must report only what it can prove.
     fn probe(&self, _broken: &Broken<'_>) -> Finding {
         Finding::Unknown
     }
@@ -139,7 +139,7 @@ pub trait Tool: Send + Sync + 'static {
 
 /// Parsed arguments of a [`Tool`], ready to run.
 pub trait Plan: Send + Sized + 'static {
-    /// What it would touch and use.
+    /// The resources that it would touch, and the amounts that it would use.
     fn demands(&self) -> &Demands;
     /// The dimensions that its tool declares and in which this very call touches nothing: no
     /// argument named a resource there. In each other one it must demand something, or the kernel
@@ -147,8 +147,8 @@ pub trait Plan: Send + Sized + 'static {
     fn untouched(&self) -> &[&'static str] {
         &[]
     }
-    /// What this very call does to the world, where that is less than what the manifest says, as of
-    /// a request that only reads. The policy decides by it. More than the manifest it never is.
+    /// The effect class of this very call, if it is less than the manifest's, as for a request that
+    /// only reads. The policy decides by it. More than the manifest it never is.
     fn effect(&self) -> Option<EffectClass> {
         None
     }
@@ -159,14 +159,14 @@ pub trait Plan: Send + Sized + 'static {
 /// A built-in tool that only reads: its intent is made durable together with its outcome, before
 /// the answer leaves.
 pub trait ReadTool: Send + Sync + 'static {
-    /// What it makes of a call's arguments.
+    /// The plan that it makes of a call's arguments.
     type Plan: ReadPlan;
 
-    /// What the kernel knows of it; its class must be `pure` or `read`.
+    /// The kernel's knowledge of it; its class must be `pure` or `read`.
     fn manifest(&self) -> &Manifest;
 
-    /// Who follows the links of an argument before the call is planned, where they must be. Asked
-    /// without I/O, and not again for what was found.
+    /// The resolver of an argument's links, which must be followed before the call is planned.
+    /// Asked without I/O, and not again for what was found.
     ///
     /// # Errors
     /// What is wrong with the arguments, by [`Refused`].
@@ -183,7 +183,7 @@ pub trait ReadTool: Send + Sync + 'static {
 
 /// Parsed arguments of a [`ReadTool`], ready to run.
 pub trait ReadPlan: Send + Sized + 'static {
-    /// What it would touch and use.
+    /// The resources that it would touch, and the amounts that it would use.
     fn demands(&self) -> &Demands;
     /// As [`Plan::untouched`].
     fn untouched(&self) -> &[&'static str] {
@@ -193,7 +193,7 @@ pub trait ReadPlan: Send + Sized + 'static {
     fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_>;
 }
 
-/// What both kinds of permit carry.
+/// The common part of both kinds of permit.
 pub(crate) struct PermitCore {
     pub(crate) intent: Seq,
     pub(crate) tool: ToolId,
@@ -293,7 +293,7 @@ macro_rules! permit {
                 self.core.digest
             }
 
-            /// What was set aside.
+            /// The reserved amounts.
             pub const fn hold(&self) -> &Amounts {
                 self.core.meter.hold()
             }
@@ -304,16 +304,16 @@ macro_rules! permit {
                 self.core.result_bytes_max
             }
 
-            /// Whether the policy asks of this run that it changes nothing. Only a tool whose
+            /// True if the policy requires that this run changes nothing. Only a tool whose
             /// manifest says that it honours `read_only` is asked, or one that only reads.
             #[must_use]
             pub const fn is_read_only(&self) -> bool {
                 self.core.read_only
             }
 
-            /// What was so when a person approved this very call. Where one of them is not any
-            /// more, the run must change nothing, and fails with
-            /// [`Reason::Changed`]: then the same call asks anew. Empty where nobody was asked.
+            /// The preconditions that held when a person approved this very call. If one of them
+            /// fails, the run must change nothing, and fails with [`Reason::Changed`]: then the
+            /// same call asks anew. Empty where nobody was asked.
             pub fn conditions(&self) -> &[Condition] {
                 &self.core.conditions
             }
@@ -326,8 +326,8 @@ macro_rules! permit {
                 self.core.meter.count(dimension, amount)
             }
 
-            /// Adds processor time that other processes used for this run, in microseconds. What
-            /// its own thread uses the host measures.
+            /// Adds processor time that other processes used for this run, in microseconds. The
+            /// host measures the time of the run's own thread.
             pub fn used_elsewhere(&mut self, cpu_us: u64) {
                 let used = self.core.meter.used.get(Dimension::CpuUs).saturating_add(cpu_us);
                 self.core.meter.used.set(Dimension::CpuUs, used);
@@ -379,7 +379,7 @@ permit! {
     ReadPermit
 }
 
-/// What a run came back with. Only a permit makes one.
+/// The result of a run. Only a permit makes one.
 #[must_use = "a run must be reported to the kernel"]
 #[derive(Debug)]
 pub struct Ran<'r> {
@@ -402,7 +402,7 @@ impl Ran<'_> {
         self.intent
     }
 
-    /// Whether the tool says of itself that it failed.
+    /// True if the tool reports a failure of its own.
     #[must_use]
     pub const fn tool_failed(&self) -> bool {
         self.flags.has(OutcomeFlags::TOOL_FAILED)
@@ -445,7 +445,7 @@ impl fmt::Debug for Job {
 pub(crate) trait AnyPlan: Send {
     fn demands(&self) -> &Demands;
     fn untouched(&self) -> &[&'static str];
-    /// What the call does to the world: never more than the manifest says.
+    /// The effect class of the call: never more than the manifest's.
     fn class(&self, manifest: &Manifest) -> EffectClass {
         manifest.effect
     }

@@ -1,4 +1,4 @@
-//! What the vault has of a call: read from the rows beside its records.
+//! The vault's data of a call: read from the rows beside its records.
 
 use alloc::vec::Vec;
 
@@ -6,10 +6,10 @@ use crate::call::reference::Reference;
 use crate::store::{Store, StoreError};
 use syscap_format::{ArgsPiece, Canonical, ENVELOPE_BYTES_MAX, Profile, Seq, VaultEntry};
 
-/// What the vault has of a call: salts and arguments under `first`, the result and what was written
+/// The vault's data of a call: salts and arguments under `first`, the result and the data written
 /// beside it under `outcome`. Parts of results that the arguments refer to are put in; where such a
-/// result is erased, so are they. A row that is not of a form that this version reads counts as erased:
-/// what it held is held against its commitment anyway.
+/// result is erased, so are they. A row that is not of a form that this version reads counts as
+/// erased: what it held is held against its commitment anyway.
 pub fn vault_entry(
     store: &mut dyn Store,
     first: Seq,

@@ -92,8 +92,8 @@ impl Policy {
         Self::from_json(preset.document().as_bytes())
     }
 
-    /// Whether it is a recording: whether the constraint of [`Preset::Recording`], which allows
-    /// every call, is one of its own.
+    /// True for a recording: the constraint of [`Preset::Recording`], which allows every call, is
+    /// one of its own.
     #[must_use]
     pub fn is_recording(&self) -> bool {
         let all = |constraint: &Constraint| {

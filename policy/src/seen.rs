@@ -1,4 +1,4 @@
-//! What a policy sees of the kernel's question.
+//! A policy's view of the kernel's question.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::cell::OnceCell;
@@ -29,7 +29,7 @@ pub(crate) enum Read<'v> {
 }
 
 impl<'q> Seen<'q> {
-    /// What a policy sees of a question.
+    /// The view of a question.
     pub fn new(question: &'q Question<'q>, document: &Document) -> Self {
         let manifest = question.manifest;
         let written = document.risk.get(&manifest.tool).copied().unwrap_or_default();
@@ -76,9 +76,8 @@ impl<'q> Seen<'q> {
     }
 }
 
-/// What `args.NAME.FIELDS` is for a call with these arguments that makes these demands: the
-/// resources that the argument names, where it names any and no field is asked for; else what
-/// stands in the arguments.
+/// The value of `args.NAME.FIELDS` for a call with these arguments and demands: the resources that
+/// the argument names, if it names any and no field is asked for; else the arguments' own value.
 #[must_use]
 pub fn argument<'v>(
     args: Item<'v>,
@@ -145,7 +144,7 @@ fn resource(resource: &Resource) -> Value<'_> {
     }
 }
 
-/// What lies below an item by the names of fields; missing where there is no map with that key.
+/// The value below an item by the names of fields; missing where there is no map with that key.
 fn field<'v>(item: Item<'v>, fields: &[Box<str>]) -> Value<'v> {
     let mut found = Some(item);
     for name in fields {
@@ -182,8 +181,8 @@ fn element(item: Item<'_>) -> Value<'_> {
     }
 }
 
-/// What an attribute that varies with the time is at a time in milliseconds since 1970; `None` of
-/// others.
+/// The value of an attribute that varies with the time, at a time in milliseconds since 1970;
+/// `None` for others.
 #[must_use]
 pub fn time(attribute: &Attribute, now_ms: u64) -> Option<u64> {
     match attribute {

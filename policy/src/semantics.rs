@@ -1,4 +1,4 @@
-//! What a document means: plain and slow, so that it can be read as the definition.
+//! The meaning of a document: plain and slow, so that it can be read as the definition.
 //!
 //! The compiled engine must say the same of every question, and tests hold it to that. Analysis
 //! evaluates every witness here before it shows it.
@@ -6,12 +6,11 @@
 //! * A test says of one value that something holds, does not hold, or can't be said.
 //! * `all`, `any` and `not` join that after Kleene.
 //! * A constraint is *applicable* where its subject is the call's. An applicable allow *grants*
-//!   where its condition holds. An applicable deny *applies* where its condition holds or can't
-//!   be said. Those that grant or apply *match*.
+//!   where its condition holds. An applicable deny *applies* where its condition holds or can't be
+//!   said. Constraints that grant or apply *match*.
 //! * Where an allow grants, the verdict is at least `allow`, and `degrade` where an allow that
-//!   grants takes something away. Where none grants it is the strictest `on_fail` of the
-//!   applicable allows, and `deny` where there is none. Each deny that applies raises it to its
-//!   own `on_fail`.
+//!   grants takes something away. If none grants it is the strictest `on_fail` of the applicable
+//!   allows, and `deny` if there is none. Each deny that applies raises it to its own `on_fail`.
 //! * Obligations are those of all that match, united.
 
 use alloc::vec::Vec;
@@ -24,7 +23,7 @@ use crate::risk::WithRisk;
 use crate::truth::Truth;
 use crate::value::{Other, Value, Values, host_of, path_text};
 
-/// What comes of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The verdict.
@@ -35,12 +34,12 @@ pub struct Outcome {
     pub deciding: Option<ConstraintId>,
     /// Allows that grant and denies that apply, by id.
     pub matches: Vec<ConstraintId>,
-    /// What is asked beside the verdict, united.
+    /// The obligations beside the verdict, united.
     pub obligations: Vec<Obligation>,
 }
 
-/// What a document says of a call. Where `risk` is missing it is worked out from the call's tool
-/// and effect class.
+/// Decides a call by a document. A missing `risk` is computed from the call's tool and effect
+/// class.
 #[must_use]
 pub fn decide(document: &Document, values: &dyn Values) -> Outcome {
     let values = WithRisk::new(document, values);
@@ -76,8 +75,8 @@ pub fn decide(document: &Document, values: &dyn Values) -> Outcome {
     }
 }
 
-/// Whether a constraint's subject is the call's. A subject that names something is not about a
-/// call of which that is missing.
+/// True if a constraint's subject is the call's. A subject that names something is not about a call
+/// of which that is missing.
 #[must_use]
 pub fn is_about(subject: &Subject, values: &dyn Values) -> bool {
     let names = |attribute, name| values.value(attribute) == Value::Text(name);
@@ -88,12 +87,12 @@ pub fn is_about(subject: &Subject, values: &dyn Values) -> bool {
     }
 }
 
-/// Whether an applicable constraint matches: an allow grants, a deny applies.
+/// True if an applicable constraint matches: an allow grants, a deny applies.
 fn holds(constraint: &Constraint, values: &dyn Values) -> bool {
     is_match(constraint.effect, eval(&constraint.when, values))
 }
 
-/// Whether an applicable constraint matches where that is known of its condition.
+/// True if an applicable constraint with a condition of that truth matches.
 pub(crate) fn is_match(effect: Effect, truth: Truth) -> bool {
     match effect {
         Effect::Allow => truth == Truth::True,
@@ -101,8 +100,8 @@ pub(crate) fn is_match(effect: Effect, truth: Truth) -> bool {
     }
 }
 
-/// Whether an example's scenario matches a constraint of a document: its subject and, for an
-/// allow, its condition holds, or, for a deny, it does not fail to.
+/// True if an example's scenario matches a constraint of a document: its subject holds and, for an
+/// allow, its condition holds, or, for a deny, is not false.
 #[must_use]
 pub fn matches(document: &Document, constraint: &Constraint, values: &dyn Values) -> bool {
     let values = WithRisk::new(document, values);
@@ -116,7 +115,7 @@ pub fn of_grant(allow: &Constraint) -> Verdict {
     if takes { Verdict::Degrade } else { Verdict::Allow }
 }
 
-/// What is known of a condition.
+/// The truth of a condition.
 pub fn eval(condition: &Condition, values: &dyn Values) -> Truth {
     match condition {
         Condition::All(parts) => {
@@ -130,7 +129,7 @@ pub fn eval(condition: &Condition, values: &dyn Values) -> Truth {
     }
 }
 
-/// What is known of one value.
+/// The truth of a test on one value.
 pub fn ask(ask: &Ask, value: &Value<'_>) -> Truth {
     match (ask, value) {
         (_, Value::Resources(all)) => of_resources(ask, all),
@@ -142,7 +141,7 @@ pub fn ask(ask: &Ask, value: &Value<'_>) -> Truth {
     }
 }
 
-/// What is known of the resources that an argument names.
+/// The truth of a test on the resources that an argument names.
 pub(crate) fn of_resources(ask: &Ask, all: &[Value<'_>]) -> Truth {
     match ask {
         Ask::Exists => Truth::True,
@@ -158,7 +157,7 @@ pub(crate) fn of_resources(ask: &Ask, all: &[Value<'_>]) -> Truth {
     }
 }
 
-/// What holds of all alike; of none, it can't be said.
+/// The truth that all share; unknown if there is none.
 fn agreed(ask: &Ask, values: &[Value<'_>]) -> Truth {
     // What lies in a tree need not be alike: it stands for many already.
     if values.len() > 1 && values.iter().any(|value| matches!(value, Value::Tree(_))) {
@@ -167,7 +166,7 @@ fn agreed(ask: &Ask, values: &[Value<'_>]) -> Truth {
     values.iter().map(|value| compare(ask, value)).reduce(Truth::agree).unwrap_or(Truth::Unknown)
 }
 
-/// Whether a resource is of a type that is asked about.
+/// True if a resource has a type that the test is about.
 #[must_use]
 pub fn is_asked(ask: &Ask, resource: &Value<'_>) -> bool {
     let one_of = |constant: &Constant| match constant {
@@ -215,7 +214,7 @@ fn is_of(kind: ParamType, value: &Value<'_>) -> Truth {
     })
 }
 
-/// What is asked of one value, as it is: unknown where their types differ.
+/// The truth of a test on one value, as it is: unknown where their types differ.
 fn compare(ask: &Ask, value: &Value<'_>) -> Truth {
     match (ask, value) {
         (Ask::Eq(constant), value) => equals(constant, value),
@@ -266,7 +265,7 @@ fn equals(constant: &Constant, value: &Value<'_>) -> Truth {
     }
 }
 
-/// Whether a text is another, or that with a separator and more.
+/// True if a text is another, or that with a separator and more.
 fn is_below(text: &str, outer: &str, separator: char) -> bool {
     match text.strip_prefix(outer) {
         Some(rest) => rest.is_empty() || rest.starts_with(separator),

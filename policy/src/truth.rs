@@ -1,6 +1,6 @@
 //! Three-valued truth.
 
-/// What is known of a condition, after Kleene: `Unknown` where it can't be said.
+/// The truth of a condition, after Kleene: `Unknown` where it can't be said.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Truth {
@@ -13,7 +13,7 @@ pub enum Truth {
 }
 
 impl Truth {
-    /// Of something that is known.
+    /// The truth of a known fact.
     pub const fn of(known: bool) -> Self {
         if known { Self::True } else { Self::False }
     }
@@ -37,7 +37,7 @@ impl Truth {
         }
     }
 
-    /// What holds of several things at once: what holds of each, else it can't be said.
+    /// The truth of several things at once: their common truth, else unknown.
     pub fn agree(self, other: Self) -> Self {
         if self == other { self } else { Self::Unknown }
     }

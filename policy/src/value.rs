@@ -7,7 +7,7 @@ use syscap_format::{EffectClass, Host, RootedPath, TokenId, ToolId};
 
 use crate::document::attribute::{Attribute, Type};
 
-/// What an attribute is for one call.
+/// An attribute's value for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// It is not there.
@@ -32,16 +32,16 @@ pub enum Value<'a> {
     Address(IpAddr),
     /// Something that nothing can be compared with: null, a float, bytes, a map, an empty list.
     Other(Other),
-    /// The elements of a list, at least one. What is asked holds if it holds of every one, does
-    /// not hold if it holds of none, and else can't be said.
+    /// The elements of a list, at least one. A test holds if it holds of every element, does not
+    /// hold if it holds of none, and else is unknown.
     List(Vec<Value<'a>>),
-    /// The resources that an argument names, at least one. What is asked is asked of all of them,
-    /// as of a list: where one is of another type than the question is about it can't be said.
+    /// The resources that an argument names, at least one. A test is about all of them, as of a
+    /// list; if one has another type than the test it is unknown.
     Resources(Vec<Value<'a>>),
 }
 
 impl Value<'_> {
-    /// Whether an attribute of that type can be this.
+    /// True if an attribute of that type can have this value.
     #[must_use]
     pub fn can_be(&self, kind: Type) -> bool {
         let up_to = |least: u64, most: u64| {
@@ -65,7 +65,7 @@ impl Value<'_> {
         }
     }
 
-    /// Whether it can stand in data: no list within a list.
+    /// True if it can stand in data: no list within a list.
     fn is_data(&self) -> bool {
         let is_element = |value: &Value<'_>| {
             let is_scalar = matches!(value, Value::Bool(_) | Value::Int(_) | Value::Text(_));
@@ -77,7 +77,7 @@ impl Value<'_> {
         }
     }
 
-    /// Whether an argument can name it.
+    /// True if an argument can name it.
     const fn is_resource(&self) -> bool {
         matches!(
             self,
@@ -123,9 +123,9 @@ impl Other {
     }
 }
 
-/// Where the values of a call come from.
+/// The source of a call's values.
 pub trait Values {
-    /// What an attribute is.
+    /// An attribute's value.
     fn value(&self, attribute: &Attribute) -> Value<'_>;
 }
 

@@ -20,14 +20,14 @@ const REASON: u64 = 7;
 pub struct SetTerms {
     /// For how many calls, the one that waits among them: 1 to the [`uses_max`](WaitingCall) of it.
     pub uses: u64,
-    /// What is covered besides. Needs an end, and is refused where the session had been given a
-    /// stranger's word; lists of names can't be widened.
+    /// The further scopes that the answer covers. Needs an end, and is refused where the session
+    /// had been given a stranger's word; lists of names can't be widened.
     pub scopes: Option<Grants>,
     /// When it ends, a day from now at the latest. `None`: with the session that asked.
     pub expires: Option<UnixMillis>,
 }
 
-/// What is signed to answer the call whose record has that leaf.
+/// The bytes to sign for an answer to the call whose record has that leaf.
 pub(crate) fn body(
     leaf: Leaf,
     answer: ApprovalAnswer,
@@ -46,7 +46,8 @@ pub(crate) fn body(
     }
 }
 
-/// What can be answered under that number: a call that waits, or one that a set was given for.
+/// The leaf of the request under that number: a waiting call, or a call that holds a standing
+/// approval.
 pub(crate) fn answerable(kernel: &Kernel, ask: Seq) -> Option<Leaf> {
     let waits = kernel.asks().find(|waiting| waiting.ask == ask).map(|waiting| waiting.leaf);
     waits.or_else(|| kernel.sets().find(|set| set.ask == ask).map(|set| set.leaf))
@@ -71,14 +72,14 @@ pub struct WaitingCall {
     /// The arguments, as the tool would get them: what an approval is for. `None` where they were
     /// erased, or the vault has others than the record commits to.
     pub args: Option<Canonical>,
-    /// What it would touch, each as `dimension: resource`.
+    /// The resources that the call would touch, each as `dimension: resource`.
     pub resources: Vec<String>,
-    /// What was there that it would change, and must be so still when it runs: where it is not, the
-    /// run changes nothing, and the same call asks anew. Empty where the tool names nothing.
+    /// The state that the call would change. It must be unchanged when the call runs; else the run
+    /// changes nothing, and the same call asks anew. Empty where the tool names nothing.
     pub conditions: Vec<Condition>,
     /// The constraint of the policy that asks.
     pub constraint: Option<String>,
-    /// What the session had been given before carries this.
+    /// The label of everything that the session was given before.
     pub label: Label,
     /// The keys that may answer.
     pub eligible: Vec<PublicKey>,
@@ -88,16 +89,16 @@ pub struct WaitingCall {
     pub means: Vec<ApprovalChannel>,
     /// How many have; `None` once it is answered.
     pub approved: Option<u64>,
-    /// Whether the answer was no.
+    /// True if the answer was no.
     pub denied: bool,
     /// The session that asked, while it is open.
     pub session: Option<Seq>,
     /// Most calls that one answer may let through; 0: this one alone.
     pub uses_max: u64,
-    /// Whether an answer may cover more than the resources that it touches.
+    /// True if an answer may cover more than the resources that the call touches.
     pub may_widen: bool,
-    /// Whether its tool has been set anew since, or another definition of it accepted: then the
-    /// same call asks anew, and no yes to this one is taken.
+    /// True if the tool has been set anew since, or another definition of it accepted. The same
+    /// call then asks anew, and a yes to this request is refused.
     pub superseded: bool,
 }
 
@@ -152,9 +153,9 @@ impl Inspection {
         Ok(said(record, &entry, view))
     }
 
-    /// What is to be signed to answer a call that waits, or by a no to end a set that was given for
-    /// one; `None` where there is neither under that number.
-    /// With a reason, its salted text goes [beside](crate::Beside::Why) the event.
+    /// The body to sign for an answer to a waiting call, or for a no that ends its standing
+    /// approval; `None` if that number has neither. With a reason, its salted text goes
+    /// [beside](crate::Beside::Why) the event.
     pub fn answer(
         &self,
         ask: Seq,
@@ -165,8 +166,8 @@ impl Inspection {
         Some(body(answerable(self.kernel(), ask)?, answer, None, means, why))
     }
 
-    /// What is to be signed to answer more calls than the one that waits, within these terms;
-    /// `None` where none does under that number.
+    /// The body to sign for a standing approval within these terms; `None` if no call waits under
+    /// that number.
     pub fn answer_set(
         &self,
         ask: Seq,
@@ -178,7 +179,7 @@ impl Inspection {
     }
 }
 
-/// Whether the tool of a call that waits has another manifest now than the call was made for.
+/// True if the tool of a waiting call has another manifest now than the one the call was made for.
 pub(crate) fn is_superseded(
     kernel: &Kernel,
     store: &mut dyn Store,

@@ -12,16 +12,16 @@ use crate::approvals::asks::{WaitingCall, body, said};
 use crate::keys::SignerError;
 use crate::{Error, Inspection};
 
-/// A call that waits for a person, as it is carried to a signer on another machine. Nothing of it
-/// is believed there: what is signed is the leaf of the record, and the rest is held against that
-/// by [`check`](Self::check). It holds the arguments themselves, so it is as secret as they are.
+/// A call that waits for a person, as it is carried to a signer on another machine. The signer
+/// trusts none of it: the signature covers the record's leaf, and [`check`](Self::check) compares
+/// the rest with that. It holds the arguments themselves, so it is as secret as they are.
 #[derive(Clone, Debug)]
 pub struct CarriedAsk {
     /// The home.
     pub home: HomeId,
     /// The record that asks, by which the home knows it.
     pub ask: Seq,
-    /// Where the log ends: what is signed names it.
+    /// The head of the log, which the signature names.
     pub head: Head,
     /// The exact bytes of the record.
     pub record: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct CarriedAsk {
     pub keys: Vec<(PublicKey, u64)>,
 }
 
-/// What is carried back: an answer that somebody has signed.
+/// A signed answer, as it travels back.
 #[derive(Clone, Debug)]
 pub struct CarriedAnswer {
     /// The home that it is for.
@@ -160,7 +160,7 @@ impl CarriedAsk {
         }
     }
 
-    /// What the record alone says of the call: how it stands now only its home knows.
+    /// The view of the call from its record alone; only its home knows its present state.
     fn view(&self, leaf: Leaf, ask: &syscap_format::Ask) -> Option<AskView> {
         Some(AskView {
             ask: self.ask,
@@ -186,7 +186,7 @@ impl CheckedAsk<'_> {
         &self.call
     }
 
-    /// Whether a key may sign an answer, and by which counter.
+    /// The counter by which a key may sign an answer.
     ///
     /// # Errors
     /// [`Unsound::Key`], [`Unsound::Counter`] or [`Unsound::Means`] where the home would refuse it,

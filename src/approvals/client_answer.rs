@@ -30,7 +30,7 @@ pub struct AskWatch {
 }
 
 impl AskWatch {
-    /// Of the call that a record asks about.
+    /// A watch for answers to one approval request.
     pub fn new(home: &Path, ask: Seq) -> Self {
         // It waited when it was asked.
         Self { home: home.to_path_buf(), ask, read: ask }
@@ -82,7 +82,7 @@ impl AskWatch {
     }
 }
 
-/// Whether a record may have to do with what waits.
+/// True if a record may affect a waiting request.
 fn may_answer(record: &[u8]) -> bool {
     match Record::decode(record).map(|record| record.body) {
         Ok(Body::Approval(_)) => true,

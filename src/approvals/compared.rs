@@ -1,4 +1,4 @@
-//! What a call that waits says otherwise than the last like it that a person let through.
+//! The differences between a waiting call and the last similar call that a person approved.
 
 use std::collections::BTreeSet;
 
@@ -26,15 +26,15 @@ pub struct Compared {
 pub struct Changed {
     /// Its name.
     pub name: String,
-    /// What it was, as JSON; `None` where it was left out.
+    /// The value before, as JSON; `None` if it was left out.
     pub was: Option<String>,
-    /// What it is; `None` where it is left out.
+    /// The value now, as JSON; `None` if it is left out.
     pub is: Option<String>,
 }
 
 impl Inspection {
-    /// What a call that waits says otherwise than the last one of the same agent and tool that ran
-    /// by an approval of just that call, in the last 100,000 records; `None` where there is none.
+    /// The differences between a waiting call and the last call of the same agent and tool that ran
+    /// by an approval of just that call, among the last 100,000 records; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Home`]: the log or the vault can't be read.

@@ -1,4 +1,4 @@
-//! What could be answered to more than one call at once, and what that would have covered.
+//! Answers that cover more than one call, and the past calls that each would have covered.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ const RECORDS_MAX: u64 = 100_000;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Proposal {
-    /// What it covers beside the resources of the call; `None` for those alone.
+    /// The scopes covered besides the resources of the call; `None` for those alone.
     pub scopes: Option<Grants>,
-    /// Of the calls of this agent and tool that a person was asked about, in the last 100,000
-    /// records: how many there were.
+    /// The number of calls of this agent and tool that a person was asked about, among the last
+    /// 100,000 records.
     pub asked: u64,
     /// How many of them it would have covered. One whose texts were erased counts as not covered.
     pub covered: u64,
 }
 
 impl Inspection {
-    /// What could be answered to more calls than the one that waits: first its own resources, then
-    /// the folders that they lie in. Empty where only this one call may be answered; none is wider
+    /// The answers that cover more calls than the waiting one: first its own resources, then the
+    /// folders that contain them. Empty where only this one call may be answered; none is wider
     /// than the call where its session had been given a stranger's word.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Who is refused again and again waits, so that whoever else wants to call gets the processor: a
-//! refused call waits for nothing of its own, a call that runs waits for its record.
+//! Backoff: a caller that is refused repeatedly waits, so that other callers get the processor. A
+//! refused call waits for nothing by itself; a call that runs waits for its record.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -17,7 +17,7 @@ const MOST: Duration = Duration::from_millis(50);
 pub(crate) struct Backoff(AtomicU32);
 
 impl Backoff {
-    /// A call was answered. Whether it was refused.
+    /// A call was answered. True if it was refused.
     pub(crate) fn answered(&self, result: &ToolResult) -> bool {
         let kind = || result.delivered().item().get("kind").and_then(Item::as_text);
         self.came_to(result.reason().map(|reason| (reason, kind())))
@@ -64,7 +64,7 @@ impl Backoff {
         }
     }
 
-    /// Waits. Nothing may be locked meanwhile.
+    /// Waits. The caller must hold no lock.
     pub(crate) fn wait(&self) {
         let length = self.length();
         if !length.is_zero() {

@@ -1,4 +1,4 @@
-//! What is rung when something has come that others wait for.
+//! A wake-up for threads that wait for something.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

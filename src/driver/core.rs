@@ -1,17 +1,17 @@
 //! The kernel and its store, shared by the threads that call.
 //!
-//! There is no thread of the runtime's own. Whoever needs a record durable, and finds nobody
-//! committing, commits all that has been queued (the *leader*); the others wait, and find their
-//! records durable when they wake. So a lone call costs its own fsync and no hand-over, and many
-//! callers share one: group commit without timers.
+//! There is no thread of the runtime's own. The first caller that needs durability commits the
+//! whole queue (the *leader*). The others wait, and find their records durable when they wake. So a
+//! lone call costs its own fsync and no hand-over, and many callers share one: group commit without
+//! timers.
 //!
 //! Nor does anybody wait for the kernel's lock who has only something to bring: it is laid into the
 //! inbox, and whoever has the lock sees to it before and after letting go of it (flat combining:
-//! Hendler, Incze, Shavit and Tzafrir, SPAA 2010). Who has brought something sleeps anyway, until
-//! its records are durable.
+//! Hendler, Incze, Shavit and Tzafrir, SPAA 2010). A caller that has queued a request sleeps
+//! anyway, until its records are durable.
 //!
-//! What is the host's may panic: store, clock, and the parts of tools that the kernel calls. It
-//! is caught, the kernel is halted, and whoever waits is told.
+//! The host's parts may panic: the store, the clock, and the parts of tools that the kernel calls.
+//! It is caught, the kernel is halted, and whoever waits is told.
 
 mod locked;
 mod mail;
@@ -42,7 +42,7 @@ pub(crate) use crate::{driver::core::mail::Out, driver::core::notices::Notices};
 /// The kernel and its store.
 pub(crate) struct Core {
     shared: Mutex<Shared>,
-    /// What was brought and not seen to yet.
+    /// The requests that nobody has processed yet.
     inbox: Mutex<Vec<Brought>>,
     /// The number of the next request.
     next: AtomicU64,
@@ -57,9 +57,9 @@ pub(crate) struct Core {
     pub(crate) cancels: Cancels,
     /// As [`Shared::closed`], to be looked at without the lock.
     closed: AtomicBool,
-    /// Whether runs are given up: none begins any more.
+    /// True if runs are abandoned: no run begins any more.
     ending: AtomicBool,
-    /// Whether [`Shared::room`] is the reserve, to be looked at without the lock.
+    /// True if [`Shared::room`] is the reserve; readable without the lock.
     short: AtomicBool,
 }
 
@@ -72,24 +72,25 @@ pub(crate) struct Held {
 
 pub(crate) struct Shared {
     kernel: Kernel,
-    /// Who waits for answers, by the first of their tickets, which follow each other.
+    /// The callers that wait for answers, by the first of their consecutive tickets.
     callers: BTreeMap<Ticket, Caller>,
-    /// Whether somebody commits at the moment.
+    /// True if a leader commits at the moment.
     led: bool,
-    /// Whether something that nobody waits for was brought meanwhile: it may be the last for long.
+    /// True if a request without a waiting caller was queued meanwhile: it may be the last for
+    /// long.
     posted: bool,
-    /// Who was woken to commit, and is not there yet.
+    /// The thread that was woken to commit and has not arrived yet.
     summoned: Option<Arc<Mailbox>>,
     room: Room,
     /// Each run that is out holds a share of it.
     runs: Out,
-    /// Whether the home was closed: no request is taken, and what runs is waited for.
+    /// True if the home was closed: no request is taken, and runs in flight are awaited.
     closed: bool,
     /// Room for what is taken out of the inbox.
     taken: Vec<Brought>,
 }
 
-/// What a request came to.
+/// The result of a request.
 pub(crate) enum Answer {
     Reply(Box<ToolResult>),
     Ack(Result<Ack, Refused>),
@@ -173,9 +174,9 @@ impl Core {
         })
     }
 
-    /// Brings something before the kernel. Where somebody has the lock, that one sees to it, and
-    /// this thread must sleep: it counts as one who does from before that, so that it can be woken
-    /// to commit.
+    /// Brings something before the kernel. If another thread has the lock, that one processes the
+    /// request, and this thread must sleep. It counts as sleeping from before that, so that it can
+    /// be woken to commit.
     fn bring(&self, mail: &Mailbox, brought: Brought) -> Option<Locked<'_>> {
         mail.sleeps(true);
         self.inbox().push(brought);
@@ -248,7 +249,7 @@ impl Core {
         ended
     }
 
-    /// Does what the kernel asks for, without the lock, and brings it what came of that. What
+    /// Does what the kernel asks for, without the lock, and brings it what came of that. A job that
     /// must not begin any more is given back.
     fn serve(
         self: &Arc<Self>,
@@ -306,8 +307,8 @@ impl Core {
         Ok(self.bring(mail, brought))
     }
 
-    /// An event that nobody waits for. What it puts on record is durable when this returns, or
-    /// is left to who commits at the moment.
+    /// An event that nobody waits for. Its record is durable when this returns, or the current
+    /// leader commits it.
     pub(crate) fn post(&self, event: Event) {
         let mut shared = self.lock();
         self.handle(&mut shared, event);
@@ -383,7 +384,7 @@ impl Core {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Nobody waits for the runs that are out any more, and none begins.
+    /// Abandons all runs in flight, and lets none begin.
     pub(crate) fn give_up_runs(&self) {
         self.ending.store(true, Ordering::SeqCst);
         self.cancels.cancel_all();
@@ -535,8 +536,8 @@ impl Shared {
         }
     }
 
-    /// Hands something over. Who was woken to commit has something else to do then: whoever has
-    /// brought that about sees to the rest.
+    /// Hands something over. A thread that was woken to commit then has other work: the thread that
+    /// caused it commits the rest.
     fn hand(&mut self, caller: &Caller, ticket: Ticket, delivery: Delivery) {
         let summoned = self.summoned.take();
         self.summoned = summoned.filter(|mail| !Arc::ptr_eq(mail, caller.mail()));

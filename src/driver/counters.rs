@@ -1,4 +1,4 @@
-//! What a runtime has counted since it was opened. Nothing of it is in the log.
+//! Counters of a runtime since it was opened. The log holds none of them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,23 +13,23 @@ shape! {
     pub struct Counts {
         /// Calls that were answered.
         1 => pub calls: u64,
-        /// Those that brought a result.
+        /// Calls that gave a result.
         2 => pub allowed: u64,
-        /// Those whose run failed.
+        /// Calls whose run failed.
         3 => pub failed: u64,
-        /// Those that were answered by the first call of their key.
+        /// Calls that were answered by the first call of their idempotency key.
         4 => pub repeats: u64,
-        /// Those that were refused, by the reason.
+        /// Refused calls, by reason.
         5 => pub refused: BTreeMap<Reason, u64>,
         /// Connections that were taken.
         6 => pub connections: u64,
-        /// Those of them that last.
+        /// Connections at present.
         7 => pub attached: u64,
         /// Connections of other users, which were turned away.
         8 => pub foreign: u64,
         /// Runs of the program that tells of calls which wait, and that ended well in their time.
         9 => pub notified: u64,
-        /// Those that did not, or did not begin.
+        /// Notifications that failed or did not begin.
         10 => pub unnotified: u64,
     }
 }
@@ -38,7 +38,7 @@ shape! {
 pub(crate) struct Counters {
     allowed: AtomicU64,
     failed: AtomicU64,
-    /// Those that brought a result in which the tool says that it failed.
+    /// Results in which the tool reports a failure.
     told: AtomicU64,
     repeats: AtomicU64,
     /// In the order of [`Reason::ALL`].

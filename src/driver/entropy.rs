@@ -15,8 +15,8 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// Random bytes drawn in larger pieces: a call needs 96, and a system call each time would cost
-/// as much as the decision. What was given out is wiped.
+/// Random bytes drawn in larger pieces: a call needs 96, and a system call each time would cost as
+/// much as the decision. Bytes that were handed out are wiped.
 pub(crate) struct Salts {
     entropy: Arc<dyn Entropy>,
     pool: Mutex<Pool>,

@@ -1,4 +1,4 @@
-//! What is the host's and may panic: caught here, before it goes through the kernel.
+//! Guards for the host's code: a panic is caught before it reaches the kernel.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,8 +74,7 @@ impl<T: ReadTool> ReadTool for Guarded<T> {
     }
 }
 
-/// An engine that denies where it panics. What it stands for is asked once, of the host's own
-/// thread.
+/// An engine that denies where it panics. Its identity is read once, on the host's own thread.
 pub(crate) struct GuardedEngine<E> {
     engine: E,
     object: PolicyObject,

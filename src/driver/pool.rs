@@ -1,7 +1,7 @@
 //! Threads that block, used again: making one, and ending it, costs more than what most of them do.
 //!
-//! What blocks has a thread of its own as before, and how many there are is bounded by whoever asks
-//! for them; here only the idle ones are kept, for a while.
+//! Blocking work keeps its own thread, and its callers bound the number of threads. This pool keeps
+//! idle threads for a while.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// What it is given next. `None` where it was not given anything for long.
+    /// The next job of the thread. `None` where it was not given anything for long.
     fn next(self: &Arc<Self>) -> Option<Job> {
         let mut job = self.job();
         loop {

@@ -18,13 +18,13 @@ use crate::driver::run::clock::Clock;
 use crate::tools::provide::Cancel;
 
 thread_local! {
-    /// Of the run on this thread: what says that it was given up, and its time.
+    /// The cancellation and the clock of the run on this thread.
     static HERE: RefCell<Option<(Cancel, Arc<Clock>)>> = const { RefCell::new(None) };
-    /// What this thread does before it runs something that may block.
+    /// The action of this thread before it runs something that may block.
     static BEFORE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
-/// What says that the run on this thread was given up. A run that can't be never hears of it.
+/// The cancellation of the run on this thread. A run that can't be never hears of it.
 pub(crate) fn given_up() -> Cancel {
     HERE.with_borrow(|here| here.as_ref().map(|(cancel, _)| cancel.clone())).unwrap_or_default()
 }
@@ -50,7 +50,7 @@ pub(crate) enum Ended {
 /// Gives a run up after so long, in the place of the thread that runs it.
 pub(crate) type TakeOver = Box<dyn FnOnce(Seq, Duration, GivenUp) + Send>;
 
-/// What whoever has a job run does where that outlasts its limit.
+/// The actions of the caller of a job when the job outlasts its limit.
 pub(crate) struct Means {
     /// Takes what it came to after it had been given up.
     pub(crate) late: Box<dyn FnOnce(Event) + Send>,
@@ -136,7 +136,7 @@ impl Cancels {
         run.iter().for_each(Cancel::cancel);
     }
 
-    /// Nobody waits for any of them any more.
+    /// Abandons all of them.
     pub(crate) fn cancel_all(&self) {
         let cancels: Vec<Cancel> = self.lock().out.values().cloned().collect();
         cancels.iter().for_each(Cancel::cancel);
@@ -163,8 +163,8 @@ impl Drop for Entered<'_> {
 pub(crate) struct GivenUp(Cancel);
 
 impl GivenUp {
-    /// Tells it. What was registered is the host's code: nothing may be locked meanwhile, and a
-    /// panic of it is not the caller's.
+    /// Tells it. The registered function is the host's code: the caller must hold no lock, and its
+    /// panic is not the caller's.
     pub(crate) fn tell(self) {
         caught(|| self.0.cancel()).unwrap_or_default();
     }

@@ -181,8 +181,8 @@ impl Holding {
         }
     }
 
-    /// Signs a change that is made from what is on record, and that nobody overtakes. Where there
-    /// is no engine for the policy on record the kernel refuses to go on with it.
+    /// Signs a change that is made from what is on record, and that nobody overtakes. If no engine
+    /// implements the policy on record, the kernel refuses to continue.
     fn change_policy(
         &self,
         engines: Vec<Box<dyn PolicyEngine>>,

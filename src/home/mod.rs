@@ -52,12 +52,12 @@ impl Home {
         &self.folder
     }
 
-    /// Where the keys lie by default.
+    /// The default folder of the keys.
     pub fn keys(&self) -> PathBuf {
         self.folder.join("keys")
     }
 
-    /// Where the trust file lies.
+    /// The path of the trust file.
     pub fn trust(&self) -> PathBuf {
         self.folder.join("trust.cbor")
     }
@@ -72,7 +72,7 @@ impl Home {
         }
     }
 
-    /// Where the agents' files lie.
+    /// The folder of the agents' files.
     ///
     /// # Errors
     /// [`Error::File`] where the home says, and it can't be read.
@@ -87,7 +87,7 @@ impl Home {
         }
     }
 
-    /// What must open the agents' files.
+    /// The file backend that the home requires.
     ///
     /// # Errors
     /// [`Error::File`] where the home says, and it can't be read or says what is not known.
@@ -129,8 +129,8 @@ impl Home {
         Err(Error::NotEmpty(self.folder.clone()))
     }
 
-    /// Takes the home, whatever its store is. Where that is the home's database, a folder that
-    /// has none is left as it is.
+    /// Takes the home, whatever its store is. If the store is the home's database, a folder without
+    /// one is left unchanged.
     pub(crate) fn lock(&self, kept: Kept) -> Result<HomeLock, StoreError> {
         if kept == Kept::InHome {
             disk::expect_database(&self.folder)?;
@@ -138,7 +138,7 @@ impl Home {
         HomeLock::take(&self.folder)
     }
 
-    /// Where the agents' files are to lie. It is looked at before anything is made, so that a
+    /// Checks the folder for the agents' files. It is looked at before anything is made, so that a
     /// base that can't be used leaves no half-made home.
     pub(crate) fn check_base(&self, base: &BasePlace) -> Result<(), Error> {
         let path = base.folder.as_ref().unwrap_or(&self.folder);
@@ -215,7 +215,7 @@ impl Home {
     }
 }
 
-/// Who keeps the log.
+/// The keeper of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The database of the home.
@@ -224,7 +224,7 @@ pub(crate) enum Kept {
     ByHost,
 }
 
-/// Where the agents' files are to lie, and what is to open them.
+/// The folder of the agents' files, and its file backend.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BasePlace {
     /// A folder that exists, if not `files/` in the home.

@@ -86,13 +86,13 @@ pub struct Options {
     secrets: Option<Arc<dyn Secrets>>,
 }
 
-/// Whether calls may wait for a person.
+/// Decides if calls may wait for a person.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Asks {
     /// They may.
     #[default]
     Wait,
-    /// Nobody is there.
+    /// No person is available.
     Refused,
 }
 
@@ -159,9 +159,8 @@ impl Options {
         self
     }
 
-    /// Sets the policy engine. Where it panics instead of deciding, the call is denied. A home
-    /// that is opened with another policy than that on record refuses calls until the policy is
-    /// set.
+    /// Sets the policy engine. If the engine panics, the call is denied. A home that is opened with
+    /// another policy than that on record refuses calls until the policy is set.
     pub fn policy(mut self, engine: impl PolicyEngine + Sync + 'static) -> Self {
         self.engine = Some(Arc::new(GuardedEngine::new(engine)));
         self
@@ -241,16 +240,16 @@ impl Options {
         self
     }
 
-    /// Who says what the addresses of names are, for `http_request` and `net.egress`; without one
-    /// the system's resolver does. What it says is judged all the same.
+    /// The resolver of names for `http_request` and `net.egress`; the system's by default. Its
+    /// addresses are judged all the same.
     #[cfg(feature = "http")]
     pub fn lookup(mut self, lookup: impl Lookup) -> Self {
         self.lookup = Arc::new(lookup);
         self
     }
 
-    /// Who keeps the secrets that those tools may send; without one they lie sealed
-    /// [in the home](crate::keys::secrets).
+    /// The store of the secrets that those tools may send; by default they lie sealed [in the
+    /// home](crate::keys::secrets).
     #[cfg(feature = "http")]
     pub fn secrets(mut self, secrets: impl Secrets) -> Self {
         self.secrets = Some(Arc::new(secrets));
@@ -273,9 +272,9 @@ impl Options {
         Runtime::holding(holding)
     }
 
-    /// Holds a home and serves it to other processes; attaches to the one that does, where there
-    /// is one. Where this process comes to hold the home later, it does so with these options.
-    /// While a holder comes or goes it tries for some seconds.
+    /// Holds a home and serves it to other processes; attaches to the one that does, where there is
+    /// one. If this process takes the home over later, it uses these options. While a holder comes
+    /// or goes it tries for some seconds.
     ///
     /// # Errors
     /// [`Error::Unserved`] where another process holds the home and serves it to nobody;
@@ -337,8 +336,8 @@ impl Options {
         self.boot(home, store, opened)
     }
 
-    /// Holds the home. What it is held with stays here, but for a store of the host's: where that
-    /// is used up, it can't be held again.
+    /// Holds the home. The options stay here, except a store of the host's: once that is used up,
+    /// the home can't be held again.
     pub(crate) fn hold(&mut self, folder: &Path) -> Result<Holding, Error> {
         let home = Home::at(folder);
         let lock = home.lock(self.kept)?;
@@ -376,8 +375,7 @@ impl Options {
     }
 
     /// Replays the log of a home, to look at: out of the store that these options have, or the
-    /// home's database. Nothing is written and nothing can be called, and another process may
-    /// hold the home.
+    /// home's database. It writes nothing, and calls nothing; another process may hold the home.
     ///
     /// # Errors
     /// As [`Options::open`].
@@ -396,7 +394,7 @@ impl Options {
         Ok(Inspection::new(kernel, store, providers, absent))
     }
 
-    /// Who signs for a home that is made, and its recovery key.
+    /// The signer of a new home, and its recovery key.
     fn signer_of_new(
         &mut self,
         home: &Home,
@@ -494,9 +492,9 @@ struct Opened {
     providers: Arc<Providers>,
     /// The tools on record that the kernel still lacks.
     absent: ToolsDelta,
-    /// What the tools could say of runs that were broken off.
+    /// The probe results of interrupted runs.
     probed: Vec<Probed>,
-    /// Where its tools ask.
+    /// The office that its tools ask.
     office: Arc<Office>,
 }
 

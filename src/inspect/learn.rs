@@ -62,7 +62,7 @@ impl Default for Scan {
     }
 }
 
-/// What a log holds for the learner.
+/// A log's input to the learner.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The calls.
@@ -80,11 +80,11 @@ pub struct Recorded {
     pub denied: Vec<Denial>,
 }
 
-/// What is said wherever calls are made while a policy is in force that only records.
+/// The warning wherever calls are made under a policy that only records.
 pub const RECORDING: &str = "the policy in force is a recording: it allows every call that the \
     token and its budget allow; put another one in force when you have learned";
 
-/// Whether the policy in force only records.
+/// True if the policy in force only records.
 #[must_use]
 pub fn is_recording(kernel: &Kernel) -> bool {
     let policy = Policy::from_cbor(&kernel.engine().document());
@@ -174,13 +174,13 @@ fn paths(demands: &[Demand]) -> BTreeMap<String, String> {
     paths
 }
 
-/// What goes along a log.
+/// The state of a walk along a log.
 struct Walk<'a> {
     kernel: &'a Kernel,
     scan: &'a Scan,
     touched: BTreeMap<Seq, Vec<Demand>>,
     manifests: BTreeMap<ObjectId, Option<Arc<Manifest>>>,
-    /// What the agents are at.
+    /// The current task of each agent.
     tasks: BTreeMap<AgentId, Vec<u8>>,
     /// Sessions that have made a call.
     begun: BTreeSet<Seq>,
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Who asked for what.
+    /// The agent and its request.
     fn asked(
         &mut self,
         ask: Seq,
@@ -307,7 +307,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What an agent is at, where a change of its state says so.
+    /// Learns an agent's task from a change of its state.
     fn learn_task(
         &mut self,
         seq: Seq,

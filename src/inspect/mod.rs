@@ -42,7 +42,7 @@ pub struct Inspection {
     store: Mutex<Box<dyn Store>>,
     /// The delegated tools on record, which nobody offers here.
     pub(crate) providers: Arc<Providers>,
-    /// Those of them that the kernel still lacks, since its own are not those on record.
+    /// Tools among them that the kernel still lacks, since its own are not those on record.
     pub(crate) absent: ToolsDelta,
 }
 
@@ -67,11 +67,11 @@ impl Inspection {
         &self.kernel
     }
 
-    /// What is to be granted once more where a token has ended or is spent: [the same, with
-    /// nothing used](Grant::like). Whoever goes on by it begins with what the open sessions of
-    /// that one have been given, so that nothing read before is forgotten. Where that one is a root
-    /// which was not revoked and has no bound of its own, the new one [renews](Grant::renews) it:
-    /// what a person has let through under that one, and its idempotency keys, count on.
+    /// The grant to repeat when a token has ended or is spent: [the same, with nothing
+    /// used](Grant::like). Sessions of the new token begin with the label of the old one's open
+    /// sessions, so that no earlier reading is forgotten. If the old token is an unrevoked root
+    /// without a bound of its own, the new one [renews](Grant::renews) it: its approvals and
+    /// idempotency keys stay valid.
     ///
     /// # Errors
     /// [`Error::NoSuch`] where there is no such token. [`Error::Attenuated`] where it was derived
@@ -95,7 +95,7 @@ impl Inspection {
         states(&self.kernel)
     }
 
-    /// What another policy would have said of every call in the log that one has decided.
+    /// The verdicts of another policy on every call of the log that one has decided.
     ///
     /// # Errors
     /// As [`Options::open`](crate::Options::open).

@@ -22,7 +22,7 @@ pub struct Unresolved {
     pub tool: Option<ToolId>,
     /// Its idempotency key: it is refused until somebody knows more.
     pub key: Option<IdempotencyKey>,
-    /// What was set aside for it, and is charged.
+    /// The reserved amounts, which are charged.
     pub held: Amounts,
     /// Its arguments; `None` where they were erased, or are not those that were recorded.
     pub args: Option<Canonical>,
@@ -64,9 +64,9 @@ impl Inspection {
         Ok(all)
     }
 
-    /// The calls that run, or were broken off, of tools that this program has not itself. Where
-    /// nobody holds the home only a program that has them can ask them what became of those, and
-    /// it is the first that opens it: whoever else does closes them as unknown.
+    /// The calls that run, or were broken off, of tools that this program has not itself. If no
+    /// server holds the home, only a program that has these tools can probe such runs, and only if
+    /// it is the first to open the home. Any other program closes them as unknown.
     ///
     /// # Errors
     /// As [`Inspection::unresolved`].

@@ -1,10 +1,9 @@
-//! What goes on after a refusal: words for the model, and a command for the operator.
+//! The remedy for a refusal: a hint for the model, and a command for the operator.
 //!
 //! The model is given no path of the home, no token id and no operator's command but the one that
 //! approves a call. The operator finds the whole command on standard error and in `syscap log
-//! show`.
-//! Each command, run as printed, grants no more than before. Where only more would help, it names
-//! exactly what was refused and ends in `--dry-run`: it shows what would be granted besides, and
+//! show`. Each command, run as printed, grants no more than before. If only a wider grant helps,
+//! the command names exactly the refused part and ends in `--dry-run`. It shows the addition, and
 //! the same command without that last word grants it.
 
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ pub struct Remedy<'a> {
     pub tool: Option<&'a ToolId>,
     /// The token that it was made with.
     pub token: Option<TokenId>,
-    /// What the error object says was asked for.
+    /// The requested value, as the error object states it.
     pub got: Option<&'a str>,
     /// The approval request that waits for it.
     pub ask: Option<Seq>,
@@ -30,7 +29,8 @@ pub struct Remedy<'a> {
     pub intent: Option<Seq>,
 }
 
-/// What a refusal's `allowed` is called in text: of a denial it is what a person or a constraint says.
+/// The heading of a refusal's `allowed` in text: of a denial it is the message of a person or a
+/// constraint.
 #[must_use]
 pub const fn allowed_word(reason: Reason) -> &'static str {
     match reason {
@@ -109,7 +109,7 @@ impl Remedy<'_> {
 }
 
 /// The words that grant a path below one of the home's roots, and nothing else: `read docs/a.txt`
-/// makes `--read docs/a.txt`. Of all else only who knows the tool can say the dimension.
+/// makes `--read docs/a.txt`. For other tools only their author knows the dimension.
 fn scoped(got: &str) -> Option<String> {
     let (reads, writes, path) = [("read, write ", true, true), ("read ", true, false)]
         .into_iter()

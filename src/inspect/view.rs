@@ -1,4 +1,4 @@
-//! What there is at a home at present, for those who look.
+//! The present state of a home, for display.
 
 mod choice;
 
@@ -39,7 +39,7 @@ shape! {
         4 => pub policy: Option<PolicyHash>,
         /// The policy that is asked for the record only.
         5 => pub shadow: Option<PolicyHash>,
-        /// What is frozen, each as the event that froze it.
+        /// The freezes in force, each as the event that made it.
         6 => pub frozen: Vec<Freeze> [..VIEW_MAX],
         /// How many things are frozen.
         7 => pub frozen_in_all: u64,
@@ -59,13 +59,13 @@ shape! {
         14 => pub running: Vec<Running> [..VIEW_MAX],
         /// How many calls run.
         15 => pub running_in_all: u64,
-        /// What was counted since the holder opened the home.
+        /// Counters since the server opened the home.
         16 => pub counts: Counts,
     }
 }
 
 shape! {
-    /// What is another after tools or tokens have come on record.
+    /// A number that changes with each record of tools or tokens.
     #[derive(Copy)]
     pub struct Stamp {
         /// The tools.
@@ -91,9 +91,9 @@ shape! {
     pub struct ToolInfo {
         /// Its id.
         1 => pub tool: ToolId,
-        /// What it does to the world.
+        /// The effect class.
         2 => pub effect: EffectClass,
-        /// What its results carry.
+        /// The label of its results.
         3 => pub label: Label,
         /// Its title; a long one is cut.
         4 => pub title: String,
@@ -107,9 +107,9 @@ shape! {
         /// The id of what [`accept`](crate::Runtime::accept) would put on record: the newest
         /// offer that is not as the manifest on record.
         8 => pub offered: Option<ObjectId>,
-        /// Whether there is somebody who runs it: the holder itself, or a process that offers it.
+        /// True if the server or a connected process runs it.
         9 => pub provided: bool,
-        /// Whether a process runs it, and not the holder's kernel.
+        /// True if a connected process runs it, and not the server's kernel.
         10 => pub delegated: bool,
     }
 }
@@ -121,7 +121,7 @@ shape! {
         1 => pub info: ToolInfo,
         /// Its manifest, as it is on record.
         2 => pub manifest: Manifest,
-        /// What `info.offered` is the id of.
+        /// The manifest that `info.offered` is the id of.
         3 => pub offered: Option<Manifest>,
     }
 }
@@ -129,7 +129,7 @@ shape! {
 code! {
     /// Which tools are meant.
     pub enum Whose {
-        /// Those that the holder itself runs.
+        /// Tools that the server itself runs.
         Holders = 1 "holders",
         /// All.
         All = 2 "all",
@@ -147,21 +147,21 @@ shape! {
         3 => pub issued: Seq,
         /// When it ends.
         4 => pub expires: UnixMillis,
-        /// Whether it was revoked, or is as revoked.
+        /// True if it was revoked, or counts as revoked.
         5 => pub revoked: bool,
         /// The tools that it grants.
         6 => pub tools: Vec<ToolId>,
-        /// What it may use in all.
+        /// Its limits.
         7 => pub limits: Amounts,
-        /// What was used.
+        /// The amounts used.
         8 => pub used: Amounts,
-        /// What is set aside for calls in flight.
+        /// The amounts reserved for calls in flight.
         9 => pub held: Amounts,
-        /// What is left.
+        /// The amounts left.
         10 => pub left: Amounts,
-        /// Whether it ran out by a measurement or a charge: nothing more is let through by it.
+        /// True if a measurement or a charge has exhausted it: it lets no call through.
         11 => pub exhausted: bool,
-        /// What sessions by it begin with.
+        /// The label with which its sessions begin.
         12 => pub label: Label,
     }
 }
@@ -175,7 +175,7 @@ shape! {
         2 => pub agent: AgentId,
         /// The token.
         3 => pub token: TokenId,
-        /// What it has been given carries this.
+        /// The label of everything that it has been given.
         4 => pub label: Label,
     }
 }
@@ -212,13 +212,13 @@ impl TokenInfo {
         }
     }
 
-    /// Whether nothing more can be let through by it, however long it lives.
+    /// True if no call can be let through by it, however long it stays valid.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.exhausted || self.left.get(Dimension::Calls) == 0
     }
 
-    /// Whether calls with it may be let through at `now`.
+    /// True if it may let calls through at `now`.
     #[must_use]
     pub fn is_live(&self, now: UnixMillis) -> bool {
         !self.revoked && now < self.expires
@@ -242,8 +242,8 @@ impl View {
         runtime.look(|kernel| Self::new(kernel, (delegated, awaiting), counts))
     }
 
-    /// Of one agent, and with a token of it that is asked for. Of what is frozen other agents are
-    /// left out, so that what stops this one is among it however much is.
+    /// The view of one agent, and of one requested token of it. It leaves out the freezes of other
+    /// agents, so that the freeze that stops this one always fits.
     pub(crate) fn of_agent(runtime: &Holding, agent: &AgentId, token: Option<TokenId>) -> Self {
         let (providers, counts) = (&*runtime.providers, runtime.counters().counts());
         let (delegated, awaiting) = (providers.delegated(), providers.awaiting());
@@ -299,7 +299,7 @@ impl View {
 }
 
 impl Inspection {
-    /// What there is as the log leaves it: nobody offers a tool, and nothing is counted.
+    /// The view that the log gives: no tool is offered, and all counters are zero.
     pub fn view(&self) -> View {
         View::new(self.kernel(), (self.providers.delegated(), Vec::new()), Counts::default())
     }
@@ -387,7 +387,7 @@ pub(crate) fn manifests(runtime: &Holding, whose: Whose) -> Vec<Manifest> {
     manifests
 }
 
-/// What would be put on record: with what an operator has stated.
+/// The manifest to put on record: the offer with an operator's statements.
 fn to_accept(on_record: &Manifest, offers: Option<&Vec<Offer>>) -> Option<Manifest> {
     let newest_first = offers.into_iter().flat_map(|offers| offers.iter().rev());
     let mut carried = newest_first.map(|offer| carried(offer.manifest.clone(), on_record));

@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What may be left out.
+    /// An optional field.
     pub(super) fn maybe(&mut self, key: &str) -> Option<Item<'a>> {
         let place = self.entries.iter().position(|(name, _)| *name == key)?;
         Some(self.entries.swap_remove(place).1)
@@ -46,7 +46,7 @@ impl<'a> Fields<'a> {
         self.bytes(key)?.try_into().map_err(|_| KeyFileError::Form)
     }
 
-    /// Nothing may be left over.
+    /// Refuses remaining fields.
     pub(super) fn end(self) -> Result<(), KeyFileError> {
         if self.entries.is_empty() { Ok(()) } else { Err(KeyFileError::Form) }
     }

@@ -134,7 +134,7 @@ impl KeyFile {
         write_new(path, &self.to_bytes())
     }
 
-    /// What it is for.
+    /// The key's use.
     pub const fn key_use(&self) -> KeyUse {
         self.key_use
     }
@@ -144,7 +144,7 @@ impl KeyFile {
         self.public
     }
 
-    /// Whether it takes a passphrase to sign with it.
+    /// True if signing with it takes a passphrase.
     #[must_use]
     pub const fn is_sealed(&self) -> bool {
         matches!(self.secret, Secret::Sealed(_))
@@ -197,7 +197,7 @@ impl SecretKey {
         Ok(Self { key_use, public, key })
     }
 
-    /// What it is for.
+    /// The key's use.
     pub const fn key_use(&self) -> KeyUse {
         self.key_use
     }
@@ -226,7 +226,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// What a file says beside its secret.
+/// The fields of a file beside its secret.
 fn described(key_use: KeyUse, public: &PublicKey) -> MapBuilder {
     MapBuilder::new()
         .uint("version", VERSION)
@@ -235,7 +235,7 @@ fn described(key_use: KeyUse, public: &PublicKey) -> MapBuilder {
         .bytes("public", public.as_bytes())
 }
 
-/// What a sealed seed is bound to: everything that the file says beside it.
+/// The data that a sealed seed is bound to: every other field of its file.
 fn head(key_use: KeyUse, public: &PublicKey) -> Vec<u8> {
     let described: Canonical = described(key_use, public).finish();
     described.into_bytes()
@@ -246,7 +246,7 @@ fn bad(path: &Path) -> impl FnOnce(KeyFileError) -> Error {
     move |why| Error::KeyFile { path, why }
 }
 
-/// What a file holds. One that is too long for a key file is none.
+/// The contents of a file. One that is too long for a key file is none.
 fn contents(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
     // Room for all of it at once: what grows leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX));

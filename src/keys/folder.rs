@@ -61,8 +61,8 @@ struct Held {
 }
 
 impl FileKeys {
-    /// Makes the keys of the five roles in a folder that must not exist yet. Those of
-    /// [`KeyUse::SEALED`] are sealed; here they sign all the same until this is dropped.
+    /// Makes the keys of the five roles in a folder that must not exist yet. The keys of
+    /// [`KeyUse::SEALED`] are sealed; until this value is dropped they sign all the same.
     ///
     /// # Errors
     /// [`Error::File`], [`Error::Entropy`] or [`Error::Signer`].
@@ -112,7 +112,7 @@ impl FileKeys {
         self
     }
 
-    /// Whether somebody has to be asked before a role can sign.
+    /// True if a role needs a person to sign.
     #[must_use]
     pub fn needs_person(&self, role: Role) -> bool {
         self.find(role).is_ok_and(|held| held.secret.is_none())
@@ -125,7 +125,7 @@ impl FileKeys {
         held.iter().find(|held| held.role == role).cloned().ok_or(missing)
     }
 
-    /// The key. Nothing is locked while a person is asked.
+    /// The key. It holds no lock while a person is asked.
     fn secret(&self, role: Role) -> Result<Arc<SecretKey>, SignerError> {
         let Held { file, secret, .. } = self.find(role)?;
         if let Some(secret) = secret {
@@ -151,8 +151,8 @@ impl FileKeys {
         known.next().and_then(|file| Held::new(role, file).ok())
     }
 
-    /// The holder key: the one that lies here, else a new one. What it signs gives no more than a
-    /// token that is delegable gives already, so it is never sealed.
+    /// The holder key: the one that lies here, else a new one. Its signatures give no more than a
+    /// delegable token gives already, so it is never sealed.
     fn holder(&self) -> Result<Arc<SecretKey>, SignerError> {
         let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holder) = &*holder {
@@ -252,8 +252,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Takes up what lies there, else what `make` makes. Whoever writes to the folder may have put
-    /// there what lies there: look at what is [left](Self::left) before it comes on record.
+    /// Takes up what lies there, else what `make` makes. Any writer of the folder may have put it
+    /// there: check the [leftovers](Self::left) before it comes on record.
     ///
     /// # Errors
     /// [`Error::KeysBusy`] where another process rotates here; [`Error::File`];

@@ -1,11 +1,11 @@
-//! What keys are for, and what can be wrong with them.
+//! The uses of keys, and the faults of key files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use syscap_format::Role;
 
-/// What a key is for.
+/// The use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyUse {
     /// A role signs with it.
@@ -17,9 +17,9 @@ pub enum KeyUse {
 }
 
 impl KeyUse {
-    /// Those that a passphrase seals, where there is one. Issuer and revoker sign without a
-    /// person: machines issue tokens, unless somebody has that key sealed too, and an emergency
-    /// stop must always work.
+    /// The uses that a passphrase seals, if there is one. Issuer and revoker sign without a person:
+    /// machines issue tokens, unless somebody has that key sealed too, and an emergency stop must
+    /// always work.
     pub const SEALED: [Self; 4] = [
         Self::Role(Role::Policy),
         Self::Role(Role::Approver),
@@ -42,7 +42,7 @@ impl KeyUse {
         uses.into_iter().find(|one| one.name() == name)
     }
 
-    /// Where its file lies in a folder of keys: `NAME.key`.
+    /// The path of its file in a folder of keys: `NAME.key`.
     pub fn path(self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.key", self.name()))
     }

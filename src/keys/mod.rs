@@ -1,4 +1,4 @@
-//! Who signs: the keys of the roles, the recovery key, and the files that they lie in.
+//! Signing: the keys of the roles, the recovery key, and their files.
 //!
 //! Each role has keys on record; a home's folder has at most one of them for each, and the
 //! recovery key until its owner takes it away. `docs/keys.md` says what that protects against.

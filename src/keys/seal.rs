@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::keys::fields::Fields;
 use crate::keys::kinds::{KeyFileError, SignerError};
 
-/// What a passphrase costs whoever tries one: the second of the two choices of RFC 9106, section 4.
+/// The cost of one passphrase attempt: the second of the two choices of RFC 9106, section 4.
 #[cfg(feature = "seal")]
 const COST: Cost = Cost { kib: 64 << 10, passes: 3, lanes: 4 };
 /// The most that a file may ask for: four times as much memory, five times as many passes. A file
@@ -27,7 +27,7 @@ const LANES_MAX: u32 = 16;
 /// Longest passphrase, in bytes.
 const PASSPHRASE_BYTES_MAX: usize = 1_024;
 
-/// What was typed to seal or to unseal a key. It is wiped when it is dropped.
+/// A typed passphrase. It is wiped when it is dropped.
 #[derive(Clone)]
 pub struct Passphrase(Zeroizing<Vec<u8>>);
 
@@ -40,7 +40,7 @@ impl Passphrase {
 }
 
 impl PartialEq for Passphrase {
-    /// Whether the same was typed twice. It is no check of a secret: its time may tell.
+    /// Compares the two entries of a new passphrase. It is no check of a secret: its time may tell.
     fn eq(&self, other: &Self) -> bool {
         *self.0 == *other.0
     }
@@ -54,7 +54,7 @@ impl fmt::Debug for Passphrase {
     }
 }
 
-/// Whether a key that is made is sealed.
+/// Decides if a new key is sealed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Seal {
     /// It is not: whoever reads its file can sign.
@@ -64,7 +64,7 @@ pub enum Seal {
     By(Passphrase),
 }
 
-/// What Argon2id takes.
+/// The parameters of Argon2id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     kib: u32,
@@ -119,7 +119,7 @@ impl Sealed {
 
 #[cfg(feature = "seal")]
 impl Sealed {
-    /// Seals a seed. What it `belongs` to is bound to it.
+    /// Seals a seed. The seal is bound to `belongs`.
     pub(super) fn seal(
         seed: &[u8; 32],
         passphrase: &Passphrase,

@@ -34,7 +34,7 @@ use zeroize::Zeroizing;
 
 use crate::{Error, Home, SystemEntropy, error::at, home::files::read_small};
 
-/// What is bound to a sealed secret, before its name.
+/// The domain separator of a sealed secret, before its name.
 const CONTEXT: &[u8] = b"syscap/secret/v1\0";
 /// Most servers of a secret.
 pub const ORIGINS_MAX: usize = 16;
@@ -49,7 +49,7 @@ shape! {
 }
 
 shape! {
-    /// What is sealed.
+    /// A sealed secret's contents.
     struct Opened {
         1 => value: Box<str>,
         2 => origins: Vec<Box<str>>,
@@ -73,13 +73,13 @@ pub struct SecretFiles {
 }
 
 impl SecretFiles {
-    /// Those of a home.
+    /// The secrets of a home.
     pub fn of(home: &Home) -> Self {
         let (folder, key) = (home.folder().join("secrets"), home.keys().join("secrets.key"));
         Self { folder, key }
     }
 
-    /// Those in a folder, under a key of that path.
+    /// The secrets in a folder, under the key at that path.
     pub fn at(folder: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {
         Self { folder: folder.as_ref().to_path_buf(), key: key.as_ref().to_path_buf() }
     }

@@ -26,7 +26,7 @@ impl Args {
     }
 }
 
-/// What can stand as an argument, or as the result of a host's tool.
+/// A value that can be an argument, or the result of a host's tool.
 pub trait IntoArg {
     /// Sets `name` to this value.
     fn put(self, map: MapBuilder, name: &str) -> MapBuilder;

@@ -1,4 +1,4 @@
-//! What an operator does at a home: issues and ends tokens, freezes, sets policies, accepts tools.
+//! An operator's actions on a home: tokens, freezes, policies, tools.
 
 use syscap_format::{
     ApprovalAnswer, Control, ControlBody, Freeze, ObjectId, PolicyObject, RecordKind, Seq,
@@ -37,8 +37,8 @@ impl Runtime {
 
     /// Hands a part of a token on: signs and registers one that gives no more, to the same agent or
     /// one below it (`team` to `team/researcher`), with the budget and to the end of its parent
-    /// where the grant doesn't say less. What it uses is charged to all above it, and it ends with
-    /// any of them. `workspace` is that of the parent's agent. The parent must be
+    /// where the grant doesn't say less. Its use is charged to all ancestors, and it ends with any
+    /// of them. `workspace` is that of the parent's agent. The parent must be
     /// [delegable](Grant::delegable), and held by this home.
     ///
     /// ```
@@ -238,8 +238,8 @@ impl Runtime {
     }
 
     /// Puts another policy in force: each call is decided by the one or by the other, and its
-    /// record names which. The shadow, if there is one, stays. Where another process holds the
-    /// home, its own engine for the same document comes in force.
+    /// record names which. The shadow, if there is one, stays. If another process is the server,
+    /// that one's own engine for the same document takes effect.
     ///
     /// # Errors
     /// [`Error::Refused`], with the reason on record: also where the holder has no engine for it,

@@ -1,4 +1,4 @@
-//! Who holds the home, found again whenever the one who did has gone.
+//! Failover: finds the server again whenever the last one has ended.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_secs(1);
 /// A tool, and who runs it.
 type Offered = (Manifest, Arc<dyn Provider>);
 
-/// What a process does where nobody holds the home.
+/// A process's action when no server holds the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// It holds it, and serves it.
@@ -41,8 +41,8 @@ pub(crate) enum Mode {
     Attach,
     /// The same, on the agents' lane.
     Agent,
-    /// It holds it for itself. Where somebody holds it, only an operator's frames that never
-    /// change are sent there.
+    /// It holds it for itself. If another process holds it, this one sends only an operator's
+    /// frames that never change.
     Operator,
 }
 
@@ -60,20 +60,20 @@ impl Mode {
 pub(crate) struct Failover {
     home_at: Home,
     mode: Mode,
-    /// What this process holds the home with, where it comes to that.
+    /// The options with which this process takes the home over.
     options: Mutex<Options>,
-    /// Who reads what comes from a holder, where that is no thread.
+    /// The reader of a server's messages, if that is no thread.
     read_by: OnceLock<ReadBy>,
     me: Weak<Self>,
     /// The home's id, once a holder was found: no other home is meant by the folder's name.
     home: OnceLock<HomeId>,
     /// Not in the state: a look for a holder ends when it is set.
     closed: AtomicBool,
-    /// Held while it is closed: whoever closes it too waits for that. What went wrong, where it
-    /// was closed for an operator, is told to the owner.
+    /// Held while it is closed: whoever closes it too waits for that. Another caller of close waits
+    /// for it. If it was closed for an operator, the owner gets the error.
     closing: Mutex<Option<Error>>,
     state: Mutex<State>,
-    /// What this process offers, to be offered to each new holder.
+    /// The tools of this process, to be offered to each new server.
     offered: Mutex<Vec<Offered>>,
 }
 
@@ -155,8 +155,8 @@ impl Failover {
         state.term.as_ref().is_some_and(|up| matches!(up.side, Side::Here(_)))
     }
 
-    /// The holder; found again, where the one that was known has gone. Who comes meanwhile
-    /// waits for the same.
+    /// The holder; found again, where the one that was known has gone. A caller that arrives
+    /// meanwhile waits for the same search.
     pub(crate) fn up(&self) -> Result<Term, Error> {
         let mut state = self.state();
         self.check_open()?;
@@ -239,7 +239,7 @@ impl Failover {
         Ok(())
     }
 
-    /// Whether it is on the agents' lane: no session can be opened there.
+    /// True if it is on the agent channel: no session can be opened there.
     pub(crate) fn is_agents(&self) -> bool {
         self.mode == Mode::Agent
     }
@@ -447,7 +447,7 @@ impl Failover {
         }
     }
 
-    /// Whether this is the home that is meant: the first one that is found is.
+    /// True if this is the intended home: the first one that is found is.
     fn is_it(&self, home: HomeId) -> bool {
         *self.home.get_or_init(|| home) == home
     }
@@ -456,7 +456,7 @@ impl Failover {
         Error::OtherHome(self.folder().to_path_buf())
     }
 
-    /// Offers everything to a new holder. What it does not take, nobody can call.
+    /// Offers everything to a new holder. A tool that the server does not accept can't be called.
     fn offer_all(&self, up: &Term) {
         let offered = self.offered().clone();
         let mut rest = &offered[..];

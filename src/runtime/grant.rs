@@ -1,4 +1,4 @@
-//! What a host grants: written in words, turned into the body of a token.
+//! Grants: a host's builder for the body of a token.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ const PATHS_MAX: usize = 4_096;
 const SCOPES_MAX: usize = 4 * DIMENSIONS_MAX;
 const LIMITS_MAX: usize = Dimension::ALL.len();
 
-/// What a path is called that names no root.
+/// The fault of a path without a root.
 const ROOT: &str = "the path (it begins with a root's name, as in `workspace/notes`)";
 
 shape! {
-    /// What a token is to grant. Nothing that is not said here is granted.
+    /// A builder for a token's grant. It grants only the parts that it names.
     ///
     /// ```
     /// use syscap::prelude::*;
@@ -57,7 +57,7 @@ shape! {
         9 => pub(crate) parent: Option<TokenId>,
         /// How many levels it may be handed on.
         10 => pub(crate) levels: u64,
-        /// Who may hand it on; the home, where it may be and this says nobody.
+        /// The holder that may delegate it; by default the home, if it is delegable.
         11 => pub(crate) holder: Option<PublicKey>,
         /// Limits that are others than those of its budget.
         12 => limits: Vec<(Dimension, u64)> [..LIMITS_MAX],
@@ -67,7 +67,7 @@ shape! {
         14 => pub(crate) renew_ms: Option<u64>,
         /// How old the home's list of revocations may be.
         15 => pub(crate) fresh_ms: Option<u64>,
-        /// What its sessions begin with.
+        /// The label with which its sessions begin.
         16 => pub(crate) label: Label,
     }
 }
@@ -104,8 +104,8 @@ impl Grant {
         }
     }
 
-    /// What a token grants, once more: the same tools, scopes, limits and flags, with nothing of it
-    /// used, for as long a life. Whoever held that one may hand this one on as far.
+    /// A grant equal to a token's: the same tools, scopes, limits and flags, unused, with as long a
+    /// life. The holder of that token may delegate this one as far.
     pub fn like(body: &TokenBody) -> Self {
         let life = body.expires.since(body.not_before);
         let mut grant = Self::to(body.agent.as_str())
@@ -300,8 +300,8 @@ impl Grant {
         paths.filter(move |path| !root(path)).chain(named)
     }
 
-    /// What it grants. `owner` is whose workspace is meant: of a token that is derived from another
-    /// it is that one's agent, since a part of it is handed on.
+    /// The grants of the token. `owner` is whose workspace is meant: of a token that is derived
+    /// from another it is that one's agent, since a part of it is handed on.
     pub(crate) fn grants(&self, owner: &AgentId) -> Result<Grants, Error> {
         let scoped = |grant: ToolGrant, scopes: &[(String, Scope)]| {
             scopes
@@ -346,7 +346,7 @@ impl Grant {
     }
 }
 
-/// What either permits. Where a path was taken out of what stands above it, it stays so.
+/// The union of two scopes. A path that was excluded from a folder stays excluded.
 fn both(has: &Scope, more: &Scope) -> Result<Scope, ScopeError> {
     match (has, more) {
         (Scope::Paths(has), Scope::Paths(more)) => {

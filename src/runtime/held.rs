@@ -18,7 +18,7 @@ use crate::transport::limits::{DRAIN_TIME, END_TIME, TRY_PAUSE};
 pub(crate) struct Held {
     pub(crate) holding: Holding,
     pub(super) server: OnceLock<Server>,
-    /// What this process itself does with it at present.
+    /// The number of uses by this process itself at present.
     pub(super) working: AtomicUsize,
 }
 

@@ -193,7 +193,7 @@ impl Runtime {
         Self::by(failover)
     }
 
-    /// Of a home that this process holds.
+    /// The runtime of a home that this process holds.
     pub(crate) fn holding(holding: Holding) -> Result<Self, Error> {
         let home = holding.home().clone();
         let failover = Failover::new(home, Mode::Alone, Options::new());
@@ -206,7 +206,7 @@ impl Runtime {
         Ok(Self { home: Arc::new(Open(failover)), id, answer_time: ANSWER_TIME })
     }
 
-    /// Whether this process holds the home at present.
+    /// True if this process holds the home at present.
     #[must_use]
     pub fn is_holder(&self) -> bool {
         self.home.is_holder()
@@ -239,7 +239,7 @@ impl Runtime {
         self.look(states)
     }
 
-    /// What was counted since the home was opened.
+    /// Counters since the home was opened.
     ///
     /// # Errors
     /// As [`Runtime::view`].
@@ -253,7 +253,7 @@ impl Runtime {
         })
     }
 
-    /// Where the durable log ends: what a signer elsewhere names in an event or a root token.
+    /// The head of the durable log: a remote signer names it in an event or a root token.
     ///
     /// # Errors
     /// As [`Runtime::look`].
@@ -315,11 +315,10 @@ impl Runtime {
     }
 
     /// Offers tools that this process runs itself, until they are withdrawn or it ends; also to
-    /// each new holder. Those that are offered for the first time are put on record, in one signed
-    /// change; where nobody is there who signs it they wait for an operator, as
-    /// [`Standing::New`](crate::provide::Standing::New). Of the others the manifest on record stays. A
-    /// tool needs no scope: what a delegated run touches nobody here sees, so its manifest must name
-    /// no dimensions.
+    /// each new holder. New tools are put on record in one signed change. If no signer is available
+    /// they wait for an operator, as [`Standing::New`](crate::provide::Standing::New). For all
+    /// other tools the manifest on record stays. A tool needs no scope: what a delegated run
+    /// touches nobody here sees, so its manifest must name no dimensions.
     ///
     /// # Errors
     /// [`Error::Registry`] where two of them share a name; [`Error::TooManyTools`];
@@ -438,7 +437,7 @@ impl Runtime {
         self.act(&Ask::Manifests(whose), here)
     }
 
-    /// What there is at present: tools, tokens, sessions, running calls, counters.
+    /// The present state: tools, tokens, sessions, running calls, counters.
     ///
     /// # Errors
     /// [`Error::HolderGone`], or why the home can't be opened or attached to.
@@ -448,8 +447,8 @@ impl Runtime {
     }
 
     /// The same, of the tokens and sessions only one agent's; and that token, however old it is.
-    /// Looked for are the newest 65,536 tokens of the home. Of what is frozen, other agents are
-    /// left out.
+    /// Looked for are the newest 65,536 tokens of the home. It leaves out the freezes of other
+    /// agents.
     ///
     /// # Errors
     /// As [`Runtime::view`].
@@ -459,8 +458,7 @@ impl Runtime {
         self.act_within(self.answer_time, &Ask::ViewOf(Box::new(looked)), here)
     }
 
-    /// What is another after tools or tokens have come on record: for whoever looks whether there
-    /// is anything new, which costs next to nothing.
+    /// A number that changes with each record of tools or tokens: a cheap check for news.
     ///
     /// # Errors
     /// As [`Runtime::view`].
@@ -468,13 +466,13 @@ impl Runtime {
         self.act_within(self.answer_time, &Ask::Stamp, |holding: &Holding| Ok(Stamp::of(holding)))
     }
 
-    /// Ends it: the sessions end, the tools are withdrawn. Where this process holds the home,
-    /// what runs is waited for and then given up, each for some seconds, and the home is closed:
-    /// from here on calls by whatever handle are errors.
+    /// Ends it: the sessions end, the tools are withdrawn. If this process holds the home, it waits
+    /// for the runs in flight, then abandons them, each for some seconds, and closes the home. From
+    /// then on every call by any handle is an error.
     ///
-    /// What still runs then can't be stopped. While it does, the process holds the home, and opening
-    /// it fails as [`Locked`](syscap_kernel::StoreError::Locked): who opens it takes what
-    /// is open for ended. The last run that comes back is recorded, where the kernel has not
+    /// A run that still continues then can't be stopped. While it does, the process holds the home,
+    /// and opening it fails as [`Locked`](syscap_kernel::StoreError::Locked): who opens it takes
+    /// what is open for ended. The last run that comes back is recorded, where the kernel has not
     /// stopped, and frees the home; so does the end of the process, and then the next boot finds
     /// open what had not come back.
     ///

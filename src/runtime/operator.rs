@@ -14,8 +14,8 @@ use crate::{Error, Home, Options};
 /// An operator at a home: revokes, freezes, looks, shuts down.
 ///
 /// It says so by frames that never change, and needs no room at the holder: it reaches one that
-/// speaks no version of the protocol that this program does, and one that lets nobody in any
-/// more. Where nobody holds the home, this process does, and serves it to nobody.
+/// speaks no version of the protocol that this program does, and one that lets nobody in any more.
+/// If no server holds the home, this process does, and accepts no other connections.
 ///
 /// ```
 /// use syscap::{Operator, prelude::*};
@@ -80,8 +80,8 @@ impl Operator {
     }
 
     /// Closes the home, whoever holds it, as its owner would: what runs is waited for and then
-    /// given up, each for some seconds, and the log ends with the record that this names. Those
-    /// that are attached to it and may hold it take over: a freeze keeps them from calling.
+    /// given up, each for some seconds, and the log ends with the record that this names. A
+    /// connected process that may hold the home takes it over: freeze the home to stop its calls.
     ///
     /// # Errors
     /// As [`Runtime::close`](crate::Runtime::close); [`Error::HolderGone`], after which it may

@@ -1,17 +1,16 @@
 //! Sessions of token holders who are elsewhere: nothing that goes over a wire opens one, or makes a
 //! call, without the holder's signature over just that.
 //!
-//! What carries the bytes is not here. Whoever does hands out challenges, and takes openings and
-//! calls:
+//! The transport of the bytes is the host's. The host hands out challenges, and accepts openings
+//! and calls:
 //!
 //! 1. The holder asks for a [challenge](Runtime::challenge).
 //! 2. It signs [`Opening::message`] under [`Opening::CONTEXT`], and has the session
 //!    [opened](Runtime::open_proved). It is told the session's number.
-//! 3. Of each call it makes the envelope, canonical CBOR, and signs [`Proof::message`] under
+//! 3. For each call it makes the envelope, as canonical CBOR, and signs [`Proof::message`] under
 //!    [`Proof::CONTEXT`] with a counter that grows.
 //!
-//! What is signed is the context followed by the message:
-//! [`preimage`](syscap_format::preimage).
+//! The signature covers the context followed by the message: [`preimage`](syscap_format::preimage).
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ impl Field for Written {
     }
 }
 
-/// What goes with a call.
+/// The options of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallWith {
     /// The idempotency key: a repeat with the same arguments gets the first answer. It stands in
@@ -57,8 +57,8 @@ pub struct CallWith {
     /// The caller's own name for the call, which the tool's provider is told; 0 for none.
     pub tag: u64,
     /// This call's own. Cancelled from elsewhere it tells the tool that nobody waits for the
-    /// result: see [`ToolCall::is_cancelled`](crate::host::ToolCall::is_cancelled). What was begun
-    /// is ended, metered and recorded all the same.
+    /// result: see [`ToolCall::is_cancelled`](crate::host::ToolCall::is_cancelled). A run that has
+    /// begun is ended, metered and recorded all the same.
     pub cancel: Cancel,
 }
 
@@ -73,7 +73,7 @@ impl CallWith {
 const WITHIN_MAX: usize = 64;
 
 shape! {
-    /// What its holder is told of a call beside the envelope. Nothing of it is on record.
+    /// The part of a call beside its envelope, for the server. None of it is recorded.
     #[derive(Default)]
     pub struct CallContext {
         /// The caller's own name for the call, which the tool's provider is told; 0 for none.
@@ -105,7 +105,7 @@ shape! {
     pub(crate) struct Sent {
         1 => pub(crate) envelope: Vec<u8>,
         2 => pub(crate) form: Written,
-        /// Who brings it about, by the host's word.
+        /// The origin of the call, as the host states it.
         3 => pub(crate) source: Source,
         4 => pub(crate) context: CallContext,
     }

@@ -36,12 +36,12 @@ pub struct Session {
     home: Arc<Open>,
     agent: AgentId,
     token: TokenId,
-    /// Who brings about what is called here, by the host's word.
+    /// The origin of the session's calls, as the host states it.
     source: Source,
     place: Arc<Mutex<Place>>,
 }
 
-/// Where the session is open.
+/// The location of the session.
 struct Place {
     /// With which holder, by its number; `None` before it was opened.
     at: Option<(u64, Seated)>,
@@ -169,9 +169,9 @@ impl Session {
     }
 
     /// Makes calls together, none of which waits for another's records to be durable: what all of
-    /// them need is committed together. The answers are in the calls' order. Where this process
-    /// holds the home they are decided in it too, and run in it, one after the other: one that has
-    /// not begun when it is revoked or frozen, or the home closes, does not run
+    /// them need is committed together. The answers are in the calls' order. If this process holds
+    /// the home, they are also decided and run in it, one after the other. A call that has not
+    /// begun when it is revoked or frozen, or when the home closes, does not run
     /// ([`NotRun`](Reason::NotRun)). Another holder takes 64 of them at once, in any order.
     ///
     /// All are under way at once where this process holds the home, and 64 elsewhere: more than the
@@ -309,9 +309,8 @@ impl Session {
         self.send(envelope, Written::Cbor, 0)
     }
 
-    /// Sends an envelope as JSON, whole or with only `tool_id` and `args`. Whoever wrote the text
-    /// has written all of its fields: a model's arguments don't go into it, but to
-    /// [`Session::call_json`].
+    /// Sends an envelope as JSON, whole or with only `tool_id` and `args`. The text's author
+    /// controls all of its fields: a model's arguments belong in [`Session::call_json`].
     ///
     /// # Errors
     /// As [`Session::call`]: text that is no envelope is refused, on the record.
@@ -435,7 +434,7 @@ impl Session {
     }
 
     /// Gives the session away: whoever takes the ticket can call through it, on the agents' lane
-    /// too, and nobody else any more. Where nobody does it ends with this process.
+    /// too, and nobody else any more. A session that is never taken ends with this process.
     ///
     /// # Errors
     /// [`Error::Unserved`] where this process holds the home and serves it to nobody;
@@ -462,7 +461,7 @@ impl Session {
         self.token
     }
 
-    /// Who brings about what is called here, by the host's word: the agent, but for
+    /// The origin of the session's calls, as the host states it: the agent, except for
     /// [`Session::by`].
     pub const fn source(&self) -> Source {
         self.source

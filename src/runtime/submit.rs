@@ -17,13 +17,13 @@ use crate::tools::DELEGATED_MAX;
 use crate::{Error, Inspection};
 
 choice! {
-    /// What a signed event needs beside itself, for the kernel to hold it against.
+    /// The data beside a signed event against which the kernel checks it.
     pub enum Beside {
         /// Nothing.
         1 => Nothing,
         /// The document of a policy.
         2 => Policy(Box<PolicyObject>),
-        /// What is offered of these tools, each as the manifest of that id.
+        /// The offered manifests of these tools, each by its id.
         3 => Accepted(Vec<(ToolId, ObjectId)> [..DELEGATED_MAX]),
         /// These tools are taken off the record.
         4 => Forgotten(Vec<ToolId> [..DELEGATED_MAX]),
@@ -31,7 +31,7 @@ choice! {
         5 => OwnTools,
         /// The text of the reason that an answer, a revocation or a `cancel` commits to.
         6 => Why(VaultText),
-        /// What an operator sets tools to.
+        /// An operator's settings of tools.
         7 => Configured(Box<Configured>),
     }
 }
@@ -41,7 +41,7 @@ shape! {
     pub struct Configured {
         /// The manifests, with their settings, each in the place of its tool's.
         1 => pub set: Vec<Manifest> [..CONFIGURED_MAX],
-        /// Those of the template end; the two built-in ones are as they were.
+        /// Tools of the template end; the two built-in ones return to their defaults.
         2 => pub unset: Vec<ToolId> [..CONFIGURED_MAX],
     }
 }

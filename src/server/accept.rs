@@ -41,13 +41,13 @@ pub(crate) struct Server {
     socket: Arc<Socket>,
 }
 
-/// What the server's threads share.
+/// The state that the server's threads share.
 pub(crate) struct Hub {
     pub(crate) runtime: Holding,
     /// Closes the home, as its owner would. An operator may ask for it.
     shut_down: Box<dyn Fn() + Send + Sync>,
     lent: Arc<Lent>,
-    /// Of each lane.
+    /// One for each channel.
     operators_partial: Arc<Partial>,
     agents_partial: Arc<Partial>,
     state: Mutex<State>,
@@ -58,28 +58,30 @@ pub(crate) struct Hub {
 #[derive(Default)]
 pub(crate) struct State {
     seats: BTreeMap<ConnectionId, Arc<Seat>>,
-    /// Those that have been let in, and on which lane.
+    /// Admitted connections, by channel.
     pub(crate) placed: BTreeMap<ConnectionId, Lane>,
-    /// Those of them that have had a session, or have offered tools.
+    /// Connections among them that have had a session, or have offered tools.
     pub(crate) settled: BTreeSet<ConnectionId>,
     /// How many ask for their first session, or to offer their first tools.
     pub(crate) settling: usize,
     /// How often somebody asked something.
     pub(crate) asks: u64,
-    /// Those that have not, and wait for no answer: they are to say something.
+    /// Connections that were not admitted and wait for no answer: their next message must be a
+    /// greeting.
     unplaced: BTreeSet<ConnectionId>,
     last: u64,
-    /// Whether new requests are refused.
+    /// True if new requests are refused.
     pub(crate) closing: bool,
-    /// Who has asked for that, and under which id. They are told when it has come to it.
+    /// The connections that asked for a shutdown, each with its request id. They are told when it
+    /// has come to it.
     asked: BTreeMap<ConnectionId, u64>,
     /// Requests that are worked on.
     pub(crate) requests: usize,
-    /// Those of them that are calls.
+    /// The number of calls among them.
     pub(crate) calls: usize,
     /// How long those requests are together, in bytes.
     pub(crate) bytes: usize,
-    /// Whether connections are taken.
+    /// True if connections are accepted.
     listening: bool,
     /// How many wait until something ends.
     pub(crate) waiting: usize,
@@ -139,8 +141,8 @@ impl Server {
     }
 
     /// Ends it. New requests are refused, what runs is waited for and then given up, each for a
-    /// bounded time; then the connections end, and the socket is removed. Those that have asked
-    /// for it stay until they are [told](Self::tell_closed).
+    /// bounded time; then the connections end, and the socket is removed. Connections that asked
+    /// for the shutdown stay until they are [told](Self::tell_closed).
     pub(crate) fn close(&self) {
         let hub = &*self.hub;
         hub.state().closing = true;
@@ -452,7 +454,7 @@ impl Drop for Attached {
     }
 }
 
-/// What is read of a process that was let in.
+/// A reader of one admitted process.
 struct Connection {
     attached: Attached,
     reader: Reader,

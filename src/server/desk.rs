@@ -1,10 +1,10 @@
 //! Tools that an agent's client runs itself, and asks about before and after: what `syscap hook`
 //! rests on.
 //!
-//! Before a use the call goes through the kernel as any other. Where it is let through, its run
-//! is *out*: the intent is durable, and the desk, in the process that holds the home, waits until
-//! the client says what the use came to. Where that never comes the run is given up after its
-//! tool's limit, like any other: what it did is not known, and it is charged in full.
+//! Before a use the call goes through the kernel as any other. If the kernel allows it, its run is
+//! *in flight*: the intent is durable, and the broker, in the server, waits for the client's
+//! report. If no report arrives the run is abandoned after its tool's limit, like any other: its
+//! effect is unknown, and it is charged in full.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -63,7 +63,7 @@ struct State {
     /// By their tags, which are random: a call that came otherwise must not meet one by chance.
     uses: BTreeMap<u64, Use>,
     seats: BTreeMap<SeatKey, (Arc<LocalSession>, u64)>,
-    /// What the agents' users have said of late: since when, and how many bytes.
+    /// The recent messages of the agents' users: their start, and their bytes.
     said: BTreeMap<AgentId, (Instant, usize)>,
     last: u64,
     closed: bool,
@@ -78,13 +78,13 @@ struct Use {
     /// The conversation's session.
     session: Seq,
     used: ToolUse,
-    /// What was sent to the kernel: the arguments, and where they are used.
+    /// The call as sent to the kernel: the arguments, and their location.
     args: Canonical,
     effect: EffectClass,
     stage: Stage,
-    /// Whether nobody waits for the run any more.
+    /// True if no caller waits for the run any more.
     cancelled: bool,
-    /// Whether somebody waits for the answer.
+    /// True if a caller waits for the answer.
     awaited: bool,
 }
 
@@ -305,7 +305,7 @@ impl Desk {
 }
 
 impl State {
-    /// Whether that much more may be said to an agent.
+    /// True if that many more bytes may be recorded for an agent.
     fn may_say(&mut self, agent: &AgentId, bytes: usize) -> bool {
         self.said.retain(|_, (since, _)| since.elapsed() < SAID_TIME);
         let said = self.said.get(agent).map_or(0, |(_, said)| *said);
@@ -335,7 +335,7 @@ impl State {
 }
 
 impl Use {
-    /// Whether it is the use that the kernel let through as this call.
+    /// True if the kernel allowed the use as this call.
     fn is_called(&self, call: &HostCall) -> bool {
         let Self { session, used, args, .. } = self;
         *session == call.session
@@ -344,7 +344,7 @@ impl Use {
             && is_sent(args, &call.args)
     }
 
-    /// Whether it is the use that is meant.
+    /// True if it is the same use.
     fn is(&self, used: &ToolUse) -> bool {
         let mine = &self.used;
         let same = mine.agent == used.agent
@@ -425,7 +425,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Nobody waits for a run any more.
+    /// Abandons a run.
     fn give_up(&self, tag: u64) {
         if let Some(one) = self.lock().uses.get_mut(&tag) {
             one.cancelled = true;
@@ -433,8 +433,8 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Whether the call is that of a use, which then is out. Else nobody asked for it here, or
-    /// whoever did was told no.
+    /// True if the call belongs to a use, which is then in flight. Else nobody asked for it here,
+    /// or whoever did was told no.
     fn take(&self, call: &HostCall) -> bool {
         let mut state = self.lock();
         let sent = |one: &&mut Use| matches!(one.stage, Stage::Sent) && !one.cancelled;
@@ -467,7 +467,7 @@ impl Shared {
     }
 }
 
-/// What is waited for.
+/// The event that is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Until {
     Out,
@@ -512,7 +512,7 @@ fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
     Ok(map.item(PLACE, place.item()).finish())
 }
 
-/// Whether a call has the arguments that were sent: one that is not there may have been null.
+/// True if a call has the arguments that were sent; a missing one may have been null.
 fn is_sent(sent: &Canonical, called: &Canonical) -> bool {
     let (sent, called) = (sent.item(), called.item());
     let there = sent.entries().filter(|(key, value)| !value.is_null() || called.get(key).is_some());
@@ -534,7 +534,7 @@ fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {
     map.finish().into_bytes()
 }
 
-/// Whether a client may call a conversation, or a use, so.
+/// True if a client may name a conversation, or a use, so.
 fn is_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len())
 }

@@ -1,4 +1,4 @@
-//! What a root token says: made from a grant and the log, by whoever signs it.
+//! The body of a root token, made by its signer from a grant and the log.
 
 use std::collections::BTreeSet;
 
@@ -138,7 +138,7 @@ fn undeclared(dimension: &str, tools: &[(&Manifest, &ToolGrant)]) -> Refused {
     }
 }
 
-/// What a grant says besides, of a token that begins at that time.
+/// The caveats of a grant, for a token that begins at that time.
 pub(crate) fn caveats(grant: &Grant, begins: UnixMillis) -> Vec<Canonical> {
     let renew_by = grant.renew_ms.map(|within| TokenBody::renew_by_caveat(begins.plus(within)));
     let fresh = grant.fresh_ms.map(TokenBody::fresh_within_caveat);
@@ -146,8 +146,8 @@ pub(crate) fn caveats(grant: &Grant, begins: UnixMillis) -> Vec<Canonical> {
 }
 
 impl Inspection {
-    /// What a token says that is to be signed beside the process which holds the home, by a key of
-    /// the issuer's: `syscap` signs it so where that key is sealed. It is registered by
+    /// The body of a token for a signer outside the server, by a key of the issuer's: `syscap`
+    /// signs it so where that key is sealed. It is registered by
     /// [`Runtime::register`](crate::Runtime::register).
     ///
     /// # Errors

@@ -12,12 +12,13 @@ use crate::server::{Holding, LocalSession};
 use crate::tools::ConnectionId;
 use crate::transport::limits::LENT_MAX;
 
-/// Opens a session that was lent, once, at the holder that it was lent at. Whoever has it can.
+/// Opens a session that was lent, once, at the holder that it was lent at. Its bearer can open the
+/// session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionTicket([u8; 32]);
 
 impl SessionTicket {
-    /// Of its bytes.
+    /// The ticket of these bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -74,7 +75,7 @@ impl Lent {
         self.sessions().remove(&leaf(ticket.as_bytes())).map(|(_, session)| session)
     }
 
-    /// What a connection has lent and nobody has taken.
+    /// The sessions that a connection has delegated and that were not taken.
     pub(crate) fn take_all(&self, from: ConnectionId) -> Vec<Arc<LocalSession>> {
         let mut sessions = self.sessions();
         sessions.extract_if(.., |_, (by, _)| *by == from).map(|(_, (_, session))| session).collect()

@@ -54,7 +54,7 @@ impl WeakHolding {
     }
 }
 
-/// What is had beside the kernel, shared with those that serve it.
+/// The parts beside the kernel, shared with the threads that serve it.
 struct Inner {
     signer: Arc<dyn Signer>,
     files: Files,
@@ -65,7 +65,7 @@ struct Inner {
     tooling: Mutex<()>,
     /// The tools on record that the kernel lacks, until its own are on record too.
     absent: Mutex<ToolsDelta>,
-    /// What agents' clients run themselves.
+    /// The broker for tools that the agents' clients execute.
     desk: Desk,
     /// Rung with every answer of a person's.
     answers: Arc<Bell>,
@@ -145,7 +145,8 @@ impl Holding {
     }
 
     /// Closes every session and the home, and says by which record: from here on their calls are
-    /// errors. What still runs can't be stopped: see [`Runtime::close`](crate::Runtime::close).
+    /// errors. A run that still continues then can't be stopped: see
+    /// [`Runtime::close`](crate::Runtime::close).
     pub(crate) fn end(&self) -> Result<Seq, Error> {
         self.inner.desk.close();
         notify::finish(&self.core);
@@ -170,7 +171,7 @@ impl Holding {
         &self.core.counters
     }
 
-    /// Nobody waits for the runs that are out any more.
+    /// Abandons all runs in flight.
     pub(crate) fn give_up_runs(&self) {
         self.core.give_up_runs();
     }

@@ -3,8 +3,8 @@
 //!
 //! It gets nothing else: no arguments, no environment, `/` as its folder. One runs at a time, for
 //! all that has come meanwhile; it is killed with its process group when its time is over, and
-//! nothing that it prints or says is read: it tells, it never answers. What it does not tell is not
-//! lost, since the ask is on record.
+//! nothing that it prints or says is read: it tells, it never answers. A lost notification loses
+//! nothing, since the request is on record.
 
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -68,7 +68,7 @@ fn see_to(home: &Weak<Core>, notices: &Notices) {
     }
 }
 
-/// What the program gets to read: one JSON object, and a line's end.
+/// The program's input: one JSON object, and a line's end.
 fn described(core: &Core, asks: &[Seq], more: u64, notify: &Notify) -> String {
     let views: Vec<AskView> =
         core.look(|kernel| kernel.asks().filter(|view| asks.contains(&view.ask)).collect());
@@ -146,7 +146,7 @@ fn run(notify: &Notify, text: &[u8], goes_on: impl Fn() -> bool) -> bool {
     child.wait().is_ok_and(|status| in_time && killed && status.success())
 }
 
-/// Whether it has ended; `None` where that can't be told.
+/// True if it has ended; `None` if that is unknown.
 fn ended(child: &Child) -> Option<bool> {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(Pid::from_child(child)), look).ok().map(|status| status.is_some())

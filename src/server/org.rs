@@ -1,4 +1,4 @@
-//! What the tools of an organisation ask of whoever holds the home.
+//! The requests of an organisation's tools to the server.
 //!
 //! The tools are made before there is a kernel, and belong to it; so what they ask is here, and is
 //! told of the home once that is held. It keeps no home alive.
@@ -18,7 +18,7 @@ use crate::server::{Holding, WeakHolding};
 /// Most tokens that are looked at for one list of agents.
 const LOOKS_MAX: usize = 10_000;
 
-/// Where the tools of one kernel ask.
+/// The office that the tools of one kernel ask.
 #[derive(Default)]
 pub(crate) struct Office {
     /// The tools by all their names, as they were when the home was opened.
@@ -125,12 +125,12 @@ struct Index {
     agents: BTreeMap<AgentId, Known>,
 }
 
-/// What is known of an agent.
+/// The facts about an agent.
 #[derive(Default)]
 struct Known {
     /// Its tokens, without some that have ended.
     live: Vec<TokenId>,
-    /// Whether it has, or had, a token that the agent above it has not handed on.
+    /// True if it has, or had, a token that its parent agent did not delegate.
     apart: bool,
 }
 
@@ -159,8 +159,8 @@ impl Index {
         }
     }
 
-    /// Whether an agent is not to be made: it has a token that lives, or had one by somebody else
-    /// than the agent above it, so that what it has kept is not that one's to read.
+    /// True if an agent must not be created: it has a valid token, or had one from another source
+    /// than its parent agent, which then must not read its memory.
     fn is_taken(&mut self, kernel: &Kernel, part: &Part) -> bool {
         let Some(known) = self.agents.get_mut(&part.agent) else { return false };
         known.forget_ended(kernel);
@@ -215,7 +215,7 @@ impl Index {
     }
 }
 
-/// Whether a token was handed on by the agent above its own: by one that made it, and not by the
+/// True if the parent agent delegated the token: the one that created the agent, and not the
 /// operator.
 fn is_handed_on(kernel: &Kernel, body: &TokenBody) -> bool {
     let Some((above, _)) = body.agent.as_str().rsplit_once('/') else { return false };

@@ -1,4 +1,4 @@
-//! What is on record of the tools, and how it changes.
+//! The tools on record, and changes of them.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::runtime::submit::Configured;
 use crate::server::Holding;
 use crate::tools::{bounded, delta, identity, names_of};
 
-/// Who signs a change of tools.
+/// The signer of a change of tools.
 pub(crate) enum By {
     /// The runtime's own signer.
     Signer,
-    /// Whoever signed this event, elsewhere.
+    /// The remote signer of this event.
     Event(Box<Control>),
 }
 
@@ -136,8 +136,8 @@ impl Holding {
         self.change_tools(delta(add, remove, &self.providers)?, by)
     }
 
-    /// Whether a manifest is of a tool that another process runs, as it is on record or new here,
-    /// and differs from that by no more than what an operator states.
+    /// True if a manifest belongs to a tool that another process runs, on record or new here, and
+    /// differs from that by an operator's statements alone.
     fn statable(&self, manifest: &Manifest, known: &[Manifest]) -> Result<(), Error> {
         let got = || manifest.tool.as_str().to_owned();
         let form = || Error::BadName { what: "what is stated of a tool", got: got() };
@@ -171,7 +171,7 @@ impl Holding {
         self.change_tools(ToolsDelta::default(), by)
     }
 
-    /// Who has to be asked is asked before others have to wait.
+    /// A person is asked before other callers have to wait.
     fn prepare_to_change_tools(&self, by: &By) -> Result<(), Error> {
         match by {
             By::Signer => self.prepare(Role::Operator),
@@ -179,8 +179,8 @@ impl Holding {
         }
     }
 
-    /// Changes what is on record. What the kernel lacks of it since its own tools were others stays
-    /// there, and the kernel has it from here on.
+    /// Changes what is on record. Tools that the kernel lacked, since its own were others, stay on
+    /// record, and the kernel has them from here on.
     pub(crate) fn change_tools(&self, delta: ToolsDelta, by: By) -> Result<Seq, Error> {
         let (delta, pins) = (self.whole(&delta)?, self.whole(&delta)?);
         let event = |ticket, control, ancestor| Event::Tools(ticket, control, ancestor, delta);

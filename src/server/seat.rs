@@ -31,7 +31,7 @@ use crate::transport::reply::{Answered, Leave, Offers, Reply, Taken};
 use crate::transport::turn::PeerCall;
 use crate::transport::wire::Broken;
 
-/// What an attached process asks.
+/// A request of a connected process.
 pub(crate) enum Asked {
     Agent(AgentAsk),
     Operator(Ask),
@@ -44,22 +44,22 @@ pub(crate) struct Seat {
     pub(crate) number: ConnectionId,
     pub(crate) peer: Arc<Peer>,
     provider: Arc<dyn Provider>,
-    /// What the connections of this holder have lent.
+    /// The sessions that this server's connections have delegated.
     lent: Arc<Lent>,
     state: Mutex<State>,
-    /// What it offers changes one step at a time: it is counted exactly.
+    /// The lock under which its offers change one step at a time: they are counted exactly.
     offering: Mutex<()>,
-    /// Whether it has been let in, and knows which version is spoken.
+    /// True if it was admitted, and its protocol version is agreed.
     pub(crate) greeted: AtomicBool,
     /// When it asked something last, in the order of all that was asked.
     pub(crate) asked: AtomicU64,
-    /// Whether it has gone.
+    /// True if it has disconnected.
     left: AtomicBool,
     /// How often it was refused what no session is asked for.
     pub(crate) backoff: Backoff,
 }
 
-/// What becomes of the sessions of a process that has gone.
+/// The fate of the sessions of a disconnected process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sessions {
     /// They end.
@@ -120,12 +120,12 @@ impl Seat {
         state.requests = state.requests.saturating_add(1);
     }
 
-    /// Whether nothing that it asked for is worked on.
+    /// True if none of its requests is being worked on.
     pub(crate) fn is_idle(&self) -> bool {
         self.state().requests == 0
     }
 
-    /// Whether nothing but one thing that it asked for is worked on.
+    /// True if at most one of its requests is being worked on.
     pub(crate) fn is_alone(&self) -> bool {
         self.state().requests <= 1
     }
@@ -151,8 +151,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Nobody waits for the call of this id. What hears of it may be a host's code, and is called
-    /// with nothing locked.
+    /// Cancels the call of this id. It may notify a host's code, and so holds no lock.
     pub(crate) fn cancel(&self, call: u64) {
         let cancel = self.state().calls.get(&call).cloned();
         caught(|| cancel.inspect(Cancel::cancel)).unwrap_or_default();
@@ -166,7 +165,7 @@ impl Seat {
         session.inspect(|session| session.backoff().wait());
     }
 
-    /// Whether it has this session.
+    /// True if it has this session.
     pub(crate) fn has(&self, session: Seq) -> bool {
         self.state().sessions.contains_key(&session)
     }
@@ -180,7 +179,7 @@ impl Seat {
         self.answers.fetch_sub(bytes, Ordering::SeqCst);
     }
 
-    /// Whether its peer is to read before it asks for more.
+    /// True if its peer must read before it may request more.
     pub(crate) fn is_behind(&self) -> bool {
         self.answers.load(Ordering::SeqCst) > ANSWERS_BYTES_MAX && !self.peer.is_over()
     }
@@ -308,8 +307,8 @@ impl Seat {
         }
     }
 
-    /// Nobody waits for what these sessions run. A call that was about to run when the process
-    /// went is given up too, if it begins soon.
+    /// Abandons the runs of these sessions. A call that was about to run when the process went is
+    /// given up too, if it begins soon.
     fn give_up(&self, runtime: &Holding, sessions: &BTreeMap<Seq, Arc<LocalSession>>) {
         let since = Instant::now();
         loop {

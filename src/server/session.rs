@@ -46,8 +46,8 @@ impl LocalSession {
         Self { core, providers, number, agent, token, backoff: Backoff::default() }
     }
 
-    /// Sends an envelope. The answer is on record, and durable, when this returns. What runs
-    /// hears of `cancel`.
+    /// Sends an envelope. The answer is on record, and durable, when this returns. The run is
+    /// notified of `cancel`.
     pub(crate) fn send(&self, sent: Sent, cancel: &Cancel) -> Result<ToolResult, Error> {
         let mut answers = self.send_all(vec![sent], cancel)?;
         answers.pop().ok_or(Error::Halted(Halt::Halted))
@@ -291,8 +291,8 @@ fn read(sent: Sent) -> ((Vec<u8>, Form), Source, CallContext) {
     (received, source, context)
 }
 
-/// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. What is
-/// too long isn't read at all: the kernel refuses it for its length.
+/// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. A too long
+/// text is not read at all: the kernel refuses it for its length.
 fn read_json(text: &[u8]) -> (Vec<u8>, Form) {
     if text.len() > ENVELOPE_BYTES_MAX {
         return (text.to_vec(), Form::Json);
@@ -337,7 +337,7 @@ pub(crate) fn acknowledged(answer: Result<Answer, Halt>) -> Result<Seq, Error> {
 mod tests {
     use super::*;
 
-    /// Nothing that the kernel would have to lex goes to it, but what it refuses by length.
+    /// Text that the kernel would have to lex is refused before, except by length.
     #[test]
     fn json_is_read_before_the_kernel_sees_it() {
         let (received, form) = read_json(br#"{"tool_id": "echo"}"#);

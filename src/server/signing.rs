@@ -1,4 +1,4 @@
-//! What a runtime signs: tokens and control events.
+//! The signatures of a runtime: tokens and control events.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -102,8 +102,8 @@ impl Holding {
         Ok((above.ok_or_else(got)?, now))
     }
 
-    /// What is derived from a token by this home's holder, before anything is said of it: it grants
-    /// nothing, and can't be handed on.
+    /// An empty child of a token, derived by this home's holder: it grants nothing, and can't be
+    /// delegated.
     fn child(
         &self,
         parent: TokenId,
@@ -142,7 +142,7 @@ impl Holding {
         self.registered(Token::wire(&body, &signature), None)
     }
 
-    /// Who can hand on what is granted: nobody, where it can't be.
+    /// The key that may delegate the grant; none if it can't be delegated.
     fn holder_of(&self, grant: &Grant) -> Result<Option<PublicKey>, Error> {
         match (grant.holder, grant.levels) {
             (Some(holder), _) => Ok(Some(holder)),

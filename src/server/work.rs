@@ -1,6 +1,6 @@
-//! What is asked of a holder, from its frame to its answer: refused at once where there is no room
-//! for it, else worked on by a thread that has nothing else to do; of a call that is the thread
-//! that reads the connection, where that has nothing else (`turn`).
+//! The work of a server on a request, from its frame to its answer. Without room the request is
+//! refused at once. Else an idle thread works on it; for a call that is the thread that reads the
+//! connection, if it is idle (`turn`).
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
@@ -20,7 +20,7 @@ use crate::transport::reply::Reply;
 use crate::transport::turn::PeerCall;
 use crate::transport::wire::Broken;
 
-/// What a request is, for the bounds.
+/// The kind of a request, for the bounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// A call.
@@ -45,7 +45,7 @@ impl Work {
 
 impl Hub {
     /// Takes one frame: hands an answer on, begins to work on a request; a call is left to be made.
-    /// What is refused is let go of before the peer is told, who may not read.
+    /// The memory of a refused request is freed before its peer is told, which may not read.
     pub(crate) fn take(
         self: &Arc<Self>,
         seat: &Arc<Seat>,
@@ -189,10 +189,10 @@ struct Begun {
     seat: Arc<Seat>,
     id: u64,
     bytes: usize,
-    /// Those of them that are worked on.
+    /// The number of requests being worked on.
     in_work: usize,
     kind: Work,
-    /// Whether it is worked on, and has no answer yet.
+    /// True if it is being worked on, and has no answer yet.
     owes: bool,
     /// The bytes of its answer, which waits to be written.
     written: usize,

@@ -1,5 +1,5 @@
-//! Calls of a client's shell. Nothing is known of what a command does, and no command is read: each
-//! is an external write that is marked `unknown`.
+//! Calls of a client's shell. No command is read, and its effect is unknown: each is an external
+//! write that is marked `unknown`.
 //!
 //! Earlier versions had the hook read commands, and judged a call by what it had found. That stands
 //! in the call, in the argument `place`: a call on record is decided again by it. No new call has it:
@@ -21,7 +21,7 @@ use crate::tools::finding::Finding;
 
 /// The argument that says where a command would run.
 pub(crate) const PLACE: &str = "place";
-/// What of it is recorded.
+/// The recorded part of it.
 pub(crate) const FOLDER: &str = "folder";
 /// The argument that is the command.
 const COMMAND: &str = "command";
@@ -30,13 +30,13 @@ pub const MACHINE_ROOT: &str = "machine";
 /// Most resources that a call may name.
 const RESOURCES_MAX: usize = 512;
 
-/// What a call of a shell demands, and what it does.
+/// The demands and the effect of a shell's call.
 pub(super) struct Judged {
     pub(super) demands: Demands,
     pub(super) effect: Option<EffectClass>,
 }
 
-/// Who makes a call of a shell.
+/// The maker of a shell's call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MadeBy {
     /// The client, by its hook.
@@ -47,13 +47,13 @@ pub(super) enum MadeBy {
     Record,
 }
 
-/// Whether a tool runs a text that it is given: a client's shell, or one of ours.
+/// True if a tool runs a text: a client's shell, or one of ours.
 pub(crate) fn runs_text(manifest: &Manifest) -> bool {
     let is_code = |kind| kind == ParamType::Code;
     manifest.definition.is_none() && manifest.params.iter().any(|param| is_code(param.kind))
 }
 
-/// Whether a tool is a client's shell, of whose commands nothing is known.
+/// True if a tool is a client's shell, whose commands are never read.
 pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     let has = |name: &str, kind| {
         manifest.params.iter().any(|param| *param.name == *name && param.kind == kind)
@@ -61,7 +61,7 @@ pub(crate) fn is_shell(manifest: &Manifest) -> bool {
     manifest.definition.is_none() && has(COMMAND, ParamType::Code) && has(PLACE, ParamType::Map)
 }
 
-/// What a call demands: of one on record, by what was found then.
+/// The demands of a call; a recorded call has those that were found at its time.
 pub(super) fn judge(request: &Request<'_>, made_by: MadeBy) -> Result<Judged, Refused> {
     let place = request.args.get(PLACE);
     if place.is_some() && made_by == MadeBy::Other {
@@ -115,8 +115,8 @@ fn unknown() -> Finding {
     }
 }
 
-/// What it is to write the files that a call names, where their paths are the machine's own: the
-/// marks that a command which writes them would have.
+/// The marks of a write to the files that a call names by the machine's own paths: those of a
+/// command that writes them.
 pub(super) fn marks(named: &[Demand]) -> Vec<Demand> {
     let mut made = Made { resources: Vec::new(), lost: false };
     let mut marks = BTreeSet::new();
@@ -137,7 +137,7 @@ pub(super) fn marks(named: &[Demand]) -> Vec<Demand> {
 
 struct Made {
     resources: Vec<Demand>,
-    /// Whether something could not be named.
+    /// True if a path could not be named.
     lost: bool,
 }
 
@@ -212,7 +212,7 @@ fn found(place: Item<'_>, grant: &ToolGrant) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether the token lets somebody write the path.
+/// True if the token allows writing the path.
 fn is_written(path: &RootedPath, grant: &ToolGrant) -> bool {
     let Some(Scope::Paths(paths)) = grant.scope(PATH_DIMENSION) else { return false };
     let mut writable = paths.rules().iter().filter(|rule| Rights::WRITE.leq(rule.rights));

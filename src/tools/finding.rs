@@ -1,4 +1,4 @@
-//! What the hook of an earlier version found that a shell command would do, as it stands on record.
+//! The finding of an earlier version's hook about a shell command, as it stands on record.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ const ENTRIES_MAX: usize = 512;
 /// The entries of a finding: all must be there, and no other.
 const KEYS: [&str; 7] = ["effect", "hosts", "marks", "programs", "reads", "repositories", "writes"];
 
-/// What a command would run and touch. It stands in the argument `place` as `finding`.
+/// A command's programs and paths, as a hook found them. It stands in the argument `place` as
+/// `finding`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// What the command does to the world: [`EffectClass::Read`] to
-    /// [`EffectClass::ExternalWrite`].
+    /// The effect class of the command: [`EffectClass::Read`] to [`EffectClass::ExternalWrite`].
     pub(super) effect: EffectClass,
     /// Absolute paths that it reads. A path that ends in `/` is a folder and all below it.
     pub(super) reads: BTreeSet<String>,
@@ -26,7 +26,7 @@ pub(super) struct Finding {
     pub(super) programs: BTreeSet<String>,
     /// Hosts that it reaches.
     pub(super) hosts: BTreeSet<String>,
-    /// What else it does.
+    /// The further marks of the command.
     pub(super) marks: BTreeSet<Mark>,
 }
 

@@ -34,14 +34,14 @@ use crate::tools::place::{Known, Place};
 use crate::tools::provide::{Cancel, HostCall, Offer, Provider};
 pub(crate) use crate::tools::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 
-/// What makes a tool the one that was accepted: its foreign definition, where it has one, else
-/// its manifest as it would stand on record.
+/// The identity of an accepted tool: its foreign definition if it has one, else its manifest as it
+/// would stand on record.
 pub(crate) fn identity(manifest: &Manifest) -> DefinitionHash {
     let own = || DefinitionHash::from_bytes(*bounded(manifest.clone()).id().as_bytes());
     manifest.definition.unwrap_or_else(own)
 }
 
-/// Who offers tools and opens sessions: the process that holds the home, or one attached to it.
+/// A process that offers tools and opens sessions: the server, or a client of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 
@@ -56,16 +56,18 @@ impl ConnectionId {
 const WALL_MS_DEFAULT: u64 = 60_000;
 /// The longest that it may ask for.
 const WALL_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
-/// What a run sets aside beyond its limit: one that ends just at it measures a little more.
+/// The wall time that a run reserves beyond its limit: a run that ends just at the limit measures a
+/// little more.
 const WALL_US_SLACK: u64 = 1_000_000;
-/// What a run sets aside of the holder's own processor time, at least: it is measured, and more
-/// than was set aside would exhaust the token.
+/// The least of the server's own processor time that a run reserves: it is measured, and more than
+/// the reserved amount would exhaust the token.
 const CPU_US_MIN: u64 = 1_000_000;
 
-/// Who runs which tool, for which call. Shared by the runtime and the tools in the kernel.
+/// The providers of tools, and the calls that they run. Shared by the runtime and the tools in the
+/// kernel.
 pub(crate) struct Providers {
     table: Mutex<Table>,
-    /// What makes tools of their manifests' settings.
+    /// The maker of tools from their manifests' settings.
     network: Network,
 }
 
@@ -73,11 +75,11 @@ pub(crate) struct Providers {
 pub(crate) struct Table {
     /// The delegated tools as they are on record, and who offers each.
     pub(crate) tools: BTreeMap<ToolId, Known>,
-    /// Who offers tools that are not on record, since whoever signs for that was not there.
+    /// The processes that offer tools which are not on record, since no signer was available.
     pub(crate) awaiting: BTreeMap<ToolId, Vec<Place>>,
     /// Which connection opened a session.
     pub(crate) sessions: BTreeMap<Seq, ConnectionId>,
-    /// What callers say of calls that are out.
+    /// The callers' contexts of the calls in flight.
     pub(crate) contexts: BTreeMap<Ticket, CallContext>,
     pub(crate) runs: BTreeMap<Seq, RunOut>,
     /// How many tools an attached process has had put on record.
@@ -102,7 +104,7 @@ impl Providers {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the network can make the tool that a manifest is of.
+    /// Checks that the network can make the tool of a manifest.
     pub(crate) fn try_made(&self, manifest: &Manifest) -> Result<(), Error> {
         let bad = |why: String| Error::BadName { what: "a tool's settings", got: why };
         if !Network::makes(manifest) {
@@ -121,7 +123,7 @@ impl Providers {
         self.lock().contexts.remove(&ticket);
     }
 
-    /// Nobody waits for the runs of a session any more.
+    /// Abandons the runs of a session.
     fn give_up_session(&self, session: Seq) {
         let of_it = |run: &RunOut| (run.session == session).then(|| run.cancel.clone());
         let cancels: Vec<Cancel> = self.lock().runs.values().filter_map(of_it).collect();
@@ -141,7 +143,7 @@ impl Providers {
         newest.map(|place| place.offered.clone()).collect()
     }
 
-    /// Whether somebody offers it, and it waits for an operator.
+    /// True if a process offers it, and it waits for an operator.
     pub(crate) fn awaits(&self, tool: &ToolId) -> bool {
         self.lock().awaiting.contains_key(tool)
     }
@@ -159,13 +161,13 @@ impl Providers {
         known.collect()
     }
 
-    /// Whether somebody runs the call. Nothing of a provider's is held, and so dropped, here: the
+    /// Checks that a provider runs the call. It holds, and so drops, nothing of a provider's: the
     /// kernel is locked.
     fn check(&self, tool: &ToolId, pinned: DefinitionHash, live: Live) -> Result<(), Reason> {
         self.lock().provider(tool, pinned, live).map(|_| ())
     }
 
-    /// Who runs the call, and what its caller says of it.
+    /// The provider of the call, and its caller's context.
     fn pick(
         &self,
         tool: &ToolId,
@@ -177,8 +179,8 @@ impl Providers {
         Ok((Arc::clone(table.provider(tool, pinned, live)?), context))
     }
 
-    /// Stops the time of runs on whose behalf a person is asked by a call of `session`. Of others
-    /// than those that the same process made nothing stops.
+    /// Stops the time of runs on whose behalf a person is asked by a call of `session`. Only runs
+    /// that the same process made are stopped.
     fn pause(&self, session: Seq, within: &[Seq]) -> Vec<Pause> {
         let table = self.lock();
         let own = table.sessions.get(&session);
@@ -189,7 +191,7 @@ impl Providers {
         clocks.iter().map(Clock::pause).collect()
     }
 
-    /// Of what an agent's client runs itself there is only its word.
+    /// A tool that an agent's client runs itself has the client's word alone.
     fn enforcement(&self, live: Live) -> Enforcement {
         match self.is_of_the_desk(live) {
             true => Enforcement::Hearsay,
@@ -218,7 +220,7 @@ impl Table {
 pub(crate) struct Delegated {
     manifest: Manifest,
     identity: DefinitionHash,
-    /// What the operator states of it; `None` where that is of a version not known here.
+    /// The operator's statements; `None` if their version is unknown here.
     stated: Option<Stated>,
     providers: Arc<Providers>,
 }
@@ -229,9 +231,9 @@ pub(crate) struct DelegatedPlan {
     args: Canonical,
     demands: Demands,
     untouched: Vec<&'static str>,
-    /// What its command does, where it is a shell's.
+    /// The effect class of a shell's command.
     effect: Option<EffectClass>,
-    /// What the kernel let the call through for.
+    /// The definition for which the kernel allowed the call.
     pinned: DefinitionHash,
     providers: Arc<Providers>,
 }

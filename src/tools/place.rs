@@ -1,4 +1,4 @@
-//! Who offers a delegated tool, and whose offer a call goes to.
+//! The offers of delegated tools, and the choice among them for a call.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) struct Known {
 pub(crate) struct Place {
     pub(crate) connection: ConnectionId,
     pub(crate) offered: Manifest,
-    /// Of what was offered: worked out once, not with every call.
+    /// The identity of the offered definition: computed once, not with every call.
     identity: DefinitionHash,
     /// `None` where it was taken back: the connection's own calls then go to nobody.
     pub(crate) provider: Option<Arc<dyn Provider>>,
@@ -49,8 +49,8 @@ impl Place {
 }
 
 impl Known {
-    /// Who is to run a call: of the connection that it came through, else of any. `pinned` is
-    /// what the kernel's own manifest stands for.
+    /// The provider of a call: of its own connection if there is one, else of any. `pinned` is what
+    /// the kernel's own manifest stands for.
     pub(crate) fn provider(
         &self,
         own: Option<ConnectionId>,

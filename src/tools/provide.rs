@@ -26,11 +26,11 @@ pub struct HostCall {
     pub intent: Seq,
     /// The resolved arguments after defaults: a map that fits the manifest.
     pub args: Canonical,
-    /// What was set aside. More must not be used.
+    /// The reserved amounts. More must not be used.
     pub hold: Amounts,
     /// The largest result that can be delivered, in bytes.
     pub result_bytes_max: usize,
-    /// Whether the policy asks that the run changes nothing.
+    /// True if the policy requires that the run changes nothing.
     pub read_only: bool,
     /// The caller's own name for the call; 0 where it gave none.
     pub tag: u64,
@@ -38,22 +38,22 @@ pub struct HostCall {
     pub cancel: Cancel,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct HostRan {
     /// The result, or what went wrong. A reason that is not a tool's becomes
     /// [`Failed`](syscap_format::Refused::by_tool).
     pub result: Result<Canonical, Refused>,
-    /// What became of the effect.
+    /// The effect's outcome.
     pub tx: TxOutcome,
-    /// Whether the tool says of itself that it failed: then its result says how.
+    /// True if the tool reports a failure of its own; the result then describes it.
     pub failed: bool,
-    /// What was used beside the call itself. What exceeds the hold is charged as the hold.
+    /// The amounts used beside the call itself. An amount beyond the hold is charged as the hold.
     pub used: Amounts,
 }
 
 impl HostRan {
-    /// What a run came to whose tool did not say that it failed.
+    /// The result of a run whose tool reported no failure.
     pub const fn new(result: Result<Canonical, Refused>, tx: TxOutcome, used: Amounts) -> Self {
         Self { result, tx, failed: false, used }
     }
@@ -134,7 +134,7 @@ pub struct Cancel(Arc<Said>);
 #[derive(Default)]
 struct Said {
     state: Mutex<State>,
-    /// Whoever says it there says it here too.
+    /// The cancellation above it: cancelling that one cancels this one.
     above: Option<Cancel>,
 }
 
@@ -150,7 +150,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// Whether nobody waits any more.
+    /// True if it was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state().cancelled || self.0.above.as_ref().is_some_and(Self::is_cancelled)
@@ -161,7 +161,7 @@ impl Cancel {
         Self(Arc::new(Said { state: Mutex::default(), above: Some(self.clone()) }))
     }
 
-    /// Says it. What was registered is called, once, on this thread; one that panics keeps the
+    /// Says it. Each registered function is called once, on this thread; a panic of one keeps the
     /// others from nothing.
     pub fn cancel(&self) {
         let mut state = self.state();

@@ -14,8 +14,8 @@ pub(crate) const MANIFEST_BYTES_MAX: usize = 4 << 20;
 const PINS_MAX: usize = 512;
 
 impl Table {
-    /// Whether all may be offered, and those that are new put on record; gives how many the
-    /// connection has had put on record then.
+    /// Checks that all may be offered, and that the new ones may be put on record; returns the
+    /// number that the connection will have put on record then.
     pub(crate) fn room_for(
         &self,
         connection: ConnectionId,
@@ -35,7 +35,7 @@ impl Table {
         Ok(pins)
     }
 
-    /// Whether these may be on record beside, or in the place of, those that are.
+    /// Checks that these fit on record beside, or in the place of, the present ones.
     pub(crate) fn has_room(&self, added: &[Manifest]) -> Result<(), Error> {
         let stays = |(tool, _): &(&ToolId, &Known)| added.iter().all(|new| new.tool != **tool);
         let stay: Vec<usize> =

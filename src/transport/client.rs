@@ -31,11 +31,11 @@ use crate::transport::socket::{SOCKET_FILE, connect_to, is_ours};
 use crate::transport::versions::Versions;
 use crate::transport::wire::{Broken, Reader};
 
-/// What was found at a home.
+/// The result of a search at a home.
 pub(crate) enum Found {
     /// A holder that serves it.
     Holder(Arc<Holder>),
-    /// Nobody who does.
+    /// No server.
     Nobody,
     /// One that comes or goes.
     NotNow,
@@ -52,11 +52,11 @@ pub(crate) enum Entry {
     Bare,
 }
 
-/// What a request came to.
+/// The result of a request.
 pub(crate) enum Step<T> {
     /// This.
     Done(Result<T, Error>),
-    /// Nothing was carried out, and the holder goes: it is to be sent to the next one.
+    /// Nothing was carried out, and the server is ending: send the request to the next one.
     Again,
 }
 
@@ -74,15 +74,15 @@ pub(crate) struct Holder {
     peer: Peer,
     /// Which home it holds, as it said when it let this process in.
     home: HomeId,
-    /// Whether it takes no requests any more.
+    /// True if it takes no more requests.
     ending: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Who runs which definition of which tool. While another is being offered there are two of
-    /// a tool.
+    /// The providers, by tool and definition. While another is being offered there are two of a
+    /// tool.
     providers: BTreeMap<(ToolId, DefinitionHash), Arc<dyn Provider>>,
     /// The runs that the holder has asked for, by the ids of its requests.
     runs: BTreeMap<u64, Cancel>,
@@ -187,7 +187,7 @@ impl Holder {
         self.ask_within(Duration::MAX, ask)
     }
 
-    /// Asks for a call. Where it is cancelled the holder is told.
+    /// Asks for a call. The server is told of a cancellation.
     pub(crate) fn call(self: &Arc<Self>, call: Call, cancel: &Cancel) -> Step<ToolResult> {
         let ask = AgentAsk::Call(Box::new(call));
         let asked = self.peer.ask(|id| ask.frame(id));
@@ -290,7 +290,7 @@ impl Holder {
         }
     }
 
-    /// What an answer, or that there is none, comes to.
+    /// The step that an answer, or its absence, leads to.
     fn heard<T: Field>(&self, answer: Result<Reply, Unanswered>) -> Step<T> {
         match answer {
             Err(Unanswered::NotSent(NotSent::Over)) => Step::Again,
@@ -346,12 +346,12 @@ impl Holder {
         offered
     }
 
-    /// Whether nothing can be asked of it any more.
+    /// True if it can take no more requests.
     pub(crate) fn is_over(&self) -> bool {
         self.ending.load(Ordering::SeqCst) || self.peer.is_over()
     }
 
-    /// Asks nothing more of it. What it has been asked, it still answers.
+    /// Asks nothing more of it. Pending requests are still answered.
     pub(crate) fn end_soon(&self) {
         self.ending.store(true, Ordering::SeqCst);
         self.peer.stop_asking();
@@ -362,7 +362,7 @@ impl Holder {
         self.peer.break_off();
     }
 
-    /// Nothing more comes.
+    /// Ends it: no more messages arrive.
     fn finish(&self) {
         self.peer.finish();
         // Nobody waits for what it asked for.
@@ -428,7 +428,7 @@ impl Holder {
     }
 }
 
-/// Whether there was a thread to be had.
+/// True if a thread was available.
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     thread::Builder::new().name(name.to_owned()).spawn(run).is_ok()
 }

@@ -1,6 +1,6 @@
 //! The frames of a version: a map of two entries, the `id` under 1 and what it carries under the
-//! number of its kind. What may stand there is declared where it belongs, by the macros that
-//! declare documents; all of it is of the one version that there is.
+//! number of its kind. Each possible content is declared where it belongs, by the macros that
+//! declare documents; all of it has the one version that there is.
 
 use syscap_format::field::{Field, code};
 use syscap_format::{Decoder, Encoder, Profile};
@@ -11,13 +11,13 @@ use crate::transport::wire::Broken;
 const ID: u64 = 1;
 
 code! {
-    /// What a frame carries.
+    /// The content of a frame.
     pub(crate) enum Carries {
-        /// What either lane may ask.
+        /// A request on either channel.
         AgentAsk = 2 "agent_ask",
-        /// What the operator's lane may ask.
+        /// A request on the operator channel.
         Ask = 3 "ask",
-        /// What the holder asks.
+        /// A request of the server.
         Order = 4 "order",
         /// An answer: what was asked for, of the form that the one who asked knows.
         Done = 5 "done",
@@ -28,7 +28,7 @@ code! {
     }
 }
 
-/// What is asked in a frame of its own kind.
+/// A request with a frame kind of its own.
 pub(crate) trait Message: Field {
     const CARRIES: Carries;
 
@@ -49,7 +49,7 @@ pub(crate) fn frame(id: u64, carries: Carries, body: impl FnOnce(&mut Encoder)) 
     encoder.into_bytes()
 }
 
-/// A frame as it came in. What it carries is not looked at yet.
+/// A frame as it came in. Its content is not read yet.
 pub(crate) struct Frame<'a> {
     pub(crate) id: u64,
     pub(crate) carries: Carries,
@@ -66,12 +66,12 @@ impl<'a> Frame<'a> {
         Ok(Self { id, carries, body })
     }
 
-    /// What it carries, unchecked.
+    /// Its content, unchecked.
     pub(crate) const fn body(&self) -> &'a [u8] {
         self.body
     }
 
-    /// What it carries, where it is this.
+    /// Its content, if it has this type.
     pub(crate) fn take<T: Field>(&self) -> Result<T, Broken> {
         take(self.body)
     }

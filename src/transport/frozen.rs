@@ -24,14 +24,14 @@ use crate::transport::wire::Broken;
 /// A frame that never changes, as the holder takes it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// Who has connected says hello.
+    /// The greeting of a new connection.
     Hello(Hello),
     /// An operator asks something under this id; an error where it is of the form, and says
     /// what this version does not know.
     Asked(u64, Result<Command, Reason>),
 }
 
-/// What an operator asks.
+/// An operator's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// End a token, and all below it: the holder signs.
@@ -124,7 +124,7 @@ impl Command {
     }
 }
 
-/// What the holder answers.
+/// The server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Response {
     /// It was done, and this record says so.
@@ -208,7 +208,7 @@ impl Response {
 }
 
 code! {
-    /// Whether a holder takes calls.
+    /// The phase of a server.
     pub enum Phase {
         /// It does.
         Open = 1 "open",
@@ -227,7 +227,7 @@ shape! {
         1 => pub home: HomeId,
         /// The versions of the protocol that the holder speaks.
         2 => pub versions: Versions,
-        /// Whether it takes calls.
+        /// The phase of the server.
         3 => pub phase: Phase,
         /// Its log's last record.
         4 => pub head: Head,

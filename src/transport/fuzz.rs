@@ -1,5 +1,5 @@
-//! What comes in by the socket, as the fuzz target `frame` tries it: each frame is refused, or
-//! read as something that has one form.
+//! Input from the socket, as the fuzz target `frame` tries it: each frame is refused, or read as
+//! something that has one form.
 #![allow(clippy::expect_used, reason = "what does not hold must show")]
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ use crate::transport::message::{AgentAsk, Ask, Order};
 use crate::transport::reply::{Answered, Leave, Offers, Ran, Reply, Taken};
 use crate::transport::wire::{Broken, Reader};
 
-/// What a pair of sockets holds before anybody reads.
+/// The capacity of a pair of sockets without a reader.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes as they come in by a connection, and as one frame.
@@ -101,7 +101,7 @@ fn taken(bytes: &[u8]) {
     }
 }
 
-/// What was asked for, as each of those reads it who may have asked.
+/// Reads the answer as each possible requester reads it.
 fn done(body: &[u8]) {
     same::<()>(body);
     same::<Seq>(body);
@@ -120,13 +120,13 @@ fn done(body: &[u8]) {
     settles::<Leave>(body);
 }
 
-/// What is read has one form.
+/// A read frame has one form.
 fn same<T: Field>(body: &[u8]) {
     let Ok(value) = take::<T>(body) else { return };
     assert_eq!(Reply::done(&value), Reply::Done(body.to_vec()));
 }
 
-/// What was read and is written reads as it was written.
+/// A frame that is read and written reads back equal.
 fn settles<T: Field>(body: &[u8]) {
     let Ok(value) = take::<T>(body) else { return };
     let Reply::Done(written) = Reply::done(&value) else { return };

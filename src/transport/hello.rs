@@ -5,7 +5,7 @@ use syscap_format::{Decoder, Encoder, HomeId, Profile, Reason};
 
 use crate::{transport::versions::Versions, transport::wire::Broken};
 
-/// What a connection may be used for. The holder enforces it.
+/// The use of a connection: a channel. The holder enforces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// Everything.
@@ -31,7 +31,7 @@ impl Lane {
     }
 }
 
-/// What the side says first that has connected.
+/// The first message of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) versions: Versions,
@@ -58,7 +58,7 @@ impl Hello {
     }
 }
 
-/// What the holder says to that.
+/// The server's answer to the greeting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Greeting {
     /// The lane is open, for frames of this version.
@@ -107,7 +107,7 @@ impl Greeting {
     }
 }
 
-/// Whether a frame is one of those that never change. They are arrays, all others maps.
+/// True if a frame is one of those that never change. They are arrays, all others maps.
 pub(crate) fn is_frozen(frame: &[u8]) -> bool {
     frame.first().is_some_and(|head| head >> 5 == 4)
 }
@@ -158,7 +158,7 @@ impl<'a> Row<'a> {
         if versions.least <= versions.greatest { Ok(versions) } else { Err(Broken::Form) }
     }
 
-    /// Whatever is left, if each is an item.
+    /// Skips the rest, if each part is an item.
     pub(crate) fn skip(&mut self) -> Result<(), Broken> {
         while self.left > 0 {
             self.next()?.item()?;
@@ -166,7 +166,7 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
-    /// Nothing may be left over.
+    /// Refuses remaining bytes.
     pub(crate) fn end(self) -> Result<(), Broken> {
         match self.left {
             0 => Ok(self.decoder.finish()?),

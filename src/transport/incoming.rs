@@ -1,5 +1,5 @@
-//! What comes from a holder, read by a thread of its own, or where the process waits for other
-//! things too: then none of its threads is woken only to wake another.
+//! A server's messages, read by a thread of their own, or where the process waits for other input
+//! too: then no thread is woken only to wake another.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -23,17 +23,17 @@ pub type ReadBy = Arc<dyn Fn(Incoming) + Send + Sync>;
 type Take = Box<dyn FnMut(&[u8]) -> Result<(), Broken> + Send>;
 type Then = Box<dyn FnOnce() + Send>;
 
-/// What comes on one connection to a holder.
+/// The messages on one connection to a server.
 pub struct Incoming(Arc<Shared>);
 
-/// What was there to be taken in.
+/// The result of one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
     /// So much that there may be more.
     More,
     /// All of it; of what has begun to come the rest must be there by then.
     All(Option<Instant>),
-    /// Nothing more is to be read here.
+    /// The connection has ended.
     Over,
 }
 
@@ -91,8 +91,8 @@ impl Incoming {
         self.0.on_a_thread()
     }
 
-    /// What reads, while a thread that should do so is about to wait for the other side to read:
-    /// until it is told that the thread waits no more.
+    /// A reader for the time in which a thread that should read is about to wait for its peer: it
+    /// reads until the thread waits no more.
     pub(crate) fn meanwhile(&self) -> impl Fn(Arc<AtomicBool>) + Send + use<> {
         let shared = Arc::downgrade(&self.0);
         move |over| {
@@ -176,8 +176,8 @@ impl Shared {
     }
 }
 
-/// What it took the beginning of it sees to, until that is whole or its time has come: who reads
-/// otherwise does not know of it.
+/// It keeps the deadline of a frame that it has begun to take, until the frame is whole: the other
+/// reader does not know of it.
 fn read_meanwhile(shared: &Weak<Shared>, over: &AtomicBool) {
     let mut begun: Option<Instant> = None;
     while begun.is_some() || !over.load(Ordering::SeqCst) {
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Whoever lets go of it leaves it to a thread, with what has begun to come.
+    /// Dropping it leaves the connection to a thread, with the frame that has begun.
     #[test]
     fn a_thread_reads_on() {
         let (incoming, _near, mut far, told) = connection();
@@ -324,8 +324,8 @@ mod tests {
         drop(incoming);
     }
 
-    /// Who reads in the place of another sees to what has begun to come, also when that one could
-    /// read again: it does not know of it.
+    /// A substitute reader keeps the deadline of a begun frame, even when the first reader could
+    /// read again: that one does not know of it.
     #[test]
     fn reader_hand_off_keeps_the_frame_deadline() {
         let (incoming, near, mut far, told) = connection();

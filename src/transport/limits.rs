@@ -52,8 +52,8 @@ pub(crate) const TOGETHER_BYTES_MAX: usize = REQUEST_BYTES_MAX / 2;
 pub(crate) const CALL_FRAMING_BYTES: usize = 128;
 /// Most bytes of all connections' requests in flight.
 pub(crate) const REQUESTS_BYTES_MAX: usize = 8 * FRAME_BYTES_MAX;
-/// Most bytes of all connections' long frames on a lane that have begun and are not whole. Where
-/// there is no room for one it is not read on, and waits.
+/// Most bytes of all connections' long frames on a lane that have begun and are not whole. A frame
+/// without room is not read further, and waits.
 pub(crate) const PARTIAL_BYTES_MAX: usize = 4 * FRAME_BYTES_MAX;
 /// A frame that is longer than this, in bytes, is a long one.
 pub(crate) const SHORT_BYTES_MAX: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! What is asked, from either side.
+//! The requests of both sides.
 
 use syscap_format::field::{choice, shape};
 use syscap_format::{
@@ -18,14 +18,14 @@ use crate::transport::frame::{Carries, Message};
 use crate::transport::limits::TOOLS_MAX;
 
 choice! {
-    /// What may be asked on either lane: to call through a session. It is all that there is on the
+    /// A request on either channel: to call through a session. It is all that there is on the
     /// agents' lane.
     pub(crate) enum AgentAsk {
         /// To have the session that was lent by this ticket.
         1 => Take(SessionTicket),
         /// To call a tool.
         2 => Call(Box<Call>),
-        /// Nobody waits for the call that was asked for under this id.
+        /// Cancels the call that was requested under this id.
         3 => Cancel(u64),
         /// To end a session.
         4 => Close(Seq),
@@ -33,7 +33,7 @@ choice! {
 }
 
 choice! {
-    /// What may be asked on the operator's lane only.
+    /// A request on the operator channel only.
     pub(crate) enum Ask {
         1 => Issue(Box<Grant>),
         2 => Policy(PolicyObject),
@@ -66,11 +66,11 @@ choice! {
 }
 
 choice! {
-    /// What the holder asks of an attached process.
+    /// The server's request to a connected process.
     pub(crate) enum Order {
         /// Run a tool that the process offers.
         1 => Run(Box<Run>),
-        /// Nobody waits for the run that was asked for under this id.
+        /// Cancels the run that was requested under this id.
         2 => Cancel(u64),
         /// The holder ends: ask nothing more of it.
         3 => Closing,
@@ -106,7 +106,7 @@ shape! {
 }
 
 shape! {
-    /// Whose tokens and sessions are looked at, and a token that is among them, however old.
+    /// The agent whose tokens and sessions are viewed, and a token among them, however old.
     pub(crate) struct Looked {
         1 => pub(crate) agent: AgentId,
         2 => pub(crate) token: Option<TokenId>,
@@ -142,7 +142,7 @@ shape! {
 }
 
 shape! {
-    /// What a user said to a session's agent.
+    /// A user's message to a session's agent.
     pub(crate) struct Heard {
         1 => pub(crate) session: Seq,
         2 => pub(crate) text: String,
@@ -151,7 +151,7 @@ shape! {
 }
 
 shape! {
-    /// What a user said, in a conversation of an agent's client.
+    /// A user's message, in a conversation of an agent's client.
     pub(crate) struct Prompted {
         1 => pub(crate) token: TokenId,
         2 => pub(crate) prompt: Prompt,
@@ -168,7 +168,7 @@ shape! {
 }
 
 shape! {
-    /// What such a use came to.
+    /// The result of such a use.
     pub(crate) struct Settle {
         1 => pub(crate) token: TokenId,
         2 => pub(crate) used: ToolUse,

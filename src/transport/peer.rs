@@ -37,13 +37,13 @@ pub(crate) struct Peer {
 
 struct Out {
     writer: Writer,
-    /// Whether requests may be written. Answers may, as long as the connection lasts.
+    /// True if requests may be written. Answers may, as long as the connection lasts.
     asks: bool,
 }
 
 struct Waiting {
     next: u64,
-    /// Whether the connection has ended.
+    /// True if the connection has ended.
     over: bool,
     slots: BTreeMap<u64, Slot>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Pending {
 }
 
 impl Slot {
-    /// No answer comes. Who waits is told so by the end of the channel.
+    /// No answer comes. The waiting thread learns it by the end of the channel.
     fn miss(self, why: Unanswered) {
         if let Self::Told(told) = self {
             told(Err(why));
@@ -157,8 +157,8 @@ impl Peer {
         })
     }
 
-    /// Answers something. Where it can't be written the connection ends; where it is too long,
-    /// the one who asked is told so.
+    /// Answers something. If it can't be written the connection ends; if it is too long, the
+    /// requester is told so.
     pub(crate) fn answer(&self, id: u64, reply: Reply) {
         let frame = reply.frame(id);
         // Not held twice while the other side does not read.

@@ -1,4 +1,4 @@
-//! What is answered: what was asked for, a refusal, or why it could not be had.
+//! Answers: the requested data, a refusal, or an error.
 
 use syscap_format::field::{Field, choice, shape};
 use syscap_format::{
@@ -17,7 +17,7 @@ use crate::transport::wire::Broken;
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// What was asked for, in bytes; of which form, the one who asked knows.
+    /// The requested data, as bytes; the requester knows their form.
     Done(Vec<u8>),
     /// The kernel, or the holder, refused it: nothing happened.
     Refused(Refused),
@@ -34,7 +34,7 @@ choice! {
         2 => Sealed(KeyUse),
         /// Anything else, in words.
         3 => Other(String),
-        /// What was named is not there.
+        /// The named thing does not exist.
         4 => NoSuch(Named),
     }
 }
@@ -46,7 +46,7 @@ shape! {
     }
 }
 
-/// What can be named and be wrong.
+/// A kind of name that can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct What(&'static str);
 
@@ -95,7 +95,7 @@ impl Reply {
         Self::Done(encoder.into_bytes())
     }
 
-    /// Nothing but that it was done.
+    /// An answer without data.
     pub(crate) fn nothing() -> Self {
         Self::done(&())
     }
@@ -129,8 +129,8 @@ impl Reply {
         }
     }
 
-    /// What was asked for, or the error that the one who asked would have got at the holder;
-    /// `None` where it is of another form.
+    /// The requested data, or the error that the requester would have got in the server; `None` if
+    /// it has another form.
     pub(crate) fn into_result<T: Field>(self) -> Option<Result<T, Error>> {
         Some(Err(match self {
             Self::Done(body) => return take(&body).ok().map(Ok),
@@ -193,7 +193,7 @@ shape! {
     }
 }
 
-/// An answer to a call. What was delivered stands apart: it may nest as deep as data may.
+/// An answer to a call. The delivered value stands apart: it may nest as deep as data may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answered(pub(crate) ToolResult);
 
@@ -214,7 +214,7 @@ impl Field for Answered {
 }
 
 choice! {
-    /// What is answered to one who asks for leave.
+    /// The answer to a request for leave.
     pub(crate) enum Leave {
         /// The use may be made; its intent stands there.
         1 => Out(Seq),
@@ -242,7 +242,7 @@ impl From<Leave> for Begun {
 }
 
 shape! {
-    /// What a run came to.
+    /// The result of a run.
     pub(crate) struct Ran {
         1 => came: Came,
         2 => tx: TxOutcome,

@@ -69,7 +69,7 @@ pub(crate) fn connect_to(home: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Whether the process at the other end is of our own user.
+/// True if the peer process belongs to our own user.
 pub(crate) fn is_ours(stream: &UnixStream) -> io::Result<bool> {
     Ok(socket_peercred(stream)?.uid == geteuid())
 }

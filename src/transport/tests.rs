@@ -53,7 +53,7 @@ fn deep() -> Canonical {
     (0..Profile::DATA.depth_max()).fold(Canonical::text("x"), nested)
 }
 
-/// What either lane may ask.
+/// The requests of either channel.
 fn agents() -> Vec<AgentAsk> {
     let (session, envelope) = (Seq::new(7), || vec![0xff; 9]);
     let call = |form| {
@@ -274,7 +274,7 @@ fn lists_are_bounded() {
     assert!(again(&Ask::Provide(vec![manifest; TOOLS_MAX + 1]).frame(ID)).is_none());
 }
 
-/// What is taken out of a frame is data, and no deeper than data may be.
+/// The content of a frame is data, and no deeper than data may be.
 #[test]
 fn data_in_a_frame_is_no_deeper_than_data() {
     let proposed = |changes: &[u8]| {
@@ -296,7 +296,7 @@ fn data_in_a_frame_is_no_deeper_than_data() {
     assert!(again(&proposed(&deeper)).is_none());
 }
 
-/// Whatever bytes come: nothing panics, and what is taken is what would be written.
+/// No bytes make it panic, and an accepted frame is what would be written.
 #[test]
 fn accepted_frame_is_canonical() {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;

@@ -1,7 +1,6 @@
-//! Whose turn it is to read a connection: a call that comes alone is made by the thread that has
-//! read it, which so is not woken only to wake another. Where the call asks for something over the
-//! same connection, that thread reads what it waits for. Where it is busy otherwise for longer than
-//! a moment, another reads on.
+//! Reader hand-off. When one call arrives alone, the thread that read it executes it, which saves a
+//! wake-up. If the call requests something over the same connection, that thread reads the answer
+//! itself. If it is busy otherwise for longer than a moment, another thread reads on.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,12 +22,12 @@ const UNREAD_RUN_MAX: Duration = Duration::from_millis(10);
 /// A call that has come, to be made on a thread that it may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A connection, for the thread that reads it. Whoever drops it sees to its end.
+/// A connection, for the thread that reads it. Its last owner drops it at its end.
 pub(crate) trait Reads: Send {
     /// Reads a frame, and does what it asks for; a call is left to be made.
     fn next(&mut self) -> Result<Option<PeerCall>, Broken>;
 
-    /// Whether nothing else is asked for, as far as that can be seen without reading on.
+    /// True if no other request is visible without reading on.
     fn is_alone(&self) -> bool;
 
     /// Has a call made by another thread; the peer is told where there is none.
@@ -45,7 +44,7 @@ pub(crate) struct PeerCall {
     pub(crate) make: Job,
 }
 
-/// Where a thread lays down what it has to read.
+/// The place where a thread leaves its reader for others.
 struct Laid {
     peer: Arc<Peer>,
     held: Mutex<Held>,
@@ -59,7 +58,7 @@ struct Held {
 }
 
 thread_local! {
-    /// Where this thread has laid it down, while it makes a call.
+    /// The place of this thread, while it makes a call.
     static LAID: RefCell<Option<Arc<Laid>>> = const { RefCell::new(None) };
 }
 
@@ -112,7 +111,7 @@ impl Laid {
         turn
     }
 
-    /// What another thread does: it reads on.
+    /// The work of another thread: it reads on.
     fn read_on(self: &Arc<Self>) -> impl FnOnce() + Send + use<> {
         let laid = Arc::clone(self);
         move || laid.take().into_iter().for_each(read)
@@ -192,8 +191,8 @@ fn read_for(laid: &Arc<Laid>, mut turn: Turn, pending: Pending) -> Result<Reply,
     }
 }
 
-/// Lays it down again for a moment; where others wait for what comes, a thread reads on at once.
-/// Where none is to be had, this one does when it has made the call.
+/// Lays it down again for a moment; where others wait for what comes, a thread reads on at once. If
+/// no thread is available, this one reads on after the call.
 fn lay_down(laid: &Arc<Laid>, turn: Turn) {
     if turn.is_alone() {
         laid.lay(turn);

@@ -16,7 +16,7 @@ shape! {
 }
 
 impl Versions {
-    /// Those that this program speaks.
+    /// The versions that this program speaks.
     pub const OURS: Self = Self { least: 4, greatest: 4 };
 
     /// The greatest version that both sides speak.
@@ -29,7 +29,7 @@ impl Versions {
         self.least <= version && version <= self.greatest
     }
 
-    /// Whether all of them were there before any of the other ones.
+    /// True if all of them precede any of the other ones.
     #[must_use]
     pub const fn are_before(self, other: Self) -> bool {
         self.greatest < other.least

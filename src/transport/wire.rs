@@ -2,8 +2,8 @@
 //! version says what stands in it (`frame`), an array where nothing ever changes (`hello`,
 //! `frozen`).
 //!
-//! Whatever is wrong with a frame ends its connection: a peer that writes one such frame can't
-//! be trusted to have meant the next.
+//! Any fault of a frame ends its connection: a peer that writes one such frame can't be trusted to
+//! have meant the next.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -70,28 +70,28 @@ impl Partial {
     }
 }
 
-/// What was read without waiting.
+/// The result of reading without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     /// As much as is read at once.
     More,
     /// All that was there.
     All,
-    /// Nothing: there is no room for the frame that has begun.
+    /// No frame: there is no room for the one that has begun.
     NoRoom,
 }
 
 /// Reads frames.
 pub(crate) struct Reader {
     stream: Arc<UnixStream>,
-    /// Where it is read without waiting: since when a frame has begun and is not whole.
+    /// The time since which a frame is incomplete, if it is read without waiting.
     since: Option<Instant>,
     held: Vec<u8>,
     chunk: Vec<u8>,
     /// Longest frame, in bytes.
     most: usize,
     partial: Arc<Partial>,
-    /// What of `partial` is this reader's: the length of the long frame that has begun.
+    /// This reader's share of `partial`: the length of the long frame that has begun.
     taken: usize,
 }
 
@@ -109,8 +109,8 @@ impl Reader {
         Ok(Self { stream, since: None, held, chunk, most, partial, taken: 0 })
     }
 
-    /// From here on frames may be as long as those of a version: so many bytes. Those that have
-    /// begun share this count with others.
+    /// From here on frames may be as long as those of a version: so many bytes. Incomplete frames
+    /// share this count with others.
     pub(crate) fn take_long_frames(&mut self, most: usize, partial: Arc<Partial>) {
         (self.most, self.partial) = (most, partial);
     }
@@ -181,12 +181,12 @@ impl Reader {
         since.checked_add(FRAME_TIME)
     }
 
-    /// Whether nothing was read that was not taken.
+    /// True if all bytes read were taken.
     pub(crate) const fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Whether the first frame has arrived whole.
+    /// True if the first frame has arrived whole.
     fn has_whole(&self) -> bool {
         let Some(head) = self.held.first_chunk::<HEAD>() else { return false };
         let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
@@ -212,7 +212,7 @@ impl Reader {
         Ok(Some(frame))
     }
 
-    /// Whether there is room for the frame that has begun, which is not whole.
+    /// True if there is room for the incomplete frame.
     fn has_room(&mut self) -> bool {
         let Some(head) = self.held.first_chunk::<HEAD>() else { return true };
         let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);

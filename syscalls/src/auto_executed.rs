@@ -1,12 +1,12 @@
 //! Files that other programs execute or obey on their own, by the names in a path.
 //!
-//! Whoever writes such a file has something run later, or changes who decides. Each row names the
+//! The writer of such a file causes a later execution, or changes who decides. Each row names the
 //! program and where its documentation says so, as of November 2026. The table is not complete, and
 //! a program's own settings can name further files.
 
 use std::collections::BTreeSet;
 
-/// What happens with a file of such a name.
+/// The use of a file by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Git, shells, editors, debuggers or agents execute it, or take their settings from it.
@@ -20,11 +20,11 @@ pub enum Kind {
 /// The files of one program.
 #[derive(Debug)]
 pub struct Row {
-    /// What happens with them.
+    /// The use of these files.
     pub kind: Kind,
     /// Names of files or folders, in small letters. All that lies in such a folder is meant.
     names: &'static [&'static str],
-    /// Where that is documented.
+    /// The documentation of that use.
     pub source: &'static str,
 }
 
@@ -151,8 +151,8 @@ pub fn row_of_name(name: &str) -> Option<&'static Row> {
     TABLE.iter().find(|row| row.names.contains(&&*name))
 }
 
-/// What happens with a file at a path, by all names in it. Links are not seen: the caller follows
-/// them before.
+/// The uses of a file at a path, by all names in it. Links are not seen: the caller follows them
+/// before.
 ///
 /// A working tree below `.claude/worktrees`, where Claude Code makes them, is like any other, unless
 /// the path climbs.

@@ -1,4 +1,4 @@
-//! What the tools beneath a base have in common: a manifest, a call as it was parsed, and its run.
+//! The common parts of the tools beneath a base: a manifest, a parsed call, and its run.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use syscap_kernel::{
 use crate::beneath::{Effect, Opener};
 use crate::fs::tx_of;
 
-/// What the calls of a tool share: what opens beneath the base, and whatever else.
+/// The shared state of a tool's calls: the file backend, and more.
 pub trait Shared: Clone + Send + Sync + 'static {
-    /// What opens beneath the base.
+    /// The file backend.
     fn base(&self) -> &dyn Opener;
 }
 
@@ -23,16 +23,16 @@ impl Shared for Arc<dyn Opener> {
     }
 }
 
-/// What a call that reads runs by.
+/// The permit of a reading call.
 pub type ReadBy<'p, C> = ReadPermit<'p, PlannedRead<C>>;
-/// What a call that changes something runs by.
+/// The permit of a changing call.
 pub type ChangeBy<'p, C> = Permit<'p, PlannedChange<C>>;
 /// The result of a change, and whether anything was changed; or what became of one that failed.
 pub type Changed = Result<(Canonical, TxOutcome), (Refused, Effect)>;
 
 /// A call of a tool that only reads.
 pub trait ReadCall: Sized + Send + 'static {
-    /// What its calls share.
+    /// The shared state of its calls.
     type On: Shared;
 
     /// The tool; `None` where its name is none.
@@ -52,7 +52,7 @@ pub trait ReadCall: Sized + Send + 'static {
 
 /// A call of a tool that changes something.
 pub trait ChangeCall: Sized + Send + 'static {
-    /// What its calls share.
+    /// The shared state of its calls.
     type On: Shared;
 
     /// The tool; `None` where its name is none.

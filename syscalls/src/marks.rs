@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use crate::auto_executed::{Kind, kinds_of_path};
 
-/// What a command does that neither its files nor its hosts say: a name of the dimension `does`.
+/// A mark: an effect of a command that neither its files nor its hosts show; a name of the
+/// dimension `does`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mark {
     /// It can't be told what it does.
     Unknown,
     /// It runs code of the project's: its build, its tests, its hooks. That can do anything.
     ProjectCode,
-    /// What it removes or throws away does not come back.
+    /// It removes something irrecoverably.
     Irreversible,
     /// It reaches a host that can't be told.
     Network,
@@ -57,8 +58,9 @@ impl Mark {
     }
 }
 
-/// What it is to write a file at this path, by [`kinds_of_path`]: [`Mark::Hides`] where other programs
-/// execute or obey it, [`Mark::Automation`] where a forge runs it. Instructions of agents have no mark.
+/// The marks of a write to this path, by [`kinds_of_path`]: [`Mark::Hides`] where other programs
+/// execute or obey it, [`Mark::Automation`] where a forge runs it. Instructions of agents have no
+/// mark.
 pub fn write_marks<'a>(components: impl IntoIterator<Item = &'a str>) -> BTreeSet<Mark> {
     let mark = |kind| match kind {
         Kind::Settings => Some(Mark::Hides),

@@ -13,7 +13,7 @@ use syscap_kernel::{Demands, Ran, ReadPermit, ReadPlan, ReadTool, Request};
 
 /// Most bytes that one call gives.
 pub const PAGE_BYTES_MAX: u64 = 256 << 10;
-/// What a call gives where it doesn't say: a few screens.
+/// The default size of a page: a few screens.
 const PAGE_BYTES_DEFAULT: u64 = 16 << 10;
 /// The least that can be asked for: the longest character has so many bytes, so that each page
 /// goes on.

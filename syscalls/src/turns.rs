@@ -10,7 +10,7 @@ use syscap_format::{Amounts, Dimension};
 /// How long one waits for others at the most: well within the time that a call sets aside, so that
 /// nobody's token is used up by those who change one name all the time.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(5);
-/// What of its time a call keeps for what follows the wait.
+/// The part of its time that a call keeps for the steps after the wait.
 const MARGIN: Duration = Duration::from_millis(100);
 
 /// How long the run of a call waits: as long as one may, or as its own time lasts.

@@ -32,7 +32,7 @@ pub enum ExportError {
     Io(i32),
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// The last record; `None` where the log is empty.

@@ -9,12 +9,12 @@ use super::{Kit, found::Found, script::Script};
 
 /// Tells the process where it is to commit.
 const PLACE: &str = "SYSCAP_KIT_PLACE";
-/// What it says before the number of batches that it has committed.
+/// The child's output before the number of batches that it has committed.
 const STORED: &str = "syscap-kit stored ";
 /// More than anybody waits for before killing it.
 const BATCHES_MAX: usize = 10_000;
 
-/// Where to commit, in a process that is to be killed.
+/// The place for commits, in a process that is to be killed.
 pub(super) fn place() -> Option<PathBuf> {
     std::env::var_os(PLACE).map(PathBuf::from)
 }

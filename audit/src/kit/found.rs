@@ -15,7 +15,7 @@ pub struct KitError {
     pub found: Found,
 }
 
-/// What a store owes, in the order in which it is checked.
+/// A property of a store, in the order in which it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -31,21 +31,21 @@ pub enum Rule {
     Objects,
     /// Vault rows are found by their record, of whatever size.
     Vault,
-    /// What was committed is there when the store is opened again, and the log goes on.
+    /// Committed data is there when the store is opened again, and the log continues.
     Reopen,
     /// Housekeeping changes nothing.
     Idle,
-    /// What was never made is [`StoreError::Missing`]; what is there is [`StoreError::Exists`] for
-    /// who would make it again, and stays as it is.
+    /// A missing place is [`StoreError::Missing`]; creating an existing one is
+    /// [`StoreError::Exists`], and leaves it unchanged.
     Place,
-    /// Who opens what is open already gets [`StoreError::Locked`].
+    /// Opening an open store gives [`StoreError::Locked`].
     Exclusive,
     /// A batch that follows an earlier or a later record than the last is
     /// [`StoreError::HeadMoved`].
     HeadSeq,
     /// So is one that follows another record of the same number.
     HeadLeaf,
-    /// Nothing of a refused batch is there.
+    /// A refused batch leaves nothing.
     Refused,
     /// After an error no commit goes through: [`StoreError::Poisoned`].
     Poisoned,
@@ -56,8 +56,8 @@ pub enum Rule {
     /// A batch whose commit fails on the way is there whole or not at all, and the log goes on
     /// when the store is opened again. Checked with [`Kit::failing`](super::Kit::failing).
     Whole,
-    /// What was acknowledged survives the process, and what was not is there whole or not at all.
-    /// Checked with [`Kit::killed_in`](super::Kit::killed_in).
+    /// Acknowledged batches survive the process; others are there whole or not at all. Checked with
+    /// [`Kit::killed_in`](super::Kit::killed_in).
     Durable,
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What was found.
+/// The fault found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Found {
@@ -137,7 +137,7 @@ pub enum Found {
     /// It read on when the reader had enough.
     #[error("it reads on when the reader has enough")]
     ReadsOn,
-    /// What was to make it fail did not.
+    /// The hook that was to make it fail did not.
     #[error("what was to make it fail did not")]
     NoFault,
     /// The process that was to be killed ended by itself, or is of another program.

@@ -1,4 +1,4 @@
-//! Whether a store has what was committed, byte for byte, and nothing else.
+//! Checks that a store has exactly the committed data, byte for byte.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ fn read_alike(reader: &mut dyn Store, kept: &[Kept]) -> Result<(), Found> {
     Ok(())
 }
 
-/// Nothing of a batch that was refused, where the log holds these batches.
+/// Checks that a refused batch left nothing, where the log holds these batches.
 pub(super) fn lacks(store: &mut dyn Store, batch: &Batch, kept: &[Kept]) -> Result<(), Found> {
     holds(store, kept)?;
     let known = |id| kept.iter().flat_map(|kept| &kept.objects).any(|object| object.id == id);
@@ -95,15 +95,15 @@ pub(super) fn lacks_row(store: &mut dyn Store, seq: Seq) -> Result<(), Found> {
     if row(store, Row::None(seq))? { Ok(()) } else { Err(Found::Vault(seq)) }
 }
 
-/// What the vault is to have.
+/// A row that the vault is to have.
 enum Row<'a> {
-    /// What was written.
+    /// The row that was written.
     Of(&'a VaultWrite),
-    /// Nothing under this record.
+    /// No row under this record.
     None(Seq),
 }
 
-/// Whether the vault has it. Here alone the kit asks for a row.
+/// Checks that the vault has it. Here alone the kit asks for a row.
 fn row(store: &mut dyn Store, wanted: Row<'_>) -> Result<bool, StoreError> {
     Ok(match wanted {
         Row::Of(write) => {

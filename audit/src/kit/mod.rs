@@ -17,8 +17,8 @@
 //! that is not there yet, in a folder of the kit's own; a store elsewhere takes it for a name. The
 //! batches are those of a real kernel, since nothing else makes any.
 //!
-//! What happens when the disk or the process fails needs more help: [`Kit::failing`] and
-//! [`Kit::killed_in`]. No kit can see whether a disk keeps what it was told to sync.
+//! Failures of the disk or the process need more help: [`Kit::failing`] and [`Kit::killed_in`]. No
+//! kit can see whether a disk keeps what it was told to sync.
 
 mod child;
 mod found;

@@ -1,4 +1,4 @@
-//! Where the stores under test are made.
+//! The places of the stores under test.
 
 use std::fs::{self, DirBuilder};
 use std::io;

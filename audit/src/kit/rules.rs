@@ -301,7 +301,7 @@ fn whole(kit: &mut Kit<'_>, folder: &mut Folder) -> Checked {
     Ok(())
 }
 
-/// Whether the log goes on with a batch's first record after these batches.
+/// Checks that the log continues with a batch's first record after these batches.
 fn has(store: &mut dyn Store, batch: &Batch, kept: &[Kept]) -> Result<bool, Found> {
     let last = kept.iter().flat_map(|kept| &kept.links).next_back();
     let mut found = false;

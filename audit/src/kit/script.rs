@@ -21,7 +21,7 @@ const AGENT: &str = "kit";
 /// More than any script makes.
 const CALLS: u64 = 1 << 40;
 
-/// What the next batch of a script holds.
+/// The contents of a script's next batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// The first record.
@@ -48,7 +48,7 @@ impl Step {
     }
 }
 
-/// What a batch held.
+/// The contents of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) links: Vec<Link>,
@@ -95,7 +95,7 @@ impl Script {
         Ok(Self { kernel, session: None, tickets: 0, steps: 0 })
     }
 
-    /// The next batch, which is not committed yet. What follows needs it to be.
+    /// The next batch, which is not committed yet. The next step needs it to be committed.
     pub(super) fn propose(&mut self) -> Result<Batch, Found> {
         let step = Step::of(self.steps);
         self.take(step)

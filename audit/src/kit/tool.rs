@@ -1,5 +1,4 @@
-//! What the kit's kernel runs and is decided by: a tool that fills a result, and a policy of any
-//! size that allows it.
+//! The kit's tool and policy: a tool that fills a result, and a policy of any size that allows it.
 
 use syscap_format::{
     Amounts, Decision, EffectClass, Encoder, EngineIdentity, Manifest, MapBuilder, Param,
@@ -11,7 +10,7 @@ use syscap_kernel::{
 
 /// The tool's name.
 pub(super) const FILL: &str = "kit.fill";
-/// What a result has beside the bytes that were asked for.
+/// The size of a result beside the requested bytes.
 const FRAMING: usize = 64;
 /// The most bytes that can be asked for.
 pub(super) const FILL_MAX: usize = RESULT_BYTES_MAX.saturating_sub(FRAMING);

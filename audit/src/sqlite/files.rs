@@ -11,7 +11,7 @@ use crate::disk::{from_errno, from_io, private};
 
 /// Its write-ahead log.
 pub const WAL_FILE: &str = "home.db-wal";
-/// Whoever holds this file's lock may write the database. It is not the home's lock, which the
+/// The holder of this file's lock may write the database. It is not the home's lock, which the
 /// runtime holds whatever its store is: a database that is opened by itself has one writer too.
 pub const WRITER_FILE: &str = "home.db-lock";
 /// Given up when the disk is full, so that what runs can be settled.
@@ -19,7 +19,7 @@ pub const BALLAST_FILE: &str = "reserve";
 /// Size of the ballast in bytes: room for the outcomes of 1,024 calls in flight.
 pub const BALLAST_BYTES: u64 = 4 << 20;
 
-/// Whether there was ballast to give up.
+/// The result of giving up the ballast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Release {
     Released,

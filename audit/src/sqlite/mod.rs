@@ -46,7 +46,7 @@ const WAL_BYTES_MAX: u64 = 32 << 20;
 /// How often, and after how long, a boot's checkpoint is tried again while a reader is in the way.
 const SETTLE_TRIES_MAX: u32 = 20;
 const SETTLE_PAUSE: Duration = Duration::from_millis(25);
-/// What a commit adds to the WAL besides its content: one page for each table it touches.
+/// The WAL bytes of a commit besides its content: one page for each table that it touches.
 const WAL_BYTES_A_COMMIT: u64 = 8 * 4_096;
 
 /// The holder of a home. It is the only one, until it is dropped.
@@ -63,7 +63,7 @@ pub struct SqliteStore {
     _lock: FileLock,
 }
 
-/// What a store has done since it was opened, for tests and benchmarks.
+/// A store's operations since it was opened, for tests and benchmarks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Transactions committed; at full durability that is also fsyncs of the WAL.
@@ -154,7 +154,7 @@ impl SqliteStore {
         self.counts.commits
     }
 
-    /// What was done since the store was opened.
+    /// The operations since the store was opened.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
@@ -164,12 +164,12 @@ impl SqliteStore {
         &self.home
     }
 
-    /// Where the log ends; `None` where it is empty.
+    /// The head of the log; `None` if it is empty.
     pub fn head(&mut self) -> Result<Option<Head>, StoreError> {
         rows::head(&self.connection)
     }
 
-    /// Whether the ballast is there to be given up.
+    /// True if the ballast is there to be given up.
     #[must_use]
     pub const fn has_ballast(&self) -> bool {
         self.ballast.is_present()

@@ -34,7 +34,8 @@ impl SqliteReader {
         Ok(Self { connection, home: home.to_path_buf() })
     }
 
-    /// Whether a process holds the home at the moment, or writes its database without that.
+    /// The state of the lock: a process holds the home at the moment, or writes its database
+    /// without holding it.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -45,12 +46,12 @@ impl SqliteReader {
         }
     }
 
-    /// Where the log ends; `None` where it is empty.
+    /// The head of the log; `None` if it is empty.
     pub fn head(&mut self) -> Result<Option<Head>, StoreError> {
         rows::head(&self.connection)
     }
 
-    /// Where the log of a copy would end that lacks the write-ahead log.
+    /// The head of a copy's log that lacks the write-ahead log.
     pub fn head_alone(&self) -> Result<Option<Head>, StoreError> {
         rows::head(&schema::open_alone(&self.home)?)
     }

@@ -79,7 +79,7 @@ pub(super) fn size(batch: &Batch) -> u64 {
     each.fold(0, |sum, len| sum.saturating_add(u64::try_from(len).unwrap_or(u64::MAX)))
 }
 
-/// Where the log ends.
+/// The head of the log.
 pub(super) fn head(connection: &Connection) -> Result<Option<Head>, StoreError> {
     let mut statement =
         connection.prepare_cached("SELECT seq, leaf FROM head").map_err(from_sqlite)?;

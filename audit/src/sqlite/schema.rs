@@ -138,7 +138,7 @@ fn immutable_uri(path: &Path) -> Option<String> {
     Some(uri)
 }
 
-/// Whether the file is a home of a format that this version reads, with our tables and no
+/// Checks that the file is a home of a format that this version reads, with our tables and no
 /// others.
 fn check(connection: &Connection) -> Result<(), StoreError> {
     set_up(connection).map_err(from_sqlite)?;
@@ -197,7 +197,7 @@ mod tests {
         connection.pragma_query_value(None, name, |row| row.get(0)).unwrap()
     }
 
-    /// What no test of a running process can see: whether a commit waits for the disk.
+    /// A property that no test of a running process can see: a commit waits for the disk.
     #[test]
     fn a_writer_is_set_up_as_its_durability_asks() {
         let home = tempfile::tempdir().unwrap();

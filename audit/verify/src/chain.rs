@@ -1,4 +1,4 @@
-//! The chain: bytes, positions, links. What the records say is the ledger's.
+//! The chain: bytes, positions, links. The ledger checks the records' contents.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ struct Chain {
 /// Room for every kind's number.
 const KINDS: usize = 32;
 
-/// Whether the chain can be followed further.
+/// The next step along the chain.
 enum Step {
     On,
     Broken,

@@ -28,7 +28,7 @@ pub struct ExportReader {
     /// How much of the buffer was given out.
     taken: usize,
     ended: Ended,
-    /// Where every record lies whose number [`INDEX_EACH`] divides.
+    /// The position of every record whose number [`INDEX_EACH`] divides.
     index: Vec<u64>,
     /// How many records were given out, and how many bytes they have.
     given: (u64, u64),
@@ -37,7 +37,7 @@ pub struct ExportReader {
 /// One record in so many is found at once; those after it are walked through.
 const INDEX_EACH: u64 = 1_024;
 
-/// Whether the file has been read to its end.
+/// The progress through the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     NotYet,
@@ -144,7 +144,7 @@ impl Source for ExportReader {
     }
 }
 
-/// Where the first item of `bytes` ends; `None` where it doesn't. Only lengths are looked at:
+/// The length of the first item of `bytes`; `None` if it has no end. Only lengths are looked at:
 /// whoever decodes the item checks it.
 fn item_len(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut items) = (0_usize, 1_u64);

@@ -3,8 +3,8 @@
 //! It reads each record once and keeps only tokens, idempotency keys, the agents' heads, open
 //! sessions and open intents. It never trusts a verdict or an amount that it can work out from the
 //! records before: signatures, grants, times, budgets, fees, flags, facts, what a policy asked of a
-//! run. What it can't check is what the log doesn't hold: whether arguments and results are those
-//! that salted commitments stand for, and what a policy *should* have said.
+//! run. It can't check two things that the log doesn't hold: that arguments and results match their
+//! salted commitments, and the verdict that a policy *should* have given.
 //!
 //! It rests on `syscap-format` alone: no line of the kernel judges the kernel here.
 #![deny(clippy::arithmetic_side_effects, clippy::as_conversions)]

@@ -6,7 +6,7 @@ use syscap_format::{DecodeError, Head, Trust};
 
 use crate::report::AnchorNeed;
 
-/// Where the trust comes from.
+/// The source of the trust.
 #[derive(Clone, Debug, Default)]
 pub enum TrustSource {
     /// Nowhere: the log's own first record.
@@ -21,13 +21,13 @@ pub enum TrustSource {
 /// How a log is verified.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where the trust comes from.
+    /// The source of the trust.
     pub trust: TrustSource,
-    /// Whether there must be some.
+    /// Decides if an anchor is required.
     pub anchor_need: AnchorNeed,
 }
 
-/// What a source says about the log's end.
+/// A source's statement about the log's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The log ends where its records end, and nobody writes to it.

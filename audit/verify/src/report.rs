@@ -1,4 +1,4 @@
-//! What a verification found.
+//! The report of a verification.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use syscap_format::{Head, HomeId, RecordError, RecordKind, Seq, UnixMillis};
 /// Most findings that a report lists; all are counted.
 pub const FINDINGS_MAX: usize = 64;
 
-/// What is wrong with a record. Faults of the chain end the verification: what comes after
-/// can't be judged.
+/// The fault of a record. Faults of the chain end the verification: what comes after can't be
+/// judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Fault {
@@ -132,7 +132,7 @@ pub enum Fault {
     Head,
     /// The policy did not let it run, or its decision contradicts itself.
     Decision,
-    /// What a shadow policy said is missing, by another one, or nobody was asked.
+    /// The shadow policy's decision is missing, is by another one, or belongs to no question.
     Shadow,
     /// An obligation could not be kept, or was not.
     Obligation,
@@ -162,8 +162,8 @@ pub enum Fault {
     Label,
     /// A run came back that was not out.
     LateForm,
-    /// Where a call came from is not as the kernel records it: a time that was filled in is not the
-    /// record's, or an input is no record before.
+    /// The call's origin is not as the kernel records it: a filled-in time is not the record's, or
+    /// an input is no record before.
     Provenance,
     /// A reason that the kernel could not have given there, as the log stood.
     Reason,
@@ -188,7 +188,7 @@ pub enum Fault {
     // States.
     /// A change of a state lacks a field, or has one that it can't have.
     StateForm,
-    /// Whoever changed a state may not write these keys.
+    /// The writer of a state change may not write these keys.
     Namespace,
     /// The facts are not those before, changed as the record says; or there are too many.
     Facts,
@@ -199,7 +199,7 @@ pub enum Fault {
 pub struct Finding {
     /// The record.
     pub seq: Seq,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -212,7 +212,7 @@ pub struct Newer {
     pub what: RecordError,
 }
 
-/// What the report rests on.
+/// The anchor of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// On the log's own first record: whoever can write a whole log can pass.
@@ -221,7 +221,7 @@ pub enum Anchor {
     TrustFile,
 }
 
-/// Whether something outside the log must vouch for it.
+/// Decides if an anchor outside the log is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnchorNeed {
     /// It need not.
@@ -242,18 +242,18 @@ pub enum End {
     Live,
 }
 
-/// What is to be thought of a log.
+/// The verdict on a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Soundness {
     /// All that can be checked is as it must be.
     Sound,
     /// Something is not.
     Tampered,
-    /// Newer software wrote a record. Nothing before it is wrong, nor anything in the chain.
+    /// Newer software wrote a record. All before it is sound, and so is the chain.
     Newer,
-    /// Nothing is wrong, but calls have no outcome or the end is missing.
+    /// Sound, but calls have no outcome or the end is missing.
     Incomplete,
-    /// Nothing is wrong, but nothing outside vouches for the log, as was asked for.
+    /// Sound, but without the required anchor outside the log.
     NotAnchored,
 }
 
@@ -270,7 +270,7 @@ impl Soundness {
     }
 }
 
-/// What a verification found.
+/// The report of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The home that the log's first record names; `None` for an empty log.
@@ -295,9 +295,9 @@ pub struct Report {
     pub unknown_intents: Vec<Seq>,
     /// How the log ends.
     pub end: End,
-    /// What the report rests on.
+    /// The anchor of the report.
     pub anchor: Anchor,
-    /// What it had to rest on.
+    /// The required anchor.
     pub anchor_need: AnchorNeed,
     /// The first [`FINDINGS_MAX`] faults, in order.
     pub findings: Vec<Finding>,
@@ -306,7 +306,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// The verdict. Of several the first of these: tampered, newer, not anchored, incomplete.
+    /// The verdict. If several apply it is the first of these: tampered, newer, not anchored,
+    /// incomplete.
     pub fn verdict(&self) -> Soundness {
         if self.findings_count > 0 {
             return Soundness::Tampered;

@@ -1,4 +1,4 @@
-//! Where a verification reads from.
+//! The source that a verification reads.
 
 use syscap_format::{Leaf, Object, ObjectId, Seq};
 
@@ -22,7 +22,7 @@ impl Chunk {
         self.ends.push(self.bytes.len());
     }
 
-    /// Whether it should be given no more.
+    /// True if it should be given no more.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.ends.len() >= CHUNK_RECORDS || self.bytes.len() >= CHUNK_BYTES
@@ -33,7 +33,7 @@ impl Chunk {
         self.ends.len()
     }
 
-    /// Whether it holds none.
+    /// True if it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()

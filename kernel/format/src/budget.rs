@@ -82,7 +82,7 @@ impl Dimension {
         Self::ALL.into_iter().find(|dimension| dimension.name() == name)
     }
 
-    /// Whether a run counts it unit by unit through its permit.
+    /// True if a run counts it unit by unit through its permit.
     #[must_use]
     pub const fn is_metered(self) -> bool {
         matches!(
@@ -96,7 +96,7 @@ impl Dimension {
         )
     }
 
-    /// Whether it can only be measured after the fact, because a thread can't be stopped.
+    /// True if it can only be measured after the fact, because a thread can't be stopped.
     #[must_use]
     pub const fn is_measured(self) -> bool {
         matches!(self, Self::CpuUs | Self::WallUs)
@@ -141,7 +141,7 @@ impl Amounts {
         Dimension::ALL.into_iter().zip(self.0)
     }
 
-    /// Whether every amount is at most that of `other`.
+    /// True if every amount is at most that of `other`.
     #[must_use]
     pub fn leq(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(a, b)| a <= b)
@@ -210,7 +210,8 @@ impl Field for Amounts {
     }
 }
 
-/// What a token may use in all, in each dimension. A dimension at 0 permits nothing of it.
+/// A token's limits: the amounts that it may use in all, in each dimension. A dimension at 0
+/// permits nothing of it.
 #[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget(Amounts);
@@ -233,9 +234,9 @@ impl Budget {
             .with(Dimension::Concurrent, 16)
     }
 
-    /// What an agent that a person works with uses up in no working day: 100,000 calls, two days of
-    /// waiting for them, six hours of processor time, 20,000 files and 4 GiB written, 4 GiB sent
-    /// and as much received, the rest as [`standard`](Self::standard).
+    /// A budget that an agent at work with a person never uses up in a working day: 100,000 calls,
+    /// two days of waiting for them, six hours of processor time, 20,000 files and 4 GiB written, 4
+    /// GiB sent and as much received, the rest as [`standard`](Self::standard).
     pub fn working_day() -> Self {
         Self::standard()
             .with(Dimension::Calls, 100_000)
@@ -247,7 +248,7 @@ impl Budget {
             .with(Dimension::IngressBytes, 4 << 30)
     }
 
-    /// Nothing in any dimension.
+    /// A budget of zero in every dimension.
     pub const fn none() -> Self {
         Self(Amounts::ZERO)
     }
@@ -262,7 +263,7 @@ impl Budget {
         &self.0
     }
 
-    /// Whether every limit is at most that of `other`.
+    /// True if every limit is at most that of `other`.
     #[must_use]
     pub fn leq(&self, other: &Self) -> bool {
         self.0.leq(&other.0)

@@ -1,4 +1,4 @@
-//! What a policy says of a call.
+//! Decisions: a policy's verdict on a call.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::limits::{MATCHES_MAX, OBLIGATION_NAME_BYTES_MAX, OBLIGATIONS_MAX};
 use crate::obligation::Obligation;
 
 code! {
-    /// What a policy says of a call, from the mildest to the strictest.
+    /// A policy's verdict on a call, from the mildest to the strictest.
     pub enum Verdict {
         /// Run it.
         Allow = 0 "allow",
@@ -38,7 +38,7 @@ shape! {
         4 => pub match_count: u64,
         /// [`matches_digest`] of all that matched, where there are more than are listed.
         5 => pub matches_digest: Option<[u8; 32]>,
-        /// What is asked beside the verdict, united.
+        /// The obligations beside the verdict, united.
         6 => pub obligations: Vec<Obligation>,
     }
 }
@@ -66,13 +66,13 @@ impl Decision {
         }
     }
 
-    /// Whether it asks for somebody of a level.
+    /// True if it asks for a person of a level.
     #[must_use]
     pub fn asks_for_a_level(&self) -> bool {
         self.obligations.iter().any(|asked| asked.kind.asks_for_a_level())
     }
 
-    /// Whether it fits into a record, and its parts agree: a verifier refuses any other.
+    /// True if it fits into a record and its parts agree: a verifier refuses any other.
     pub fn is_sound(&self) -> bool {
         let named = self.obligations.iter().filter_map(|asked| asked.name.as_ref());
         let listed = u64::try_from(self.matches.len()).unwrap_or(u64::MAX);
@@ -94,11 +94,11 @@ impl Decision {
 }
 
 shape! {
-    /// What a policy that is not in force says of a call. It is recorded and changes nothing.
+    /// The decision of a shadow policy on a call. It is recorded and changes nothing.
     pub struct Shadow {
         /// The policy.
         1 => pub policy: PolicyHash,
-        /// What it says.
+        /// The decision.
         2 => pub decision: Decision,
     }
 }

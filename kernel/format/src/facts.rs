@@ -12,15 +12,15 @@ use crate::id::printed;
 use crate::provenance::Source;
 
 code! {
-    /// Who may write a key: its first component.
+    /// The namespace of a key, its first component: it decides who may write the key.
     pub enum Namespace {
         /// Parameters of the policy: they change with the policy only.
         Policy = 1 "policy",
         /// Constraints of the policy: they change with the policy only.
         Constraint = 2 "constraint",
-        /// What an agent is after: proposed by agents.
+        /// An agent's goal: proposed by agents.
         Goal = 3 "goal",
-        /// What is so: by tools and encoders.
+        /// A fact: written by tools and encoders.
         Fact = 4 "fact",
     }
 }
@@ -31,7 +31,7 @@ impl Namespace {
         Self::ALL.iter().copied().find(|namespace| namespace.name() == name)
     }
 
-    /// Whether somebody may write keys of it. Nobody writes what is the policy's by a proposal.
+    /// True if that source may write keys of it. No proposal writes the policy's namespaces.
     #[must_use]
     pub const fn is_written_by(self, writer: Source) -> bool {
         match self {
@@ -76,7 +76,7 @@ impl FactKey {
 printed! { FactKey }
 name_field! { FactKey }
 
-/// What is known under a key.
+/// The fact under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact<'a> {
     /// There is no such key.
@@ -98,7 +98,7 @@ impl Facts {
         &NONE
     }
 
-    /// What is known under a key.
+    /// The fact under a key.
     pub fn get(&self, key: &FactKey) -> Fact<'_> {
         match self.0.get(key) {
             None => Fact::Missing,

@@ -46,12 +46,12 @@ pub trait Field: Sized {
     }
 }
 
-/// What a [`shape!`](crate::shape) declares.
+/// A type that [`shape!`](crate::shape) declares.
 pub trait Shape: Field {
     /// How many keys it has, without one that may be absent.
     const COUNT: usize;
-    /// Whether it has none that may be absent. Only such a shape can be a group of another's, or
-    /// a record's body: whoever writes the head of its map must know how many keys there are.
+    /// True if it has no field that may be absent. Only such a shape can be a group of another's,
+    /// or a record's body: whoever writes the head of its map must know how many keys there are.
     const WHOLE: bool;
 
     /// The keys, in their order.
@@ -77,7 +77,7 @@ pub struct FieldSpec {
     pub name: &'static str,
     /// The item's type.
     pub shape: &'static str,
-    /// Whether the key may be absent.
+    /// True if the key may be absent.
     pub maybe: bool,
 }
 
@@ -227,7 +227,7 @@ impl<T: Field> Field for Box<T> {
     }
 }
 
-/// What is done, and has nothing to tell.
+/// A completion without data.
 impl Field for () {
     const SHAPE: &'static str = "null";
 
@@ -297,7 +297,7 @@ impl<T: Field> Field for Vec<T> {
     }
 }
 
-/// What stands in an array of two.
+/// Reads an array of two.
 fn two<T>(
     decoder: &mut Decoder<'_>,
     read: impl FnOnce(&mut Decoder<'_>) -> Result<T, DecodeError>,

@@ -158,7 +158,7 @@ impl AgentId {
         &self.0
     }
 
-    /// Whether this is `other` or a path component below it.
+    /// True if this is `other` or a path component below it.
     #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         match self.0.strip_prefix(&*other.0) {
@@ -199,7 +199,7 @@ impl ToolId {
         Self::is_valid(text).then(|| Self(Arc::from(text)))
     }
 
-    /// Whether a text has the form.
+    /// True if a text has the form.
     pub(crate) fn is_valid(text: &str) -> bool {
         text.len() <= Self::BYTES_MAX && text.split('.').all(is_tool_component)
     }

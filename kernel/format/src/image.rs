@@ -35,15 +35,15 @@ shape! {
         5 => pub boot: u64,
         /// How it stands: ended cleanly, or not.
         6 => pub ended: PreviousRun,
-        /// What an acknowledged record survives.
+        /// The failures that an acknowledged record survives.
         7 => pub durability: Durability,
-        /// What is fixed for the home.
+        /// The limits that are fixed for the home.
         8 => pub limits: HomeLimits,
         /// The roles' keys.
         9 => pub roles: Roles,
         /// Hash of the recovery key.
         10 => pub recovery: Option<RecoveryHash>,
-        /// What keys have signed.
+        /// The signatures of each key so far.
         11 => pub signers: Vec<SignerImage>,
         /// The policy in force.
         12 => pub policy: Option<PolicyHash>,
@@ -57,7 +57,7 @@ shape! {
         16 => pub sessions: Vec<SessionImage>,
         /// The agents' states.
         17 => pub agents: Vec<AgentImage>,
-        /// Whether everything is frozen.
+        /// True if everything is frozen.
         18 => pub frozen: bool,
         /// The frozen agents.
         19 => pub frozen_agents: Vec<AgentId>,
@@ -91,9 +91,9 @@ shape! {
         33 => pub sets: Vec<SetImage>,
         /// The accounts of agents.
         34 => pub accounts: Vec<AccountImage>,
-        /// What was done of late.
+        /// The recent calls, counted.
         35 => pub rates: Vec<RateImage>,
-        /// What is run when a call begins to wait for a person.
+        /// The program that runs when a call begins to wait for a person.
         36 => pub notify: Option<Notify>,
         /// The list of revocations in force, with the tokens of all lists that are not registered.
         37 => pub list: Option<RevocationList>,
@@ -108,7 +108,7 @@ impl StateImage {
 }
 
 shape! {
-    /// What a key has signed.
+    /// The signatures of a key so far.
     pub struct SignerImage {
         /// The key.
         1 => pub key: PublicKey,
@@ -138,13 +138,13 @@ shape! {
         2 => pub parent: Option<u64>,
         /// The record that registered it.
         3 => pub issued: Seq,
-        /// Whether it was revoked itself.
+        /// True if it was revoked itself.
         4 => pub revoked: bool,
-        /// Whether a measurement or a charge has used it up.
+        /// True if a measurement or a charge has exhausted it.
         5 => pub exhausted: bool,
-        /// What was used.
+        /// The amounts used.
         6 => pub used: Amounts,
-        /// What is set aside.
+        /// The amounts reserved.
         7 => pub held: Amounts,
         /// By when it must be renewed, by what it says or by what has renewed it since.
         8 => pub renew_by: Option<UnixMillis>,
@@ -152,24 +152,24 @@ shape! {
 }
 
 shape! {
-    /// What an agent was given, and what it and all below it have spent of that, in millionths of a
-    /// credit.
+    /// An agent's account: the credits that it was given, and that it and all agents below it have
+    /// spent, in millionths of a credit.
     pub struct AccountImage {
         /// The agent.
         1 => pub agent: AgentId,
         /// The record that opened it.
         2 => pub opened: Seq,
-        /// What was given in all.
+        /// The credits given in all.
         3 => pub granted: u64,
-        /// What was used.
+        /// The credits used.
         4 => pub used: u64,
-        /// What is set aside.
+        /// The credits reserved.
         5 => pub held: u64,
     }
 }
 
 shape! {
-    /// What was done within a stretch of time, by an agent, or by it with one tool.
+    /// The calls within a stretch of time, by an agent, or by it with one tool.
     pub struct RateImage {
         /// The agent; null for those that have no counts of their own, all together.
         1 => pub agent: Option<AgentId>,
@@ -189,7 +189,7 @@ shape! {
 }
 
 shape! {
-    /// A call that waits for a person. What it asks stands in its record.
+    /// A call that waits for a person. Its record holds the question.
     pub struct AskImage {
         /// The record.
         1 => pub ask: Seq,
@@ -203,21 +203,22 @@ shape! {
         5 => pub until: Option<UnixMillis>,
         /// The answer that said no; null where nobody has.
         6 => pub denied: Option<Seq>,
-        /// What those that have approved agree on so far; null before the first of several.
+        /// The terms on which those who have approved agree so far; null before the first of
+        /// several.
         7 => pub terms: Option<TermsImage>,
     }
 }
 
 shape! {
-    /// What an approval lets through.
+    /// The terms of an approval.
     pub struct TermsImage {
         /// For how many calls; null for the one that waits.
         1 => pub uses: Option<u64>,
-        /// What it covers beside the resources of that call.
+        /// The scopes covered besides the resources of that call.
         2 => pub scopes: Option<Grants>,
         /// When it ends, as far as that was said.
         3 => pub expires: Option<UnixMillis>,
-        /// Whether it ends with the session that asked.
+        /// True if it ends with the session that asked.
         4 => pub with_session: bool,
     }
 }
@@ -237,7 +238,7 @@ shape! {
         5 => pub left: u64,
         /// When it ends.
         6 => pub until: UnixMillis,
-        /// What it covers beside the resources of that call.
+        /// The scopes covered besides the resources of that call.
         7 => pub scopes: Option<Grants>,
     }
 }
@@ -255,7 +256,7 @@ shape! {
         4 => pub snapshot: SnapshotId,
         /// Its refusals in a row.
         5 => pub row: RowImage,
-        /// What was delivered to it carries.
+        /// The label of everything delivered to it.
         6 => pub label: Label,
         /// The results that it can refer to, the oldest first.
         7 => pub released: Vec<ReleasedImage>,
@@ -285,7 +286,7 @@ shape! {
         1 => pub outcome: Seq,
         /// The intent.
         2 => pub intent: Seq,
-        /// What the outcome commits to.
+        /// The result hash of the outcome.
         3 => pub result_hash: ResultHash,
     }
 }
@@ -325,9 +326,9 @@ shape! {
         2 => pub token: u64,
         /// Its session.
         3 => pub session: Seq,
-        /// What it holds.
+        /// The amounts that it holds.
         4 => pub held: Amounts,
-        /// What it does to the world.
+        /// The effect class of the call.
         5 => pub effect: EffectClass,
         /// Its key's agent; null where it has no key, and so the next two.
         6 => pub key_agent: Option<AgentId>,
@@ -335,7 +336,7 @@ shape! {
         7 => pub key_tool: Option<ToolId>,
         /// Its key.
         8 => pub key: Option<IdempotencyKey>,
-        /// Whether it was cancelled.
+        /// True if it was cancelled.
         9 => pub cancelled: bool,
     }
 }
@@ -351,13 +352,13 @@ shape! {
 }
 
 code! {
-    /// What became of the first call with a key.
+    /// The state of the first call with an idempotency key.
     pub enum KeyStanding {
         /// It has no outcome yet.
         InFlight = 1 "in_flight",
         /// It has one.
         Done = 2 "done",
-        /// What it did is not known.
+        /// The effect is unknown.
         Unknown = 3 "unknown",
     }
 }
@@ -379,17 +380,18 @@ shape! {
         6 => pub token: u64,
         /// From then on it is not answered any more.
         7 => pub until: UnixMillis,
-        /// What became of it.
+        /// The state of the call.
         8 => pub standing: KeyStanding,
         /// The outcome, or the record which says that nobody knows; null in flight.
         9 => pub outcome: Option<Seq>,
-        /// What the outcome commits to, where it is done; null otherwise, and so the next.
+        /// The result hash of the outcome if the call is done; null otherwise. The same holds for
+        /// the fields below.
         10 => pub result_hash: Option<ResultHash>,
-        /// Whether there was a result.
+        /// The status of the result.
         11 => pub status: Option<Status>,
-        /// What the policy took away from it.
+        /// The obligations by which the policy degraded it.
         12 => pub degraded: Vec<Obligation>,
-        /// What its outcome carries.
+        /// The label of its outcome.
         13 => pub label: Label,
     }
 }

@@ -6,7 +6,7 @@ use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::{Field, code};
 
 code! {
-    /// Whose word it is.
+    /// The integrity of data: its author.
     pub enum Integrity {
         /// The user's, the operator's, or of a source that they vouch for.
         Trusted = 0 "trusted",
@@ -16,7 +16,7 @@ code! {
 }
 
 code! {
-    /// Who may see it.
+    /// The confidentiality of data: its readers.
     pub enum Confidentiality {
         /// Anybody.
         Public = 0 "public",
@@ -26,15 +26,15 @@ code! {
         Private = 2 "private",
         /// Few of those.
         Sensitive = 3 "sensitive",
-        /// Nobody who is not named.
+        /// Only named readers.
         Secret = 4 "secret",
     }
 }
 
 /// Integrity, confidentiality and categories: bits that the operator gives a meaning.
 ///
-/// What is made from several things carries the [`Label::join`] of their labels: it is trusted
-/// only if all are, as confidential as the most confidential, and of all their categories. The
+/// The label of data made from several things is the [`Label::join`] of their labels: it is trusted
+/// only if all are, as confidential as the most confidential, and has all their categories. The
 /// default is trusted, public, of no category: it adds nothing to what it is joined with.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ pub struct Label {
     categories: u32,
 }
 
-/// Where the categories begin in the encoded number.
+/// The position of the categories in the encoded number.
 const CATEGORIES_SHIFT: u32 = 8;
 
 impl Label {
@@ -58,23 +58,23 @@ impl Label {
     /// A stranger's word, for anybody.
     pub const UNTRUSTED: Self = Self { integrity: Integrity::Untrusted, ..Self::PUBLIC };
 
-    /// Of both and of no category.
+    /// A label of both levels, without a category.
     pub const fn new(integrity: Integrity, confidentiality: Confidentiality) -> Self {
         Self { integrity, confidentiality, categories: 0 }
     }
 
-    /// Of these categories besides.
+    /// Adds these categories.
     pub const fn with_categories(mut self, categories: u32) -> Self {
         self.categories |= categories;
         self
     }
 
-    /// Whose word it is.
+    /// The integrity.
     pub const fn integrity(self) -> Integrity {
         self.integrity
     }
 
-    /// Who may see it.
+    /// The confidentiality.
     pub const fn confidentiality(self) -> Confidentiality {
         self.confidentiality
     }
@@ -84,13 +84,13 @@ impl Label {
         self.categories
     }
 
-    /// Whether it is a stranger's word.
+    /// True if it marks untrusted content.
     #[must_use]
     pub const fn is_untrusted(self) -> bool {
         matches!(self.integrity, Integrity::Untrusted)
     }
 
-    /// Whether the other says as much as this, and maybe more.
+    /// True if the other covers this label.
     #[must_use]
     pub fn leq(self, other: Self) -> bool {
         self.join(other) == other

@@ -1,8 +1,8 @@
 //! Bytes and names: what syscap reads, writes, hashes and signs, and what each thing is called.
 //!
-//! Everything here is data. Nothing decides, spends or runs: that is `syscap-kernel`'s, and whoever
-//! checks its work (`syscap-verify`) rests on this crate and not on the kernel's. No I/O, no clock,
-//! no randomness, no `unsafe`; it builds without the standard library.
+//! Everything here is data. It decides, spends and runs nothing: that is the work of
+//! `syscap-kernel`. Its verifier (`syscap-verify`) rests on this crate and not on the kernel's. No
+//! I/O, no clock, no randomness, no `unsafe`; it builds without the standard library.
 //!
 //! All names are at the root, but for the functions of [`json`] and what declares documents
 //! ([`field`]). Reading order: [`Item`] and [`json`] (bytes), [`field`], [`TokenId`] and [`leaf`]

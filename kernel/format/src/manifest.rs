@@ -13,9 +13,9 @@ use crate::obligation::ObligationKind;
 use crate::scope::{ScopeDimension, ScopeType};
 
 code! {
-    /// What a tool does to the world.
+    /// The effect class of a tool: its effect on the world.
     pub enum EffectClass {
-        /// Nothing at all: its result depends on its arguments only, or on the clock.
+        /// No effect: the result depends on its arguments only, or on the clock.
         Pure = 1 "pure",
         /// Reads local state.
         Read = 2 "read",
@@ -31,7 +31,7 @@ code! {
 }
 
 impl EffectClass {
-    /// Whether a call of this class leaves everything as it was.
+    /// True if a call of this class changes nothing.
     #[must_use]
     pub const fn is_read_only(self) -> bool {
         matches!(self, Self::Pure | Self::Read)
@@ -47,7 +47,7 @@ code! {
         Openat2 = 1 "openat2",
         /// Resolved beneath a directory handle by a library, step by step.
         CapStd = 2 "cap_std",
-        /// What was opened was compared in its canonical form.
+        /// The opened name was compared in its canonical form.
         Canonical = 3 "canonical",
         /// Names were compared; nothing else stands in the way.
         Lexical = 4 "lexical",
@@ -65,7 +65,7 @@ code! {
 }
 
 code! {
-    /// Whether an argument must be given.
+    /// Decides if an argument must be given.
     pub enum Presence {
         /// It must.
         Required = 1 "required",
@@ -96,8 +96,8 @@ code! {
         Path = 7 "path",
         /// A number, with or without a fraction.
         Number = 8 "number",
-        /// Text that is run: a script, a command line, a statement. What it does is not bounded
-        /// by the resources that the call names.
+        /// Text that is run: a script, a command line, a statement. The resources that the call
+        /// names do not bound its effect.
         Code = 9 "code",
         /// A list of texts: a program and what it is given. Bounded no more than [`Self::Code`].
         Argv = 10 "argv",
@@ -105,7 +105,7 @@ code! {
 }
 
 code! {
-    /// Whether a tool takes arguments that it doesn't declare.
+    /// Decides if a tool takes arguments that it doesn't declare.
     pub enum Extra {
         /// It refuses them: a smuggled `bcc` is no forward compatibility.
         Refused = 0 "refused",
@@ -122,7 +122,7 @@ shape! {
         1 => pub name: Box<str>,
         /// Its type.
         2 => pub kind: ParamType,
-        /// Whether it must be given.
+        /// Decides if it must be given.
         3 => pub presence: Presence,
         /// The value that stands where none is given.
         4 => pub default: Option<Canonical>,
@@ -130,7 +130,7 @@ shape! {
         5 => pub min: Option<u64>,
         /// Largest integer, or length of text, bytes or list in bytes or items.
         6 => pub max: Option<u64>,
-        /// What it is, for a model.
+        /// Its description, for a model.
         7 => pub description: Box<str>,
     }
 }
@@ -149,7 +149,7 @@ shape! {
 }
 
 impl ArgumentResource {
-    /// Whether a value of that type can name resources of this one.
+    /// True if a value of that type can name resources of this one.
     #[must_use]
     pub const fn fits(&self, param: ParamType) -> bool {
         match self.kind {
@@ -170,7 +170,7 @@ impl ArgumentResource {
 }
 
 shape! {
-    /// What the kernel knows of a tool. Its id is the hash of its canonical bytes.
+    /// A tool's manifest: the kernel's knowledge of it. Its id is the hash of its canonical bytes.
     #[must_use]
     pub struct Manifest {
         /// Version of this form.
@@ -181,15 +181,15 @@ shape! {
         3 => pub aliases: Vec<ToolId>,
         /// A short name, for people.
         4 => pub title: Box<str>,
-        /// What it does, for a model.
+        /// The tool's description, for a model.
         5 => pub description: Box<str>,
-        /// What it does to the world.
+        /// The effect class.
         6 => pub effect: EffectClass,
         /// Its arguments.
         7 => pub params: Vec<Param>,
-        /// Whether it takes others.
+        /// Decides if undeclared arguments are taken.
         8 => pub extra: Extra,
-        /// What every call sets aside before its plan adds to it.
+        /// The amounts that every call reserves before its plan adds to them.
         9 => pub hold: Amounts,
         /// Largest result, in bytes.
         10 => pub result_bytes_max: u64,
@@ -202,14 +202,14 @@ shape! {
         /// The foreign definition that it was made from: a change of that is a change of the
         /// tool. Null where the tool is the host's own.
         14 => pub definition: Option<DefinitionHash>,
-        /// What its results, and its errors, carry.
+        /// The label of its results and errors.
         15 => pub label: Label,
         maybe {
             /// The tool a call of which takes back what a call of this one did. For people and
             /// agents to know: nobody calls it for them.
             16 => pub compensated_by: ToolId,
-            /// What an operator has set it to: a map, of the form that its family has. It is part
-            /// of the tool, and no tool of that id is the same with other settings.
+            /// An operator's settings: a map in the form of its family. It is part of the tool, and
+            /// no tool of that id is the same with other settings.
             17 => pub settings: Canonical,
             /// The arguments that name resources, where the tool's own definition says so.
             18 => pub resources: Vec<ArgumentResource>,
@@ -291,8 +291,8 @@ impl Manifest {
         self.resources.iter().flatten()
     }
 
-    /// Whether each of the [argument resources](Self::argument_resources) is an argument that the
-    /// tool takes, of a type that fits, in a dimension that the tool declares and of the type that
+    /// True if each of the [argument resources](Self::argument_resources) is an argument that the
+    /// tool takes, of a fitting type, in a dimension that the tool declares and of the type that
     /// the [table](ScopeDimension) gives it.
     #[must_use]
     pub fn has_sound_resources(&self) -> bool {
@@ -308,7 +308,7 @@ impl Manifest {
             .is_none_or(|resources| (1..=PARAMS_MAX).contains(&resources.len()))
     }
 
-    /// Whether a call of the tool may compare a resource in that dimension.
+    /// True if a call of the tool may compare a resource in that dimension.
     #[must_use]
     pub fn declares(&self, dimension: &str) -> bool {
         ScopeDimension::is_declared(dimension, &self.tool, &self.dimensions)
@@ -380,7 +380,7 @@ impl Manifest {
         decode(bytes)
     }
 
-    /// Whether a call says what is to be run: a shell, an interpreter, a database.
+    /// True if a call contains code to be run: by a shell, an interpreter, a database.
     #[must_use]
     pub fn runs_code(&self) -> bool {
         self.params.iter().any(|param| matches!(param.kind, ParamType::Code | ParamType::Argv))
@@ -391,7 +391,7 @@ impl Manifest {
         object_id(&self.to_bytes())
     }
 
-    /// What a call sets aside whose plan needs so much.
+    /// The amounts that a call reserves whose plan needs so much.
     pub fn hold_for(&self, needed: &Amounts) -> Amounts {
         let hold = self.hold.plus(needed);
         hold.with(Dimension::Calls, 1).with(Dimension::Concurrent, 1)

@@ -1,7 +1,7 @@
 //! Obligations: what a policy asks of a run beside saying yes.
 //!
-//! The kernel sees to as much as it can by itself: it caps what a permit may deliver, cuts what
-//! is set aside, and writes a notice down. Where only the tool can keep to one, its manifest must
+//! The kernel sees to as much as it can by itself: it caps what a permit may deliver, cuts what is
+//! set aside, and writes a notice down. If only the tool can meet an obligation, its manifest must
 //! say so. One that can't be kept means that the call is refused.
 
 use alloc::{boxed::Box, vec::Vec};
@@ -11,7 +11,7 @@ use crate::budget::Dimension;
 use crate::field::{code, shape};
 
 code! {
-    /// What kind of thing is asked.
+    /// The kind of an obligation.
     pub enum ObligationKind {
         /// The result has at most so many bytes; the tool cuts it and says so.
         ResultCap = 1 "result_cap",
@@ -31,13 +31,13 @@ code! {
 }
 
 impl ObligationKind {
-    /// Whether only somebody of a level can meet it.
+    /// True if only a person of a level can meet it.
     #[must_use]
     pub const fn asks_for_a_level(self) -> bool {
         matches!(self, Self::Approval)
     }
 
-    /// Whether a run gets less by it: then the verdict is `degrade`.
+    /// True if it gives a run less: then the verdict is `degrade`.
     #[must_use]
     pub const fn takes_away(self) -> bool {
         matches!(self, Self::ResultCap | Self::ReadOnly | Self::BudgetCut)
@@ -47,11 +47,11 @@ impl ObligationKind {
 shape! {
     /// One obligation, as it stands in a decision's record.
     pub struct Obligation {
-        /// What kind of thing is asked.
+        /// The kind.
         1 => pub kind: ObligationKind,
-        /// Of `budget_cut` the dimension, of `approval` the level, of `notify` the topic.
+        /// The dimension of `budget_cut`, the level of `approval`, the topic of `notify`.
         2 => pub name: Option<Box<str>>,
-        /// Of `result_cap`, `budget_cut` and `approval_uses` the most.
+        /// The maximum of `result_cap`, `budget_cut` and `approval_uses`.
         3 => pub max: Option<u64>,
     }
 }

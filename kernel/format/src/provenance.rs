@@ -1,5 +1,5 @@
-//! Where a call came from. The host says who brought it about; all else is the caller's word, which
-//! is recorded and is never authority.
+//! Provenance: the origin of a call. The host says who brought it about; all else is the caller's
+//! word, which is recorded and is never authority.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -10,7 +10,7 @@ use crate::limits::{PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
 use crate::time::UnixMillis;
 
 code! {
-    /// Who brought a call about.
+    /// The source of a call.
     pub enum Source {
         /// A person.
         User = 1 "user",
@@ -26,9 +26,9 @@ code! {
 }
 
 shape! {
-    /// Where a call came from.
+    /// The origin of a call.
     pub struct Provenance {
-        /// Who brought it about, by the host's word.
+        /// The source, as the host states it.
         1 => pub source: Source,
         /// When, by the caller's clock.
         2 => pub time: Option<UnixMillis>,
@@ -36,8 +36,7 @@ shape! {
         3 => pub inputs: Vec<Seq>,
         /// The caller's trace id.
         4 => pub trace: Option<Box<str>>,
-        /// Who brought it about as the caller says, where it says so: a claim, by which nothing
-        /// is decided.
+        /// The source that the caller claims, if it claims one; it decides nothing.
         5 => pub claimed: Option<Source>,
     }
 }

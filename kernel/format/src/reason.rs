@@ -12,7 +12,7 @@ use crate::envelope::TxOutcome;
 use crate::field::Field;
 use crate::limits::DETAIL_BYTES_MAX;
 
-/// What the caller can do about a refusal.
+/// The caller's next step after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// Change the call as the hint says, then send it again.
@@ -21,7 +21,7 @@ pub enum Retry {
     Wait,
     /// Ask a person for the authority that is missing.
     Ask,
-    /// Nothing the caller does will help.
+    /// No step of the caller helps.
     Never,
 }
 
@@ -65,12 +65,12 @@ macro_rules! reasons {
                 match self { $( Self::$variant => $name, )* }
             }
 
-            /// What the caller can do, where nothing was done.
+            /// The caller's next step, where nothing was done.
             pub const fn retry(self) -> Retry {
                 match self { $( Self::$variant => Retry::$retry, )* }
             }
 
-            /// What to change, in one sentence.
+            /// The needed change, in one sentence.
             pub const fn hint(self) -> &'static str {
                 match self { $( Self::$variant => $hint, )* }
             }
@@ -193,8 +193,8 @@ reasons! {
 }
 
 impl Reason {
-    /// What the caller can do, where that became of the effect. Nobody sends again by itself what
-    /// may have been done.
+    /// The caller's next step after that outcome of the effect. A call that may have been done is
+    /// never resent automatically.
     pub const fn retry_after(self, tx: TxOutcome) -> Retry {
         match (tx, self.retry()) {
             (TxOutcome::Unknown, Retry::Fix | Retry::Wait) => Retry::Ask,
@@ -202,7 +202,7 @@ impl Reason {
         }
     }
 
-    /// Whether it is what a constraint of the policy said, and nothing else stopped the call.
+    /// True if a constraint of the policy gave it, and nothing else stopped the call.
     #[must_use]
     pub const fn is_a_verdict(self) -> bool {
         matches!(
@@ -211,8 +211,8 @@ impl Reason {
         )
     }
 
-    /// Whether a tool may give it of its run: 7xx but those that only the kernel and its host can
-    /// know, and some that a run finds out late.
+    /// True if a tool may give it for its run: 7xx except those that only the kernel and its host
+    /// can know, and some that a run finds out late.
     #[must_use]
     pub const fn is_of_a_run(self) -> bool {
         let kernels =
@@ -221,14 +221,14 @@ impl Reason {
         found_late || (700 <= self.code() && self.code() < 800 && !kernels)
     }
 
-    /// Whether a tool may give it where it follows a link, or looks at what a person is shown. The
+    /// True if a tool may give it where it follows a link, or reads what a person is shown. The
     /// policy may have decided before.
     #[must_use]
     pub const fn is_of_a_look(self) -> bool {
         self.is_of_a_run() || matches!(self, Self::Panicked)
     }
 
-    /// Whether a tool may give it where it reads a call's arguments, before the policy decides.
+    /// True if a tool may give it where it reads a call's arguments, before the policy decides.
     #[must_use]
     pub const fn is_of_a_plan(self) -> bool {
         let of_arguments = 300 <= self.code() && self.code() < 400;
@@ -283,7 +283,7 @@ impl ErrorKind {
         }
     }
 
-    /// What became of the effect.
+    /// The outcome of the effect.
     const fn tx(self) -> TxOutcome {
         match self {
             Self::Failed(tx) => tx,
@@ -329,17 +329,17 @@ impl Refused {
         self
     }
 
-    /// Whether it names this field.
+    /// True if it names this field.
     pub fn is_about(&self, field: &str) -> bool {
         self.field.as_deref() == Some(field)
     }
 
-    /// What would have been allowed.
+    /// The allowed values.
     pub fn what_is_allowed(&self) -> Option<&str> {
         self.allowed.as_deref()
     }
 
-    /// What stood at the fault.
+    /// The value at the fault.
     pub fn what_stood(&self) -> Option<&str> {
         self.got.as_deref()
     }
@@ -416,7 +416,7 @@ impl Refused {
     }
 }
 
-/// What was refused, as it stands in a message: the rest follows from the reason.
+/// A refusal's form in a message: the rest follows from the reason.
 impl Field for Refused {
     const SHAPE: &'static str = "array [uint Reason, text, text, text]";
 
@@ -475,7 +475,7 @@ fn shorten<T: fmt::Display + ?Sized>(detail: &T) -> Box<str> {
     Box::from(core::str::from_utf8(written).unwrap_or_default())
 }
 
-/// What fits of a text.
+/// The part of a text that fits.
 struct Short {
     bytes: [u8; DETAIL_BYTES_MAX],
     len: usize,

@@ -1,12 +1,11 @@
 //! The macros by which everything is declared that stands in a document, in the log or on the
 //! socket: each value has one form, and its struct or enum is the place where that is written.
 
-/// Declares a struct that is a map of fixed shape ([`Shape`](crate::field::Shape)): each field is
-/// a [`Field`](crate::field::Field) under its integer key. A first field marked `..` contributes
-/// its own keys instead of standing under one. A list of values that are not bytes may say how
-/// many it takes at most: `[..MOST]`. What a later version added stands last, in `maybe { .. }`:
-/// its key is absent where the field is `None`, so that what was written before reads and hashes
-/// as it did.
+/// Declares a struct that is a map of fixed shape ([`Shape`](crate::field::Shape)): each field is a
+/// [`Field`](crate::field::Field) under its integer key. A first field marked `..` contributes its
+/// own keys instead of standing under one. A list of values that are not bytes may say how many it
+/// takes at most: `[..MOST]`. Fields that a later version added stand last, in `maybe { .. }`. The
+/// key is absent where the field is `None`, so that older data reads and hashes as before.
 #[macro_export]
 macro_rules! shape {
     (
@@ -292,25 +291,25 @@ macro_rules! flags {
                 self.0
             }
 
-            /// Those of both.
+            /// The bits of both.
             #[must_use]
             pub const fn and(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
-            /// Those, where something holds; else none.
+            /// These bits if the condition holds; else none.
             #[must_use]
             pub const fn when(self, holds: bool) -> Self {
                 if holds { self } else { Self(0) }
             }
 
-            /// Those that are not `other`'s.
+            /// The bits that are not in `other`.
             #[must_use]
             pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
 
-            /// Whether it has all of `other`.
+            /// True if it has all bits of `other`.
             #[must_use]
             pub const fn has(self, other: Self) -> bool {
                 self.0 & other.0 == other.0

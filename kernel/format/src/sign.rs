@@ -71,7 +71,7 @@ impl PublicKey {
     }
 }
 
-/// Whether the coordinate y, all but the last bit, is below the field's prime 2^255 - 19 (RFC 8032
+/// True if the coordinate y, all but the last bit, is below the field's prime 2^255 - 19 (RFC 8032
 /// section 5.1.3). The last bit is the sign of x: it can be a second name only where x is 0, and
 /// both such points have small order.
 fn is_reduced(bytes: &[u8; 32]) -> bool {
@@ -110,7 +110,7 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// What is signed: a context that ends in a zero byte, then the message.
+/// The signed bytes: a context that ends in a zero byte, then the message.
 #[must_use]
 pub fn preimage(context: &[u8], message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(context.len().saturating_add(message.len()));

@@ -45,7 +45,7 @@ pub struct VaultText {
 }
 
 impl VaultText {
-    /// Whether it is as long as a text may be.
+    /// True if it has at most the length that a text may have.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.text.len() <= TEXT_BYTES_MAX
@@ -84,7 +84,7 @@ impl Field for VaultText {
 pub struct CallSalts {
     /// Of `call_hash`.
     pub call: Salt,
-    /// Of `args_hash` and of the commitment to the arguments as sent.
+    /// The salt of `args_hash` and of the commitment to the arguments as sent.
     pub args: Salt,
     /// Of `result_hash`.
     pub result: Salt,
@@ -95,8 +95,8 @@ pub struct CallSalts {
 pub enum ArgsPiece {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// Those of a part of a result: of which outcome, and the path to it, text for keys and
-    /// integers for places in lists.
+    /// The arguments are a part of a result: its outcome, and the path to the part, with text for
+    /// keys and integers for places in lists.
     Part(Seq, Canonical),
 }
 
@@ -167,7 +167,7 @@ impl VaultWrite {
     }
 }
 
-/// What a record, or a snapshot, commits to of what the vault has.
+/// A commitment of a record, or a snapshot, to data in the vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commitment<'a> {
     /// The resolved arguments of a call of a tool with that manifest.
@@ -176,11 +176,11 @@ pub enum Commitment<'a> {
     Changes(ArgsHash),
     /// The value of a fact, one of the changes of a state.
     Fact(FactId, &'a FactKey),
-    /// What was delivered.
+    /// The delivered value.
     Result(ResultHash, Status),
 }
 
-/// What the vault has under a call's first record and its outcome.
+/// The vault's data of a call: of its first record and its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VaultEntry {
     /// The salts, unless erased.
@@ -196,13 +196,13 @@ pub struct VaultEntry {
 }
 
 impl VaultEntry {
-    /// What one row holds; `None` where it is not of a form that this version reads.
+    /// The contents of one row; `None` if its form is not one that this version reads.
     pub fn from_row(row: &[u8]) -> Option<Self> {
         parse(row).ok()
     }
 
-    /// What is committed to; `None` where it was erased, or the vault has something else. It is
-    /// the one way from a row to a value that is believed.
+    /// The committed data; `None` if it was erased, or the vault has other data. It is the one way
+    /// from a row to a value that is believed.
     pub fn committed(&self, commitment: Commitment<'_>) -> Option<Canonical> {
         let salts = self.salts?;
         let bytes = match commitment {
@@ -243,7 +243,7 @@ impl VaultEntry {
     }
 }
 
-/// What a row has of arguments.
+/// The arguments in a row.
 enum Kept<'a> {
     Nothing,
     Whole(&'a [u8]),
@@ -311,7 +311,7 @@ fn list(all: &[impl Field]) -> Option<Vec<u8>> {
     Some(listed.into_bytes())
 }
 
-/// Such a list of so many at most.
+/// Reads a list of at most `most` items.
 fn listed<T: Field>(decoder: &mut Decoder<'_>, most: usize) -> Result<Vec<T>, DecodeError> {
     let fault = decoder.fault(DecodeFault::Value);
     let count = decoder.array()?;

@@ -30,15 +30,15 @@ pub(crate) struct ApprovalRequest {
     pub(crate) threshold: u64,
     pub(crate) means: Vec<ApprovalChannel>,
     pub(crate) expires: UnixMillis,
-    /// Whether somebody of a level was asked.
+    /// True if a person of a level was asked.
     pub(crate) elevated: bool,
-    /// What was shown, and must be so when it runs.
+    /// The preconditions that were shown, and must hold when it runs.
     pub(crate) preconditions: Vec<Precondition>,
     pub(crate) bounds: Bounds,
     pub(crate) standing: Standing,
 }
 
-/// What was answered so far.
+/// The answers so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// These keys approve, and agree on that; more are needed.
@@ -79,8 +79,8 @@ pub(crate) enum Unanswerable {
 pub(crate) struct Asks(pub(crate) BTreeMap<Seq, ApprovalRequest>);
 
 impl Asks {
-    /// One more waits. Those that are over by then are forgotten, and the oldest that were refused,
-    /// where there are too many of them.
+    /// One more waits. It forgets the requests that are over by then, and the oldest denied ones,
+    /// if there are too many.
     fn begin(&mut self, seq: Seq, now: UnixMillis, ask: ApprovalRequest) {
         self.0.retain(|_, ask| now < ask.expires);
         self.0.insert(seq, ask);
@@ -97,7 +97,7 @@ impl Asks {
         self.0.get(&seq).filter(|ask| now < ask.expires)
     }
 
-    /// Whether there is one, also where it is over and not forgotten yet.
+    /// True if there is one, even if it is over and not forgotten yet.
     pub(crate) fn has(&self, seq: Seq) -> bool {
         self.0.contains_key(&seq)
     }
@@ -107,12 +107,12 @@ impl Asks {
         self.0.iter().map(|(seq, ask)| (*seq, ask))
     }
 
-    /// Those that are not over.
+    /// The requests that are not over.
     pub(crate) fn live(&self, now: UnixMillis) -> impl Iterator<Item = (Seq, &ApprovalRequest)> {
         self.all().filter(move |(_, ask)| now < ask.expires)
     }
 
-    /// Whether there is room for one more of an agent.
+    /// True if an agent has room for one more.
     pub(crate) fn has_room(&self, agent: &AgentId, now: UnixMillis) -> bool {
         let waiting = || self.live(now).filter(|(_, ask)| ask.waits());
         let of_agent = waiting().filter(|(_, ask)| ask.agent == *agent).count();
@@ -142,17 +142,17 @@ impl Asks {
 }
 
 impl ApprovalRequest {
-    /// Whether it waits still, or was approved and has not run.
+    /// True if it still waits, or was approved and has not run.
     const fn waits(&self) -> bool {
         !matches!(self.standing, Standing::Denied(..))
     }
 
-    /// Whether it asked for somebody of the level that this policy means.
+    /// True if it asked for a person of the level that this policy means.
     pub(crate) fn is_of_level(&self, policy: Option<PolicyHash>) -> bool {
         self.elevated && policy == Some(self.bounds.policy)
     }
 
-    /// Whether what it waits for is to be done under that token: its own, or one that renews it.
+    /// True if the waiting call may run under that token: its own, or a renewal of it.
     pub(crate) fn goes_on(&self, state: &State, token: TokenIndex) -> bool {
         state.tokens.renews(token, self.bounds.token)
     }
@@ -182,14 +182,14 @@ impl ApprovalRequest {
         })
     }
 
-    /// Whether a person was shown just these resources, by the salt of the call.
+    /// True if a person was shown exactly these resources, by the salt of the call.
     pub(crate) fn shows(&self, demands: &[Demand], salt: &Salt) -> bool {
         let all = demands.iter().map(|demand| committed(demand.dimension, &demand.resource, salt));
         all.eq(self.bounds.resources.iter().copied())
     }
 
-    /// Whether none of those who may answer holds the token, or one above it: what was asked under
-    /// one token is no answer to whoever holds another.
+    /// True if no eligible approver holds the token, or one above it: a request under one token
+    /// gives the holder of another no answer.
     pub(crate) fn is_others(&self, state: &State, token: TokenIndex) -> bool {
         state.tokens.holders(token).all(|holder| !self.eligible.contains(&holder))
     }
@@ -209,7 +209,7 @@ impl State {
         self.roles.set(Role::Approver).map_or(1, |set| set.threshold)
     }
 
-    /// Whether an answer counts that a key has signed.
+    /// True if an answer that a key has signed counts.
     pub(crate) fn answers(
         &self,
         control: &Control,
@@ -316,7 +316,7 @@ impl State {
     }
 }
 
-/// Whether the policy asked for somebody of a level.
+/// True if the policy asked for a person of a level.
 pub(crate) fn elevated(call: &CallFields) -> bool {
     call.decision.as_ref().is_some_and(Decision::asks_for_a_level)
 }

@@ -1,4 +1,5 @@
-//! What a person is shown beside a call that waits, and what must still be so when it runs.
+//! Preconditions: the state that a person is shown beside a waiting call, and that must be
+//! unchanged when it runs.
 //!
 //! A tool that can name what a call would change is asked to look at it before a person is asked:
 //! the digest of a file that would be replaced, say. It is on record with the call, and given back
@@ -16,14 +17,14 @@ const PRECONDITIONS: u64 = 35;
 /// Most conditions of one call.
 pub(crate) const CONDITIONS_MAX: usize = 16;
 
-/// What was seen, and must still be so.
+/// A state that was seen, and must be unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// What kind of thing was looked at.
+    /// The kind of state.
     pub kind: PreconditionKind,
-    /// What it is about, for people: a path.
+    /// Its subject, for people: a path.
     pub subject: Box<str>,
-    /// What was seen: a digest in lower-case hexadecimal digits, the name of a version. `None`
+    /// The state seen: a digest in lower-case hexadecimal digits, or the name of a version. `None`
     /// where nothing was there.
     pub seen: Option<Box<str>>,
 }
@@ -32,7 +33,7 @@ pub struct Condition {
 ///
 /// [`Tool::inspector`]: crate::tool::Tool::inspector
 pub trait Inspect: Send {
-    /// What is there now. What can't be looked at is left out: nothing is held against it then.
+    /// Reads the present state. Unreadable state is left out, and puts no condition on the run.
     fn inspect(self: Box<Self>) -> Vec<Condition>;
 }
 
@@ -53,7 +54,7 @@ impl fmt::Debug for Inspecting {
     }
 }
 
-/// What was seen. Only a look makes one.
+/// The states seen. Only a look makes one.
 #[derive(Debug)]
 #[must_use = "a call waits for it"]
 pub struct Inspected(pub(crate) Vec<Condition>);
@@ -70,7 +71,7 @@ impl Condition {
         Precondition { kind: self.kind, subject: committed(&self.subject, salt).hash(), seen }
     }
 
-    /// What the vault has of one on record; `None` where it was erased.
+    /// The vault's text of a recorded precondition; `None` if it was erased.
     pub fn read(recorded: &Precondition, entry: &VaultEntry) -> Option<Self> {
         let subject = Box::from(entry.text(&recorded.subject)?);
         let seen = match &recorded.seen {

@@ -33,7 +33,7 @@ impl SameCall {
 pub(crate) struct Requests {
     /// The salts of their arguments, by which their resources are committed to as well.
     salts: BTreeMap<Seq, Salt>,
-    /// Those whose arguments were not erased.
+    /// The requests whose arguments were not erased.
     by_call: BTreeMap<SameCall, BTreeSet<Seq>>,
 }
 
@@ -61,7 +61,7 @@ impl Requests {
         self.salts.get(&seq)
     }
 
-    /// Whether there is none that a call could be about.
+    /// True if it has no request that a call could repeat.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_call.is_empty()
     }

@@ -1,22 +1,22 @@
-//! Whether there is anybody to be asked.
+//! Headless mode: decides if calls may wait for a person.
 
 use crate::{approvals::answers::Standing, machine::Kernel};
 use syscap_format::{AgentId, Seq, UnixMillis};
 
-/// Whether a call may wait for a person.
+/// Decides if a call may wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum People {
-    /// Whoever may answer is looked for.
+    /// The kernel looks for an eligible approver.
     There,
-    /// Nobody looks: what waits would wait in vain.
+    /// No person looks: a request would wait in vain.
     Absent,
 }
 
 impl Kernel {
     /// The same kernel where nobody is there to be asked, as in a build: a call that the policy
-    /// asks a person about is refused as [`Asked`](syscap_format::Reason::Asked) at once,
-    /// and none is put on record to wait. What waited before can be answered, and goes on, as
-    /// elsewhere: the state is the same.
+    /// asks a person about is refused as [`Asked`](syscap_format::Reason::Asked) at once, and none
+    /// is put on record to wait. Earlier requests can be answered, and continue, as elsewhere: the
+    /// state is the same.
     pub fn headless(mut self) -> Self {
         self.people = People::Absent;
         self
@@ -32,7 +32,7 @@ pub enum AskStanding {
     Approved,
     /// It may not.
     Denied,
-    /// Nobody has answered in time.
+    /// No person answered in time.
     Expired,
 }
 

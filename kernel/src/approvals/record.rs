@@ -50,14 +50,14 @@ pub struct AskView {
     pub expires: UnixMillis,
     /// How many have approved, while more are needed; `None` once it is answered.
     pub approved: Option<u64>,
-    /// Whether the answer was no.
+    /// True if the answer was no.
     pub denied: bool,
     /// The session that asked, while it is open: what an answer without an end ends with.
     pub session: Option<Seq>,
     /// Most calls that one answer may let through; 0: this one alone.
     pub uses_max: u64,
-    /// Whether an answer may cover more than the resources that this call touches: not where its
-    /// session had been given a stranger's word.
+    /// True if an answer may cover more than the resources that this call touches: not where its
+    /// session had been given untrusted content.
     pub may_widen: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct SetView {
     pub tool: ToolId,
     /// The session that it ends with; `None` for none.
     pub session: Option<Seq>,
-    /// What it covers beside the resources of that call.
+    /// The scopes covered besides the resources of that call.
     pub scopes: Option<Grants>,
     /// For how many calls it still stands.
     pub left: u64,
@@ -87,8 +87,8 @@ pub struct SetView {
 }
 
 impl Kernel {
-    /// Has a call wait for a person, where there is somebody who may answer, and room for it.
-    /// What can't wait is refused as before.
+    /// Has a call wait for a person, where there is somebody who may answer, and room for it. A
+    /// call that can't wait is refused as before.
     pub(crate) fn ask(
         &mut self,
         submit: &Submit,
@@ -212,8 +212,8 @@ impl Kernel {
     }
 
     /// How many calls one answer may let through: more than one only where what the tool does is
-    /// bounded by what a set names. Where it runs code it is not, and where the tool is not there
-    /// nobody can say.
+    /// bounded by what a set names. A tool that runs code is not bounded so; if the tool is missing
+    /// that is unknown.
     fn uses_max(&self, tool: &ToolId, manifest: ObjectId, most: u64) -> u64 {
         let tool = self.registry.find(tool.as_str()).filter(|found| found.manifest_id == manifest);
         tool.filter(|found| !found.manifest.runs_code()).map_or(0, |_| most)
@@ -257,8 +257,8 @@ impl Kernel {
     }
 }
 
-/// What it would touch, in words, by the salt of its arguments: they are erased together. `None`
-/// where not all of it can be shown: nobody approves what they have not seen.
+/// The resources that it would touch, in words, by the salt of its arguments: they are erased
+/// together. `None` where not all of it can be shown: nobody approves what they have not seen.
 fn texts(salt: Salt, asking: &Asking, seen: &[Condition]) -> Option<Vec<VaultText>> {
     let text = |resource: &alloc::string::String| VaultText {
         salt,

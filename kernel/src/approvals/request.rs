@@ -1,4 +1,4 @@
-//! What a person is asked, and what was answered before.
+//! Approval requests, and earlier answers to them.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -6,27 +6,27 @@ use crate::approvals::conditions::{Condition, Inspect};
 use crate::approvals::sets::Set;
 use syscap_format::{Decision, EffectClass, Precondition, Reason, Refused, Seq};
 
-/// What a call that waits for a person would touch, and do.
+/// The resources and effects of a call that waits for a person.
 pub(crate) struct Asking {
     pub(crate) effect: EffectClass,
     pub(crate) call_effect: EffectClass,
     /// All that it would touch, in the plan's order.
     pub(crate) resources: Vec<String>,
-    /// Who looks at what it would change.
+    /// The reader of the state that it would change.
     pub(crate) inspector: Option<Box<dyn Inspect>>,
 }
 
-/// What was answered to a call like this one.
+/// The answers to a call like this one.
 pub(crate) struct Answered<'k> {
     pub(crate) same: Option<Said>,
-    /// Those that cover what it would touch.
+    /// The standing approvals that cover its resources.
     pub(crate) sets: Vec<(Seq, &'k Set)>,
 }
 
-/// What was said to it.
+/// The answer to it.
 #[derive(Clone)]
 pub(crate) enum Said {
-    /// Nothing yet: it waits under that record.
+    /// No answer yet: it waits under that record.
     Waits(Seq),
     /// Yes, by that record, which is the last one that it took.
     Granted(Yes),
@@ -38,9 +38,9 @@ pub(crate) enum Said {
 #[derive(Clone)]
 pub(crate) struct Yes {
     pub(crate) by: Seq,
-    /// Whether somebody of a level gave it.
+    /// True if a person of a level gave it.
     pub(crate) of_level: bool,
-    /// What was shown, and must still be so.
+    /// The preconditions that were shown, and must still hold.
     pub(crate) conditions: Vec<Condition>,
     /// The same as it stands on record.
     pub(crate) recorded: Vec<Precondition>,
@@ -54,8 +54,8 @@ impl Yes {
 }
 
 impl Answered<'_> {
-    /// What of it answers what the policy asks for. A set answers what was asked when it was given:
-    /// where another constraint matches, a person is asked about that.
+    /// The part of it that answers the policy's question. A set answers what was asked when it was
+    /// given: where another constraint matches, a person is asked about that.
     pub(crate) fn to(&self, decision: &Decision) -> Option<Said> {
         let set = self.sets.iter().find(|(_, set)| set.answers(decision));
         let set = set.map(|(by, _)| Said::Granted(Yes::of_set(*by)));
@@ -70,7 +70,7 @@ impl Answered<'_> {
     }
 }
 
-/// What the caller is told of a call that was refused by a person.
+/// The refusal of a call that a person denied.
 pub(crate) fn denied(ask: Seq, why: Option<&str>) -> Refused {
     let refused = about(Reason::ApprovalDenied, ask);
     match why {
@@ -79,7 +79,7 @@ pub(crate) fn denied(ask: Seq, why: Option<&str>) -> Refused {
     }
 }
 
-/// What is said of a call that waits under that record.
+/// The refusal of a call that waits under that record.
 pub(crate) fn waits(ask: Seq) -> Refused {
     about(Reason::Asked, ask).allowed("the same call, once a person has approved it")
 }

@@ -14,7 +14,7 @@ use syscap_format::{
 /// The key under which a resource's text is committed to.
 pub(crate) const RESOURCES: u64 = 34;
 
-/// What an approval lets through.
+/// The terms of an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// For how many calls; `None` for the one that waits.
@@ -35,7 +35,7 @@ impl Terms {
         }
     }
 
-    /// What both let through: where one says once, once. `None` where they name other scopes.
+    /// The terms that both allow: if one says once, once. `None` where they name other scopes.
     pub(crate) fn meet(self, other: &Self) -> Option<Self> {
         let (uses, scopes) = match (self.uses, other.uses) {
             (Some(one), Some(two)) if self.scopes == other.scopes => {
@@ -59,7 +59,7 @@ impl Terms {
     }
 }
 
-/// What a set can be made of, of a call that waits.
+/// The request that a standing approval can be made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) token: TokenIndex,
@@ -68,7 +68,7 @@ pub(crate) struct Bounds {
     /// The constraint that asked, and all that matched.
     deciding: Option<ConstraintId>,
     matches: Vec<ConstraintId>,
-    /// What the session had been given when a person saw the call.
+    /// The label of the session when a person saw the call.
     label: Label,
     pub(crate) resources: Vec<TextHash>,
     /// Most calls that one answer may let through; 0: none but this one.
@@ -101,8 +101,8 @@ impl Bounds {
         })
     }
 
-    /// Whether it may be made wider than the resources that were shown: not over what a stranger
-    /// may have named.
+    /// True if it may cover more than the resources that were shown: not if they may come from
+    /// untrusted content.
     pub(crate) const fn may_widen(&self) -> bool {
         !self.label.is_untrusted()
     }
@@ -112,7 +112,7 @@ impl Bounds {
         self.session
     }
 
-    /// Whether a decision asks what was asked then, and no more.
+    /// True if a decision asks for the same as then, and no more.
     fn answer(&self, decision: &Decision) -> bool {
         let known = |id: &ConstraintId| self.matches.contains(id);
         let all = count(decision.matches.len()) == decision.match_count;
@@ -120,9 +120,9 @@ impl Bounds {
         same && all && !decision.asks_for_a_level()
     }
 
-    /// Whether an answer is one that may be given. Texts that people wrote are named by their
-    /// commitments only, so a list of names is none of its scopes.
-    /// `open` says whether the session that asked is open still.
+    /// True if the answer is permitted. Texts that people wrote are named by their commitments
+    /// only, so a list of names is none of its scopes. `open` says whether the session that asked
+    /// is open still.
     pub(crate) fn permit(&self, tool: &ToolId, body: &ApprovalBody, open: bool) -> bool {
         let Some(uses) = body.uses else { return false };
         let wide = |grants: &Grants| {
@@ -155,7 +155,7 @@ pub(crate) struct Set {
     pub(crate) until: UnixMillis,
 }
 
-/// Where a call comes in.
+/// The place of a call.
 pub(crate) struct Place<'a> {
     pub(crate) agent: &'a AgentId,
     pub(crate) tool: &'a ToolId,
@@ -163,13 +163,13 @@ pub(crate) struct Place<'a> {
     pub(crate) token: TokenIndex,
     pub(crate) session: Seq,
     pub(crate) policy: Option<PolicyHash>,
-    /// What its session has been given.
+    /// The label of everything that its session was given.
     pub(crate) label: Label,
     pub(crate) now: UnixMillis,
 }
 
 impl Set {
-    /// Whether a call in that place is one of those that it is for, whatever it would touch.
+    /// True if a call in that place is one that it is for, whatever its resources.
     fn is_for(&self, place: &Place<'_>) -> bool {
         self.agent == *place.agent
             && (&self.tool, &self.manifest) == (place.tool, place.manifest)
@@ -180,7 +180,7 @@ impl Set {
             && place.now < self.until
     }
 
-    /// Whether it covers a resource: one that was shown, by the salt of that call, or one in scope.
+    /// True if it covers a resource: one that was shown, by the salt of that call, or one in scope.
     pub(crate) fn covers(&self, dimension: &str, resource: &Resource, salt: Option<&Salt>) -> bool {
         let shown =
             |salt: &Salt| self.bounds.resources.contains(&committed(dimension, resource, salt));
@@ -188,7 +188,7 @@ impl Set {
         wide.is_some_and(|grant| grant.permits(dimension, resource)) || salt.is_some_and(shown)
     }
 
-    /// Whether it answers what a policy asks for.
+    /// True if it answers the policy's question.
     pub(crate) fn answers(&self, decision: &Decision) -> bool {
         self.bounds.answer(decision)
     }
@@ -219,7 +219,7 @@ impl Sets {
         }
     }
 
-    /// Those that may cover a call.
+    /// The standing approvals that may cover a call.
     pub(crate) fn of<'a>(&'a self, place: &Place<'_>) -> impl Iterator<Item = (Seq, &'a Set)> {
         let all = self.0.iter().map(|(by, set)| (*by, set));
         all.filter(move |(_, set)| set.is_for(place))
@@ -248,7 +248,7 @@ impl Sets {
         all.filter(move |(_, set)| now < set.until)
     }
 
-    /// Ends those that were given for that ask. Whether there was one.
+    /// Ends those that were given for that ask. True if there was one.
     pub(crate) fn end(&mut self, ask: Leaf) -> bool {
         let before = self.0.len();
         self.0.retain(|_, set| set.leaf != ask);
@@ -264,7 +264,7 @@ impl Sets {
         self.0.retain(|_, set| set.bounds.policy == policy);
     }
 
-    /// What was to end with a session ends.
+    /// Ends those that end with the session.
     pub(crate) fn close(&mut self, session: Option<Seq>) {
         self.0.retain(|_, set| match session {
             Some(closed) => set.session != Some(closed),
@@ -286,7 +286,7 @@ impl Sets {
     }
 }
 
-/// Whether an answer is of the form that its kind has.
+/// True if an answer has the form of its kind.
 pub(crate) fn is_formed(body: &ApprovalBody, now: UnixMillis) -> bool {
     let bare = body.scopes.is_none() && body.uses.is_none();
     match body.answer {

@@ -1,12 +1,12 @@
-//! Where a call is charged: to its token and all above it, and to the accounts that pay for its
-//! agent.
+//! The charges of a call: to its token, to all ancestors of that, and to the accounts that pay for
+//! its agent.
 
 use crate::{authority::tokens::TokenIndex, state::fold::State};
 use syscap_format::{AgentId, Amounts, Charge, Seq};
 
 impl State {
-    /// What is left in each dimension: the tightest of a token's chain, and of the accounts that
-    /// pay for its agent.
+    /// The amounts left in each dimension: the tightest of a token's chain, and of the accounts
+    /// that pay for its agent.
     pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
         let left = self.tokens.left(token);
         match self.tokens.body(token) {

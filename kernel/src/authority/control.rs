@@ -21,7 +21,7 @@ use syscap_format::{
 /// The key under which what a user said is committed to.
 const TEXT: u64 = 12;
 
-/// What a change of policy leads to.
+/// The engines after a change of policy.
 struct NewEngines {
     /// Another engine in force; `None` where it is the one that the kernel has.
     policy: Option<(PolicyHash, Box<dyn PolicyEngine>)>,
@@ -29,7 +29,7 @@ struct NewEngines {
     objects: Vec<Object>,
 }
 
-/// What a change of policy does to the shadow.
+/// The shadow after a change of policy.
 enum NewShadow {
     Kept,
     Dropped,
@@ -163,14 +163,14 @@ impl Kernel {
         Err(Refused::new(Reason::UnknownHead).field("head").got(&alloc::format!("{}", head.seq)))
     }
 
-    /// Whether a head is one of the last durable ones. Of any other a signed event needs an
+    /// True if a head is one of the last durable ones. For any other a signed event needs an
     /// [`Ancestor`].
     #[must_use]
     pub fn remembers(&self, head: &Head) -> bool {
         self.pending.remembers(head)
     }
 
-    /// Where the durable log ends: the head for a signer to name.
+    /// The head of the durable log, for a signer to name.
     pub fn durable(&self) -> Option<Head> {
         self.pending.durable()
     }
@@ -333,9 +333,9 @@ impl Kernel {
         self.refuse_control(ticket, refused)
     }
 
-    /// Takes an engine for the policy, or for the shadow, that is on record, if it is one of
-    /// them: what a home names when it is opened. Nothing else can be put in force in this way,
-    /// and nothing at all once the kernel has booted.
+    /// Takes an engine for the policy, or for the shadow, that is on record, if it is one of them:
+    /// what a home names when it is opened. No other engine can be put in force in this way, and
+    /// none at all once the kernel has booted.
     #[must_use = "an engine that is not on record was not taken"]
     pub fn adopt(&mut self, engine: Box<dyn PolicyEngine>) -> bool {
         let hash = object_of(&*engine).hash();
@@ -411,7 +411,7 @@ impl Kernel {
         Ok(token)
     }
 
-    /// Whether a token may be derived from a parent that is registered here, and has not ended.
+    /// Checks that a token may be derived from a parent that is registered here, and has not ended.
     fn derives(&self, child: &TokenBody, parent: TokenId) -> Result<(), Refused> {
         let tokens = &self.state.tokens;
         let above = tokens.find(&parent).and_then(|above| tokens.view(above));
@@ -540,7 +540,7 @@ fn is_the_cause(kind: RecordKind, body: &[u8], text: &VaultText) -> Result<(), R
     }
 }
 
-/// What is said of an event, or a token, that is not signed as it must be.
+/// The refusal of an event, or a token, that is not signed as it must be.
 fn unsigned(forgery: Forgery, role: &str) -> Refused {
     let bad = |field| Refused::new(Reason::BadSignature).field(field);
     match forgery {

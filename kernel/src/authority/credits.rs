@@ -8,7 +8,8 @@ use syscap_format::{AccountImage, AgentId, Amounts, CreditChange, Dimension, Seq
 
 const CREDITS: Dimension = Dimension::CreditsMicro;
 
-/// What an agent, and all below it, was given and has spent. In millionths of a credit.
+/// An agent's account: the credits that it and all agents below it were given and have spent. In
+/// millionths of a credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Account {
     /// The record that opened it: it pays for what was admitted or posted after that.
@@ -27,15 +28,15 @@ impl Account {
 /// An account, for those who look. Amounts are millionths of a credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountView<'a> {
-    /// Whose: this agent's, and that of all below it.
+    /// The agent; the account is that of all agents below it, too.
     pub agent: &'a AgentId,
-    /// What it was given in all.
+    /// The credits given in all.
     pub granted: u64,
-    /// What was used. A charge after the fact can exceed what was given.
+    /// The credits used. A charge after the fact can exceed what was given.
     pub used: u64,
-    /// What is set aside for calls in flight.
+    /// The credits reserved for calls in flight.
     pub held: u64,
-    /// What is left.
+    /// The credits left.
     pub left: u64,
 }
 
@@ -43,7 +44,7 @@ pub struct AccountView<'a> {
 pub(crate) struct Credits(BTreeMap<AgentId, Account>);
 
 impl Credits {
-    /// What an account would have been given in all; `None` where that is no number.
+    /// The credits that an account would have been given in all; `None` if that overflows.
     pub(crate) fn after(&self, change: &CreditChange) -> Option<u64> {
         self.0.get(&change.agent).map_or(0, |account| account.granted).checked_add(change.added)
     }
@@ -61,7 +62,7 @@ impl Credits {
         self.of(agent).map(|(agent, account)| (agent, account.left())).min_by_key(|(_, left)| *left)
     }
 
-    /// What is left to an agent that has so much left by its token.
+    /// The rest for an agent that has so much left by its token.
     pub(crate) fn bound(&self, agent: &AgentId, left: Amounts) -> Amounts {
         match self.least(agent) {
             Some((_, credits)) => left.with(CREDITS, left.get(CREDITS).min(credits)),
@@ -110,7 +111,7 @@ impl Credits {
         });
     }
 
-    /// Those of them that were there before a record.
+    /// The accounts among them that existed before a record.
     fn change(&mut self, agent: &AgentId, seq: Seq, mut change: impl FnMut(&mut Account)) {
         for name in agent.lineage() {
             if let Some(account) = self.0.get_mut(name).filter(|account| account.opened < seq) {

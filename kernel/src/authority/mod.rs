@@ -1,5 +1,4 @@
-//! Who may do what, and how much of it: tokens and what ends them, budgets, credits, the operator's
-//! signed orders.
+//! Authority: tokens and their end, budgets, credits, the operator's signed events.
 
 mod budget;
 mod control;

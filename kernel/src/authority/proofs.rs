@@ -15,13 +15,13 @@ impl Kernel {
         (used || !is_its).then(|| Refused::new(Reason::BadProof).field("opening"))
     }
 
-    /// Whether a proof came with the call where there must be one, and none where not.
+    /// True if a proof came with the call where one is required, and none where not.
     pub(crate) fn is_proved(&self, submit: &Submit) -> bool {
         self.remote.contains_key(&submit.session) == submit.proof.is_some()
     }
 
-    /// Whether a proof is its holder's, and newer than those before: what was sent once is not sent
-    /// again, whatever came of it. One that nobody asked for stays, to be refused.
+    /// True if a proof is its holder's, and newer than those before: a used proof is refused again,
+    /// whatever came of it. One that nobody asked for stays, to be refused.
     pub(crate) fn takes(&mut self, proof: &Proof, submit: &Submit) -> bool {
         let State { home, sessions, tokens, .. } = &self.state;
         let Submit { session, received, .. } = submit;

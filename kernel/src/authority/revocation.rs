@@ -1,7 +1,6 @@
-//! What ends for good: tokens, by what names them; and calls that are out.
+//! Revocation of tokens, by their names, and of calls in flight.
 //!
-//! What comes in live, what is folded and what a log says that is opened is held against the same
-//! words here.
+//! Live input, replayed records and a log that is opened are all checked by the same rules here.
 
 use crate::{authority::tokens::TokenIndex, state::fold::State};
 use syscap_format::{
@@ -9,7 +8,7 @@ use syscap_format::{
     Token, TokenId, UnixMillis,
 };
 
-/// What a revocation ends, found.
+/// The target of a revocation, found.
 pub(crate) enum Ended {
     Subtree(TokenIndex),
     Children(TokenIndex),
@@ -19,7 +18,7 @@ pub(crate) enum Ended {
 }
 
 impl State {
-    /// What the body of a `revoke` event ends, where it is there.
+    /// The target of a `revoke` event's body, if it is there.
     pub(crate) fn ended_by(&self, body: &[u8]) -> Result<Ended, Refused> {
         let bad = |field| Refused::new(Reason::BadControl).field(field);
         let unknown = |field| Refused::new(Reason::UnknownToken).field(field);
@@ -56,7 +55,7 @@ impl State {
         }
     }
 
-    /// Whether a key issues, or has issued or been given a token.
+    /// True if a key issues, or has issued or been given a token.
     fn knows(&self, key: &PublicKey) -> bool {
         self.roles.holds(Role::Issuer, key) || self.tokens.concerns(key)
     }
@@ -77,8 +76,8 @@ impl State {
         }
     }
 
-    /// What of a token has ended before it was registered, if anything has. What lies above a
-    /// derived one is looked at by itself.
+    /// The part of a token that had ended before it was registered, if any. The ancestors of a
+    /// derived token are checked separately.
     pub(crate) fn ended_before(&self, token: &Token) -> Option<&'static str> {
         let body = token.body();
         if self.tokens.list().is_some_and(|list| list.tokens.binary_search(&token.id()).is_ok()) {

@@ -1,4 +1,4 @@
-//! What signatures a record must carry before it is folded in.
+//! The signatures that a record must carry before it is folded in.
 //!
 //! Live, an event is held against this when it comes in; of a log that is opened every record is,
 //! before anything in it is believed.
@@ -12,15 +12,15 @@ use syscap_format::{
     TokenBody, UnixMillis, attenuates, recovery_hash,
 };
 
-/// Where the fold finds what lies before a record.
+/// The fold's access to earlier records.
 pub(crate) trait Past: Objects {
     /// The leaf of a record before; `None` where there is none.
     fn leaf(&mut self, seq: Seq) -> Result<Option<Leaf>, Halt>;
 }
 
 impl State {
-    /// Whether an event is signed as its kind asks. That the head it names is a durable record
-    /// of this log is the caller's question.
+    /// Checks that an event is signed as its kind requires. That the head it names is a durable
+    /// record of this log is the caller's question.
     pub(crate) fn authorises(&self, kind: RecordKind, control: &Control) -> Result<(), Forgery> {
         let role = self.limits.role_of(kind, &control.body);
         let set = role.and_then(|role| self.roles.set(role)).ok_or(Forgery::Form)?;
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// Whether a change of keys, signed over that head by who may, keeps to its rules.
+    /// Checks that a change of keys, signed over that head by an eligible key, keeps to its rules.
     pub(crate) fn allows(&self, change: &KeyChange, head: &Head) -> Result<(), Forgery> {
         let before: &RoleSet = self.roles.set(change.set.role).ok_or(Forgery::Form)?;
         let cut_off = match change.cut_off {
@@ -86,8 +86,8 @@ impl State {
         if change.is_proved(&self.home, before) { Ok(()) } else { Err(Forgery::Possession) }
     }
 
-    /// Whether a root token, whose signature verifies, is by a key that may issue now, and names
-    /// a head that is not too old.
+    /// Checks that a root token, whose signature verifies, is by a key that may issue now, and
+    /// names a head that is not too old.
     pub(crate) fn issues(&self, token: &Token) -> Result<(), Forgery> {
         let body = token.body();
         if body.audience != self.home {
@@ -102,8 +102,8 @@ impl State {
         }
     }
 
-    /// Whether a root token may answer the idempotency keys of the one that it renews: that is a
-    /// root of the same agent, and was not revoked.
+    /// Checks that a root token may answer the idempotency keys of the one that it renews: an
+    /// unrevoked root of the same agent.
     pub(crate) fn renewable(&self, body: &TokenBody, now: UnixMillis) -> Result<(), Reason> {
         let Some(renews) = &body.renews else {
             return Ok(());

@@ -1,10 +1,10 @@
-//! What keys have signed, and what was replaced by it.
+//! The signatures of each key, and the last replacements.
 
 use alloc::collections::BTreeMap;
 
 use syscap_format::{Role, Seq};
 
-/// What a key has signed.
+/// The signatures of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Signer {
     /// The counter of its last control event; 0 before the first.
@@ -14,7 +14,7 @@ pub(crate) struct Signer {
 }
 
 /// The last records that put something whole in the place of what was there; genesis before the
-/// first. Who signs the next one has seen them: what others have changed is not undone unseen.
+/// first. A signer of the next one has seen them: no signer undoes a change unseen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replaced {
     pub(crate) keys: BTreeMap<Role, Seq>,

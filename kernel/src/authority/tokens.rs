@@ -18,7 +18,7 @@ impl TokenIndex {
     }
 }
 
-/// What the fold keeps of a token.
+/// The fold's part of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     id: TokenId,
@@ -35,7 +35,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// What is left of its own budget.
+    /// The rest of its own budget.
     fn left(&self) -> Amounts {
         self.body.budget.amounts().minus(&self.used.plus(&self.held))
     }
@@ -56,13 +56,13 @@ pub(crate) struct Tokens {
 pub struct TokenView<'a> {
     /// The id.
     pub id: TokenId,
-    /// What it says.
+    /// The token's body.
     pub body: &'a TokenBody,
     /// The record that registered it.
     pub issued: Seq,
     /// The record that registered its root: as old is what it may do.
     pub rooted: Seq,
-    /// Whether it, or one that it was derived from, was revoked.
+    /// True if it, or an ancestor, was revoked.
     pub revoked: bool,
     /// From then on it, or one that it was derived from, is as revoked, unless that is renewed
     /// before. Null: it need not be.
@@ -70,18 +70,18 @@ pub struct TokenView<'a> {
     /// From then on it is not valid until there is a newer list of revocations. Null: it needs
     /// none.
     pub fresh_until: Option<UnixMillis>,
-    /// Whether it, or one that it was derived from, ran out by a measurement or a charge.
+    /// True if it, or an ancestor, was exhausted by a measurement or a charge.
     pub exhausted: bool,
-    /// What was used, by it and all that was derived from it.
+    /// The amounts used, by it and all tokens derived from it.
     pub used: Amounts,
-    /// What is set aside for calls in flight.
+    /// The amounts reserved for calls in flight.
     pub held: Amounts,
-    /// What is left, the tightest of its chain.
+    /// The amounts left, the tightest of its chain.
     pub left: Amounts,
 }
 
 impl TokenView<'_> {
-    /// Whether at that time it was revoked, or is as revoked because nobody has renewed it.
+    /// True if at that time it was revoked, or counts as revoked because it was not renewed.
     #[must_use]
     pub fn is_revoked(&self, now: UnixMillis) -> bool {
         self.revoked || self.renew_by.is_some_and(|by| now >= by)
@@ -130,7 +130,7 @@ impl Tokens {
         self.entry(token).map(|entry| &entry.body)
     }
 
-    /// Whether a token takes the place of another: it renews it, or one that does so itself.
+    /// True if a token replaces another: it renews it, or a renewal of it.
     pub(crate) fn renews(&self, token: TokenIndex, old: TokenIndex) -> bool {
         let mut at = token;
         // Each was registered after the one that it renews.
@@ -144,7 +144,7 @@ impl Tokens {
         at == old
     }
 
-    /// Whether the token or one of its ancestors was revoked, or is as revoked at that time.
+    /// True if the token or one of its ancestors was revoked, or counts as revoked at that time.
     pub(crate) fn is_revoked(&self, token: TokenIndex, now: UnixMillis) -> bool {
         let lapsed = |entry: &Entry| entry.renew_by.is_some_and(|by| now >= by);
         self.chain(token).any(|entry| entry.revoked || lapsed(entry))
@@ -166,7 +166,7 @@ impl Tokens {
         }
     }
 
-    /// What is left in each dimension, the tightest of the chain.
+    /// The amounts left in each dimension, the tightest of the chain.
     pub(crate) fn left(&self, token: TokenIndex) -> Amounts {
         self.chain(token).map(Entry::left).reduce(|a, b| a.meet(&b)).unwrap_or_default()
     }
@@ -177,7 +177,7 @@ impl Tokens {
         self.chain(token).last().map(|root| (root.body.agent.clone(), label))
     }
 
-    /// Who holds the token, and those above it.
+    /// The holders of the token, and of its ancestors.
     pub(crate) fn holders(&self, token: TokenIndex) -> impl Iterator<Item = PublicKey> {
         self.chain(token).filter_map(|entry| entry.body.holder)
     }
@@ -198,7 +198,7 @@ impl Tokens {
         self.revoke_where(|entry| entry.body.concerns(key));
     }
 
-    /// Whether there is a token by that key, or held by it.
+    /// True if a token is issued or held by that key.
     pub(crate) fn concerns(&self, key: &PublicKey) -> bool {
         self.entries.iter().any(|entry| entry.body.concerns(key))
     }

@@ -14,8 +14,8 @@ use syscap_format::{
 };
 
 impl Kernel {
-    /// The tools that the kernel has, changed as the host says, are put on record and in force
-    /// in one step. What has its intent runs as it was planned.
+    /// The tools that the kernel has, changed as the host says, are put on record and in force in
+    /// one step. A call with an intent runs as it was planned.
     pub(crate) fn tools(
         &mut self,
         ticket: Ticket,
@@ -77,8 +77,8 @@ impl Kernel {
         engines.find_map(|engine| registry.alias_in(engine))
     }
 
-    /// Takes tools, if with them the kernel has those that are on record. Nothing else can be
-    /// put in force in this way, and nothing at all once the kernel has booted.
+    /// Takes tools, if with them the kernel has those that are on record. No other tools can be put
+    /// in force in this way, and none at all once the kernel has booted.
     #[must_use = "tools that are not those on record were not taken"]
     pub fn adopt_tools(&mut self, delta: &ToolsDelta) -> bool {
         let Ok(registry) = self.registry.changed(delta) else {

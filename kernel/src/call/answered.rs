@@ -13,9 +13,9 @@ use crate::tool::Demand;
 use syscap_format::{Seq, VaultEntry};
 
 impl<'k> Call<'_, Planned<'k>> {
-    /// What was answered to this very call: the same arguments; or to calls that touch what it
-    /// does. The index finds both; where the answer rests on texts they are those of `texts`, or
-    /// must be fetched first.
+    /// The answers to this very call (the same arguments), or to calls with the same resources. The
+    /// index finds both; where the answer rests on texts they are those of `texts`, or must be
+    /// fetched first.
     pub(crate) fn answered(
         &self,
         requests: &Requests,
@@ -83,7 +83,7 @@ impl<'k> Call<'_, Planned<'k>> {
         found.max_by_key(|(seq, ask)| (ask.standing.answer(), *seq))
     }
 
-    /// What was said to it.
+    /// The answer to it.
     fn said(
         &self,
         seq: Seq,

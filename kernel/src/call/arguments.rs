@@ -59,12 +59,12 @@ pub(crate) fn decided(manifest: &Manifest, args: Item<'_>) -> Option<Canonical> 
     (!all_stay).then(|| Canonical::map(args.entries().filter(stays).collect()))
 }
 
-/// What a tool says of its arguments itself, where somebody else defined it: read once, and only
-/// for a call with an argument that is null.
+/// A foreign tool's own schema of its arguments: read once, and only for a call with an argument
+/// that is null.
 struct Foreign(Option<Option<Canonical>>);
 
 impl Foreign {
-    /// Whether the tool's own schema has a meaning for null there.
+    /// True if the tool's own schema has a meaning for null there.
     fn permits_null(&mut self, manifest: &Manifest, name: &str) -> bool {
         let whole = self.0.get_or_insert_with(|| manifest.whole_definition()).as_ref();
         let schema = whole.and_then(|whole| whole.item().get("inputSchema"));
@@ -73,9 +73,9 @@ impl Foreign {
     }
 }
 
-/// Whether a JSON Schema permits null: by its `type`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`,
-/// and OpenAPI's `nullable`. What another keyword says is left to who wrote it. A schema nests no
-/// deeper than data may.
+/// True if a JSON Schema permits null: by its `type`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`,
+/// and OpenAPI's `nullable`. Other keywords are left to the tool's author. A schema nests no deeper
+/// than data may.
 fn permits_null(schema: Item<'_>) -> bool {
     if schema.kind() != ItemKind::Map {
         return schema.as_bool() == Some(true);
@@ -95,7 +95,7 @@ fn permits_null(schema: Item<'_>) -> bool {
         && all("allOf", &|list| list.elements().all(permits_null))
 }
 
-/// Whether an argument is null, and may be left out.
+/// True if an argument is null, and may be left out.
 fn is_left_out(param: &Param, value: Item<'_>) -> bool {
     value.is_null() && param.presence == Presence::Optional
 }
@@ -216,8 +216,8 @@ fn check(param: &Param, value: Item<'_>) -> Result<(), Refused> {
     if within { Ok(()) } else { Err(bad().got(&Measured(value, size.unwrap_or_default()))) }
 }
 
-/// What was given where another type is needed. Of a map its keys: it may be a result that was
-/// referred to as a whole.
+/// The given value, where another type is needed. A map is described by its keys: it may be a
+/// result that was referred to as a whole.
 fn described(value: Item<'_>) -> String {
     match value.kind() {
         ItemKind::Map if value.count() > 0 => {
@@ -227,7 +227,7 @@ fn described(value: Item<'_>) -> String {
     }
 }
 
-/// What was given, in what its bounds count.
+/// The given value, in the unit of its bounds.
 struct Measured<'a>(Item<'a>, i128);
 
 impl fmt::Display for Measured<'_> {

@@ -55,7 +55,7 @@ fn granted<'k>(
 }
 
 impl<'c, 'k> Call<'c, Checked<'k>> {
-    /// What has to be fetched: the first outcome, for a repeat; else the results referred to.
+    /// The data to fetch: for a repeat the first outcome; else the results referred to.
     pub(crate) fn needs(mut self, context: &Context<'k>) -> Result<(Self, Needs<'k>), Stopped> {
         // Nothing is looked up, fetched or answered again for a token that has no call left.
         if context.token.lacks(&Amounts::ZERO.with(Dimension::Calls, 1)).is_some() {
@@ -103,7 +103,7 @@ impl<'c, 'k> Call<'c, Checked<'k>> {
         Ok((self, Needs::Parts(parts)))
     }
 
-    /// Where the call's idempotency key belongs, if it has one.
+    /// The slot of the call's idempotency key, if it has one.
     fn key_slot(&self, context: &Context<'_>) -> Option<KeySlot> {
         let key = self.at.call.key().cloned()?;
         let tool = self.at.found.tool.manifest.tool.clone();

@@ -1,5 +1,5 @@
-//! Where a call comes in: a session with its token, and what is known around it. Each is found
-//! once, here; the steps of a call are lent it.
+//! The context of a call: a session with its token, and the facts around it. Each is found once,
+//! here; the steps of a call are lent it.
 
 use alloc::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) struct Context<'a> {
     pub(crate) agent: &'a AgentState,
     /// The facts of the agent's head.
     pub(crate) facts: &'a Facts,
-    /// Who brought the call about, by the host's word.
+    /// The source of the call, as the host states it.
     pub(crate) source: Source,
     /// The last record that is durable: what lies behind it may still be lost.
     pub(crate) durable: Seq,
@@ -51,8 +51,8 @@ impl<'a> Context<'a> {
         self.agent.id()
     }
 
-    /// Whether the session may do anything now, with this tool or without one: its token is live,
-    /// and nobody has stopped what it does.
+    /// Checks that the session may act now, with this tool or without one: its token is valid, and
+    /// no freeze stops it.
     ///
     /// # Errors
     /// Revocation, freeze, expiry, a list that is too old, a time to be confirmed: in this order.

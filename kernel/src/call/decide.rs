@@ -1,5 +1,5 @@
-//! The sixth step: the policy is asked. What it decides, what it asks of the run, what a caller is
-//! told.
+//! The sixth step: the policy is asked. Its verdict, its obligations for the run, and the answer to
+//! the caller.
 
 use alloc::{boxed::Box, format, string::String};
 
@@ -27,7 +27,7 @@ pub(crate) struct Engines<'a> {
 }
 
 impl Engines<'_> {
-    /// What both say.
+    /// The decisions of both.
     pub(crate) fn ask(&self, question: &Question<'_>) -> (Decision, Option<Shadow>) {
         let shadow = self
             .shadow
@@ -48,7 +48,7 @@ pub(crate) fn sound(mut decision: Decision) -> Decision {
     if fine { decision } else { Decision::plain(Verdict::Deny) }
 }
 
-/// What a run must keep to.
+/// The obligations of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// Its result has at most so many bytes.
@@ -57,8 +57,8 @@ pub(crate) struct Kept {
     pub(crate) read_only: bool,
 }
 
-/// Takes on what the policy asks of a run that it lets through. What a run can do without is
-/// cut from `hold`; what it said it would need is not.
+/// Takes on what the policy asks of a run that it lets through. Amounts that a run can do without
+/// are cut from `hold`; declared needs are not.
 ///
 /// # Errors
 /// [`Reason::Obligation`] for the first that can't be kept: a tool that is not told to, or could
@@ -106,7 +106,7 @@ pub(crate) fn keep<'o>(
     Ok(kept)
 }
 
-/// What the caller of a call that the policy does not let through is told.
+/// The refusal for the caller of a call that the policy does not allow.
 pub(crate) fn refusal(verdict: Verdict, advice: &Advice, args: Item<'_>) -> (Refused, RefusalKind) {
     let (reason, kind) = match (verdict, &advice.argument) {
         (Verdict::Ask, _) => (Reason::Asked, RefusalKind::Asked),
@@ -225,13 +225,13 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
     }
 }
 
-/// What is asked of the run: who lets it run is seen to where it is approved.
+/// The obligations of the run; those for a person's level are met at the approval.
 fn by_tool(decision: &Decision) -> impl Iterator<Item = &Obligation> {
     decision.obligations.iter().filter(|asked| !asked.kind.asks_for_a_level())
 }
 
-/// What a person is asked about a call. Refused is one that would not go on even if it were
-/// approved: then nobody is asked. Places come back by themselves.
+/// The question that a person is asked about a call. Refused is one that would not go on even if it
+/// were approved: then nobody is asked. Places come back by themselves.
 fn what_is_asked(
     context: &Context<'_>,
     question: &Question<'_>,

@@ -11,7 +11,7 @@ use syscap_format::{
 /// Most records that a refusal names, of those that a reference could have meant.
 const RECORDS_SHOWN_MAX: usize = 8;
 
-/// Where a refusal is about the tool's name: the tools that the session's token grants.
+/// For a refusal about the tool's name: adds the tools that the session's token grants.
 pub(crate) fn with_tools(refused: Refused, context: &Context<'_>) -> Refused {
     if refused.is_about("tool_id") {
         let names = context.token.body.grants.names(refused.what_stood().unwrap_or_default());
@@ -90,7 +90,7 @@ fn exhausted(token: &TokenView<'_>) -> Refused {
     Refused::new(Reason::Exhausted).field(gone.map_or("measured time", |(gone, _)| gone.name()))
 }
 
-/// What is left of a dimension, where a call would need more.
+/// The rest of a dimension, where a call would need more.
 pub(crate) fn over_budget(context: &Context<'_>, lacks: Dimension, wanted: u64) -> Refused {
     // Places come back as calls end; but where there is none at all, none comes back.
     let places = context.token.body.budget.amounts().get(Dimension::Concurrent);

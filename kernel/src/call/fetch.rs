@@ -20,7 +20,7 @@ use syscap_format::{
 /// largest arguments of its call, and as much again for texts and framing.
 const FETCHED_BYTES_MAX: usize = RESULT_BYTES_MAX + 2 * ENVELOPE_BYTES_MAX;
 
-/// What a call needs of the vault.
+/// A call's needs from the vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The first outcome of an idempotency key, and the salts of that call.
@@ -36,7 +36,7 @@ pub(crate) enum Wanted {
 pub(crate) struct Stored {
     pub(crate) intent: Seq,
     pub(crate) outcome: Seq,
-    /// What its record commits to; `None` where the record says that it is lost.
+    /// The commitment of its record; `None` if the record says that the result is lost.
     pub(crate) result: Option<(ResultHash, Status)>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Part {
     pub(crate) path: Canonical,
 }
 
-/// What was read.
+/// The data read.
 pub(crate) enum Found {
     /// The salts of the first call, and its result as delivered, unless they were erased.
     Outcome { salts: Option<CallSalts>, delivered: Option<Canonical> },
@@ -61,7 +61,7 @@ pub(crate) enum Found {
 #[must_use = "a call waits for it"]
 pub struct Fetching(pub(crate) Wanted);
 
-/// What a [`Fetching`] read. Nothing else makes one.
+/// The result of a [`Fetching`]. Only a `Fetching` makes one.
 #[must_use = "a call waits for it"]
 pub struct Fetched {
     pub(crate) wanted: Wanted,

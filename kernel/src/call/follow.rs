@@ -8,10 +8,10 @@ use crate::call::{Call, Dereferenced, Stopped, arguments};
 use crate::tool::{Live, Request};
 use syscap_format::{CallSalts, Item, LOOKUPS_MAX, Reason, Refused, args_hash};
 
-/// What was looked up for a call, and what came of it.
+/// A lookup for a call, and its result.
 pub(crate) type Seen = (Lookup, Result<Found, Refused>);
 
-/// What must be looked up before a call can go on.
+/// A lookup that a call still needs.
 pub(crate) type Unseen = Option<(Lookup, Box<Resolving>)>;
 
 impl<'k> Call<'_, Dereferenced<'k>> {

@@ -3,8 +3,8 @@
 //! A path that may be followed through links names a place that only the file system knows. So it
 //! is looked up first, by an effect of its own and outside the kernel's lock, and what was found
 //! takes the argument's place: scope, policy, record and run are about that, and about nothing
-//! else. The kernel puts it there itself. What it says of a refused call is the argument as sent:
-//! a refusal tells neither where a link leads nor whether anything is there.
+//! else. The kernel puts it there itself. A refused call keeps its argument as sent: a refusal
+//! discloses neither the target of a link nor its existence.
 
 use alloc::{boxed::Box, string::String};
 use core::fmt;
@@ -18,8 +18,8 @@ pub trait Resolve: Send {
     /// The argument. The tool's manifest must declare it as a path.
     fn argument(&self) -> &'static str;
 
-    /// What the argument leads to, as the tool itself reads it: without links, so that the plan
-    /// can open it by name. It must look at nothing but what the token's scope lets be followed.
+    /// The argument's target, as the tool itself reads it: without links, so that the plan can open
+    /// it by name. It must look at nothing but what the token's scope lets be followed.
     ///
     /// # Errors
     /// By [`Refused`], in which nothing may depend on what a link leads to.
@@ -46,7 +46,7 @@ impl fmt::Debug for Resolving {
     }
 }
 
-/// What an argument leads to. Only a look-up makes one.
+/// The target of an argument. Only a look-up makes one.
 #[derive(Clone)]
 #[must_use = "a call waits for it"]
 pub struct Found(pub(crate) String);

@@ -10,14 +10,13 @@
 //! | decide | `decide` | 4xx |
 //! | reserve | `reserve` | 5xx |
 //!
-//! What comes after, from the intent to the answer, is in [`run`](crate::run).
+//! The later steps, from the intent to the answer, are in [`run`](crate::run).
 //!
 //! The types are crate-private, so no other crate can make, skip, repeat or reorder a step; and
-//! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put
-//! in their place. What a step found the next ones are lent: session and token by the
+//! they are fed from the kernel's own tokens, tools, policy and budgets, so no other can be put in
+//! their place. Each step lends its findings to the next ones: session and token by the
 //! [`Context`](crate::call::context::Context), tool and grant by [`Found`], the envelope as it was
-//! read.
-//! A step that says no leaves what is known of the call where it is recorded from.
+//! read. A step that says no leaves what is known of the call where it is recorded from.
 
 mod answered;
 pub(crate) mod arguments;
@@ -66,7 +65,7 @@ pub(crate) struct Call<'c, S: Step> {
     at: S,
 }
 
-/// What a call is about: the tool that is registered, and what the token grants for it.
+/// The subject of a call: the registered tool, and the token's grant for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'k> {
     pub(crate) tool: &'k Registered,
@@ -101,7 +100,7 @@ pub(crate) struct Planned<'k> {
     resolved: Dereferenced<'k>,
     plan: Box<dyn AnyPlan>,
     demands: Vec<Demand>,
-    /// What the plan says that it will need.
+    /// The amounts that the plan needs.
     needed: Amounts,
     hold: Amounts,
 }
@@ -131,9 +130,9 @@ pub(crate) struct Reserved {
     pub(crate) sent: Option<SentHash>,
     pub(crate) approval: Option<Yes>,
     pub(crate) filled: Filled,
-    /// What the session had been given before.
+    /// The label of everything that the session was given before.
     pub(crate) given: Label,
-    /// What the tool's results carry.
+    /// The label of the tool's results.
     pub(crate) label: Label,
     pub(crate) wall_ms_max: Option<u64>,
     pub(crate) result_bytes_max: usize,
@@ -179,7 +178,7 @@ pub(crate) struct Stopped {
     /// The resolved arguments, where it came to such: they are kept, so that an operator sees what
     /// was refused, and another policy can be asked about the call later.
     pub(crate) args: Option<Canonical>,
-    /// What a person is asked, where one could let it through.
+    /// The question for a person, if one could approve it.
     pub(crate) asking: Option<Box<Asking>>,
 }
 
@@ -207,7 +206,7 @@ impl From<Reason> for Stopped {
 
 type Stepped<'c, S> = Result<Call<'c, S>, Stopped>;
 
-/// What a call must have from the vault before it can go on.
+/// A call's needs from the vault before it can continue.
 pub(crate) enum Needs<'k> {
     Nothing,
     /// The first outcome of an idempotency key: how it was used, and the outcome.

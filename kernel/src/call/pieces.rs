@@ -10,7 +10,7 @@ use syscap_format::{ArgsPiece, Canonical, Decoder, Item, ItemKind, Profile, REFE
 /// stand in their place, or not worth another read.
 const PART_BYTES_MIN: usize = 1_024;
 /// Most levels of arguments in which parts are looked for: each level is one more look at all that
-/// lies below it. What stands deeper is written as it is.
+/// lies below it. A deeper part is written as it is.
 const LEVELS_MAX: usize = 4;
 
 /// The pieces of arguments that refer to these parts of results; nothing where they are better
@@ -38,7 +38,7 @@ pub(crate) fn cut(args: Item<'_>, referred: &[Part], parts: &[Canonical]) -> Vec
     pieces
 }
 
-/// Where the parts stand in an item, so many levels deep. `None` where the item ends before it
+/// The positions of the parts in an item, so many levels deep. `None` where the item ends before it
 /// should; then nothing is cut out of the rest.
 fn find<'p>(
     decoder: &mut Decoder<'_>,

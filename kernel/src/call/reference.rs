@@ -14,12 +14,12 @@ pub(crate) struct Reference<'a> {
     pub(crate) path: Item<'a>,
 }
 
-/// What arguments refer to.
+/// The references in arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct References {
     /// The records, and the paths into their results, in the order in which they stand.
     pub(crate) all: Vec<(Seq, Canonical)>,
-    /// Whether there is anything to be replaced at all.
+    /// True if any part is to be replaced.
     escapes: bool,
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn references(args: Item<'_>) -> Result<References, Refused> {
     Ok(found)
 }
 
-/// Replaces each reference by its part, in their order, and each `$lit` by its content. What is
-/// put in is never looked at again. `None` where there is nothing to replace.
+/// Replaces each reference by its part, in their order, and each `$lit` by its content. The
+/// inserted data is never searched again. `None` where there is nothing to replace.
 pub(crate) fn replaced(
     args: Item<'_>,
     references: &References,
@@ -109,7 +109,7 @@ fn too_large(len: usize) -> Refused {
     refused.allowed(&format!("at most {ENVELOPE_BYTES_MAX} bytes"))
 }
 
-/// What arguments consist of, in the order of their bytes.
+/// A piece of arguments, in the order of their bytes.
 enum Piece<'a> {
     Array(usize),
     Map(usize),

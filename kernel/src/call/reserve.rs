@@ -11,8 +11,8 @@ use syscap_format::{
 };
 
 impl<'c> Call<'c, Approved<'_>> {
-    /// Holds the plan's cost against the budget of the token and of all its ancestors. What the
-    /// arguments refer to, and what that is, is kept where it lies.
+    /// Holds the plan's cost against the budget of the token and of all its ancestors. The
+    /// references of the arguments, and their targets, stay where they lie.
     pub(crate) fn reserve(
         self,
         context: &Context<'_>,

@@ -26,16 +26,16 @@ use syscap_format::{
     Recovery, RecoveryHash, Role, Roles, Seq, Shutdown, TOKEN_LIFE_MS_MAX, Trust, leaf, self_test,
 };
 
-/// What a home is made with.
+/// The settings of a new home.
 #[derive(Clone, Debug)]
 pub struct NewHome {
     /// 32 random bytes.
     pub entropy: [u8; 32],
     /// A name for people.
     pub origin: Box<str>,
-    /// What is fixed for the home.
+    /// The limits that are fixed for the home.
     pub limits: HomeLimits,
-    /// What an acknowledged record survives.
+    /// The failures that an acknowledged record survives.
     pub durability: Durability,
     /// The keys of the five roles.
     pub roles: Roles,
@@ -43,8 +43,7 @@ pub struct NewHome {
     pub recovery: Option<RecoveryHash>,
 }
 
-/// What is known of a home from elsewhere than its log. Nothing of a log is believed that
-/// contradicts it.
+/// External knowledge of a home. A log that contradicts it is not opened.
 #[derive(Clone, Debug, Default)]
 pub struct Anchor {
     /// Its id, and the keys that it began with.
@@ -53,7 +52,7 @@ pub struct Anchor {
     pub keys: Vec<(Role, PublicKey)>,
 }
 
-/// What a kernel owns besides its log.
+/// A kernel's parts besides its log.
 pub struct Parts {
     /// The policy engine.
     pub engine: Box<dyn PolicyEngine>,
@@ -181,7 +180,7 @@ impl Kernel {
     }
 }
 
-/// What a probe found of an intent of this home.
+/// The probe result of an intent of this home.
 fn found(probed: &[Probed], home: HomeId, intent: Seq) -> Finding {
     let own = probed.iter().find(|probed| probed.home == home && probed.intent == intent);
     own.map_or(Finding::Unknown, |probed| probed.finding)

@@ -2,8 +2,8 @@
 //!
 //! When a home is opened, before it boots, the host asks the kernel for a [`Probing`] of each
 //! intent that is open, runs them, and hands what they found in with
-//! [`Event::Boot`](crate::Event::Boot): the kernel itself looks at nothing. What no probe
-//! has proved is unknown, and charged in full.
+//! [`Event::Boot`](crate::Event::Boot): the kernel itself looks at nothing. An outcome without
+//! proof is unknown, and charged in full.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -43,7 +43,7 @@ impl fmt::Debug for Probing {
     }
 }
 
-/// What a probe found. Only a probe makes one.
+/// The result of a probe. Only a probe makes one.
 #[derive(Debug)]
 pub struct Probed {
     pub(crate) home: HomeId,

@@ -1,9 +1,9 @@
 //! Replay: what another policy would have said of the calls in a log.
 //!
-//! The state is folded record by record, as when a home is opened. Before each record that holds
-//! a decision the same question is put together again - from the state, from the arguments in
-//! the vault, from what the tool plans with them - and another engine is asked. Nothing is
-//! written, and nothing runs.
+//! The state is folded record by record, as when a home is opened. Before each record that holds a
+//! decision the same question is put together again - from the state, from the arguments in the
+//! vault, from what the tool plans with them - and another engine is asked. It writes nothing, and
+//! runs nothing.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -35,9 +35,9 @@ pub struct Redecided {
     pub agent: AgentId,
     /// The tool.
     pub tool: ToolId,
-    /// What is on record.
+    /// The decision on record.
     pub was: Decision,
-    /// What the other policy says, or why it can't be asked.
+    /// The other policy's decision, or the reason why there is none.
     pub now: Result<Decision, NotAsked>,
 }
 
@@ -64,12 +64,12 @@ impl NotAsked {
     }
 }
 
-/// What goes along a log.
+/// The state of a walk along a log.
 struct Walk<'a> {
     registry: &'a Registry,
     engine: &'a dyn PolicyEngine,
     facts: BTreeMap<AgentId, Facts>,
-    /// What was left before the aggregate of this session was closed in the record before.
+    /// The rest before the aggregate of this session was closed in the record before.
     before_close: Option<(Seq, Amounts)>,
 }
 
@@ -221,11 +221,11 @@ impl Walk<'_> {
 /// Decisions of one log, counted by what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Those that are the same.
+    /// Calls with the same decision.
     pub same: u64,
-    /// Those with another verdict or other obligations.
+    /// Calls with another verdict or other obligations.
     pub changed: Vec<Redecided>,
-    /// Those that can't be decided again.
+    /// Calls that can't be decided again.
     pub not_asked: Vec<Redecided>,
 }
 

@@ -333,7 +333,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What a refused or repeated call pays: one of `calls`, as long as there is one.
+    /// The charge of a refused or repeated call: one of `calls`, as long as there is one.
     pub(crate) fn refusal_fee(&self, session: Seq) -> Amounts {
         let left = self.left_of(session).get(Dimension::Calls);
         Amounts::ZERO.with(Dimension::Calls, left.min(1))

@@ -1,9 +1,9 @@
-//! What an open aggregate of refusals has answered.
+//! The refusals that an open aggregate has answered.
 
 use syscap_format::{Domain, Encoder, Hasher, Leaf, Reason, RefusalsDigest, UnixMillis};
 
-/// What an open aggregate has answered so far. It is not in the log until the aggregate closes:
-/// after a crash the aggregate counts in full.
+/// The answers of an open aggregate so far. It is not in the log until the aggregate closes: after
+/// a crash the aggregate counts in full.
 #[derive(Default)]
 pub(crate) struct Counted {
     pub(crate) count: u64,

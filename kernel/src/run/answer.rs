@@ -8,7 +8,7 @@ use syscap_format::{
     ToolResult, TxOutcome,
 };
 
-/// What an answer is made of, beside its record's fields.
+/// The parts of an answer, beside its record's fields.
 pub(crate) struct Reply {
     pub(crate) ticket: Ticket,
     pub(crate) intent: Option<(Seq, Leaf)>,
@@ -16,7 +16,7 @@ pub(crate) struct Reply {
     pub(crate) delivered: Canonical,
     pub(crate) tx: TxOutcome,
     pub(crate) left: Amounts,
-    /// What the policy took away from the call that it answers.
+    /// The obligations by which the policy degraded the call.
     pub(crate) degraded: Vec<Obligation>,
 }
 

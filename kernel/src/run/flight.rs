@@ -22,26 +22,26 @@ pub(crate) struct Parked {
     pub(crate) gathered: Gathered,
 }
 
-/// What the host brought for a call so far: each is asked for once, as long as what it answers does
-/// not change. All of it together is bounded as the call itself is.
+/// The host's lookups for a call so far: each is requested once, as long as its question does not
+/// change. All of it together is bounded as the call itself is.
 #[derive(Default)]
 pub(crate) struct Gathered {
     /// The parts of results that its arguments refer to, or the first outcome of its idempotency
     /// key.
     pub(crate) results: Option<Fetched>,
-    /// What the links of an argument lead to.
+    /// The targets of an argument's links.
     pub(crate) links: Option<Seen>,
-    /// What was seen of what it would change, where that was looked at.
+    /// The state that it would change, if that was read.
     pub(crate) looked: Option<Looked>,
     /// The texts that an answer of a person rests on, by the record that they lie beside.
     pub(crate) texts: Option<(Seq, VaultEntry)>,
 }
 
-/// What a call would change, as it was seen: for the arguments that are committed to so. `None`
+/// The state that a call would change, as it was read for the arguments of this commitment. `None`
 /// where the tool broke off.
 pub(crate) type Looked = (Option<ArgsHash>, Option<Inspected>);
 
-/// What a call had to wait for.
+/// A lookup that a call waits for.
 pub(crate) enum Brought {
     Fetched(Fetched),
     Found(Result<Found, Refused>),
@@ -51,10 +51,10 @@ pub(crate) enum Brought {
 pub(crate) enum Awaited {
     /// A read of the vault.
     Vault(Wanted),
-    /// What links lead to.
+    /// The targets of links.
     Links(Lookup),
-    /// What is there that a call with these arguments would change. It is asked about after that.
-    /// Links are followed anew then, since much may have happened.
+    /// The state that a call with these arguments would change. It is asked about after that. Links
+    /// are followed anew then, since much may have happened.
     Look(Option<ArgsHash>),
 }
 
@@ -75,11 +75,11 @@ pub(crate) struct InFlight {
     pub(crate) result_bytes_max: usize,
     pub(crate) read_only: bool,
     pub(crate) wall_ms_max: Option<u64>,
-    /// What must be so when it runs.
+    /// The preconditions of its run.
     pub(crate) conditions: Vec<Condition>,
 }
 
-/// What goes on once a record is durable.
+/// The step that follows once a record is durable.
 pub(crate) enum Waiting {
     Intent(Box<InFlight>, Box<dyn AnyPlan>),
     Reply(Ticket, Box<ToolResult>),

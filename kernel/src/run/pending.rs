@@ -1,4 +1,4 @@
-//! What is on its way to the store.
+//! Records on their way to the store.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -11,7 +11,7 @@ pub(crate) struct Pending {
     links: Vec<Link>,
     pub(crate) objects: Vec<Object>,
     vault: Vec<VaultWrite>,
-    /// Of batches that are durable: they are filled again.
+    /// Buffers of durable batches, to be filled again.
     spare: Spare,
     /// The last record of the batch before, or of the log as it was opened.
     after: Option<Head>,
@@ -21,7 +21,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Nothing pending after `head`.
+    /// The queue after `head`, empty.
     pub(crate) fn after(head: Option<Head>) -> Self {
         Self { after: head, durable: head.into_iter().collect(), ..Self::default() }
     }
@@ -51,7 +51,7 @@ impl Pending {
         })
     }
 
-    /// Whether it is of the oldest batch on its way, which it then no longer is.
+    /// True if it acknowledges the oldest batch on its way, which is then removed.
     pub(crate) fn acknowledge(&mut self, stored: Stored) -> bool {
         let Stored { head, spare, .. } = stored;
         self.spare = spare;
@@ -67,13 +67,13 @@ impl Pending {
         self.durable.back().copied()
     }
 
-    /// Whether a head is one of the last durable ones.
+    /// True if a head is one of the last durable ones.
     pub(crate) fn remembers(&self, head: &Head) -> bool {
         let place = self.durable.binary_search_by_key(&head.seq, |found| found.seq);
         place.is_ok_and(|place| self.durable.get(place) == Some(head))
     }
 
-    /// Whether a record is durable.
+    /// True if a record is durable.
     pub(crate) fn is_durable(&self, seq: Seq) -> bool {
         self.durable().is_some_and(|durable| seq <= durable.seq)
     }

@@ -22,7 +22,7 @@ struct Written {
     /// The record that answers for it.
     seq: Seq,
     leaf: Leaf,
-    /// Whether that record is its own; else it is counted in an aggregate.
+    /// True if that record is its own; else an aggregate counts it.
     own: bool,
     fields: CallFields,
     delivered: Canonical,

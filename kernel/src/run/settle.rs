@@ -23,12 +23,12 @@ struct End {
     tx: TxOutcome,
     enforcement: Enforcement,
     flags: OutcomeFlags,
-    /// Of what was delivered, where the run has made it.
+    /// The hash of the delivered value, if the run has computed it.
     hash: Option<ResultHash>,
 }
 
 impl End {
-    /// Of what no run has given back.
+    /// The end of a call whose run gave nothing back.
     fn without(
         reason: Reason,
         kind: ErrorKind,
@@ -78,7 +78,7 @@ impl Kernel {
         self.in_flight.insert(seq, flight);
     }
 
-    /// Whether since admission the token was revoked, a freeze began or the call was cancelled.
+    /// The stop since admission: the token was revoked, a freeze began or the call was cancelled.
     fn stopped(&self, seq: Seq, flight: &InFlight) -> Option<OutcomeFlags> {
         let State { tokens, frozen, open, .. } = &self.state;
         let revoked = tokens.is_revoked(flight.token, self.now());
@@ -100,7 +100,7 @@ impl Kernel {
         self.settle(seq, flight, end)
     }
 
-    /// Whether a job that has waited since its permit was made may begin: nothing has stopped it
+    /// True if a job that has waited since its permit was made may begin: nothing has stopped it
     /// meanwhile, and the home is not closing.
     #[must_use]
     pub fn may_begin(&self, job: &Job) -> bool {
@@ -219,7 +219,7 @@ impl Kernel {
     }
 }
 
-/// What was measured, but no less than what was held: the end of such a run is not known.
+/// The measured amounts, but no less than the hold: the end of such a run is unknown.
 fn at_least(held: &Amounts, measured: Measured) -> Measured {
     Measured {
         cpu_us: measured.cpu_us.max(held.get(Dimension::CpuUs)),

@@ -47,7 +47,7 @@ impl AgentState {
         self.ancestors.iter().copied()
     }
 
-    /// Whether it is the head or one of the [`ANCESTORS_MAX`] before it.
+    /// True if it is the head or one of the [`ANCESTORS_MAX`] before it.
     pub(crate) fn knows(&self, snapshot: &SnapshotId) -> bool {
         self.id == *snapshot || self.ancestors.contains(snapshot)
     }

@@ -22,7 +22,7 @@ use syscap_format::{
     TokenBody, ToolId, ToolsChange, UnixMillis,
 };
 
-/// Where `apply` finds the control documents that a record names.
+/// The access of `apply` to the control documents that a record names.
 pub(crate) trait Objects {
     /// `None` where there is none of that name; an error where that can't be said.
     fn find(&mut self, id: &ObjectId) -> Result<Option<Object>, Halt>;
@@ -402,7 +402,7 @@ impl State {
         Some(())
     }
 
-    /// What a user says is the session's from there on.
+    /// Joins the label of a user's message into the session's.
     fn heard(&mut self, input: &Input) -> Option<()> {
         let its = |session: &&mut Session| session.agent == input.agent;
         let session = self.sessions.get_mut(&input.session).filter(its)?;

@@ -24,13 +24,13 @@ pub(crate) struct OpenIntent {
     pub(crate) held: Amounts,
     pub(crate) effect: EffectClass,
     pub(crate) key: Option<KeySlot>,
-    /// Whether its session, or the revoker, has cancelled it.
+    /// True if its session, or the revoker, has cancelled it.
     pub(crate) cancelled: bool,
     /// As whose it is counted. It follows from its record.
     pub(crate) doer: Doer,
 }
 
-/// What is stopped for now.
+/// The freezes in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frozen {
     pub(crate) kernel: bool,
@@ -39,12 +39,12 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
-    /// Whether everything that `agent` does is stopped.
+    /// True if a freeze stops all that `agent` does.
     pub(crate) fn stops_agent(&self, agent: &AgentId) -> bool {
         self.kernel || self.agents.iter().any(|frozen| agent.is_within(frozen))
     }
 
-    /// Whether a call of `tool` by `agent` is stopped; a freeze of an agent covers those below.
+    /// True if a freeze stops a call of `tool` by `agent`; a freeze of an agent covers those below.
     pub(crate) fn stops(&self, agent: &AgentId, tool: &str) -> bool {
         self.tools.iter().any(|frozen| frozen.as_str() == tool) || self.stops_agent(agent)
     }
@@ -69,9 +69,9 @@ pub(crate) struct State {
     pub(crate) shadow: Option<PolicyHash>,
     pub(crate) tools: Option<ToolsHash>,
     pub(crate) tokens: Tokens,
-    /// What operators gave to agents.
+    /// The operators' credits to agents.
     pub(crate) credits: Credits,
-    /// What agents have done of late.
+    /// The recent calls of agents.
     pub(crate) rates: Rates,
     /// Root tokens of earlier epochs have ended, and none is registered.
     pub(crate) epoch: u64,
@@ -95,7 +95,7 @@ pub(crate) struct State {
     pub(crate) unconfirmed_before: Option<Seq>,
     /// Refusals that belong to no session.
     pub(crate) unbound: Streak,
-    /// What is run when a call begins to wait for a person.
+    /// The program to run when a call begins to wait for a person.
     pub(crate) notify: Option<Notify>,
 }
 

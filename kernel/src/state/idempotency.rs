@@ -16,14 +16,14 @@ pub(crate) struct KeySlot {
     pub(crate) key: IdempotencyKey,
 }
 
-/// What became of the first call with a key.
+/// The state of the first call with an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyState {
     /// It has no outcome yet.
     InFlight,
     /// It has one; or it is known to be done, by that record, and its result is lost.
     Done(Seq),
-    /// What it did is not known, as this record says.
+    /// Its effect is unknown, as this record says.
     Unknown(Seq),
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct KeyUse {
     /// From then on it is not answered any more.
     pub(crate) until: UnixMillis,
     pub(crate) state: KeyState,
-    /// What its outcome commits to.
+    /// The result hash and status of its outcome.
     pub(crate) result: Option<(ResultHash, Status)>,
-    /// What the policy took away from it: a repeat is told so as well.
+    /// The obligations by which the policy degraded it: a repeat reports them as well.
     pub(crate) degraded: Vec<Obligation>,
-    /// What its outcome carries.
+    /// The label of its outcome.
     pub(crate) label: Label,
 }
 
@@ -51,8 +51,8 @@ impl KeyUse {
     }
 }
 
-/// What time it is, and before which record nobody can tell how long ago it was, since the clock
-/// leapt and no operator has confirmed it.
+/// The time, and the first record whose age is known: the clock leapt before it, and no operator
+/// has confirmed the leap.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) time: UnixMillis,

@@ -1,4 +1,4 @@
-//! The kernel's state: a fold over the log. Nothing but [`apply`] changes it.
+//! The kernel's state: a fold over the log. Only [`apply`] changes it.
 
 pub(crate) mod agents;
 pub(crate) mod apply;

@@ -2,9 +2,8 @@
 //! whatever policy is in force, in buckets of fixed width.
 //!
 //! A count is the sum of a bucket and the twelve before it. So it has all of the last minute, hour
-//! or day, and nothing older than a bucket more. What has no room for counts of its own is counted
-//! among *the rest*, which is added to every count: too much may be told of somebody, and never too
-//! little.
+//! or day, and nothing older than a bucket more. A key without counts of its own is counted among
+//! *the rest*, which is added to every count. So a count may be too high, and never too low.
 
 use alloc::{boxed::Box, collections::BTreeMap};
 
@@ -15,12 +14,12 @@ use syscap_format::{AgentId, Amounts, Dimension, RateImage, ToolId, UnixMillis};
 const WIDTHS_MS: [u64; 3] = [5_000, 300_000, 7_200_000];
 /// How many there are: those that a count has, the one that has begun among them.
 const BUCKETS: usize = 13;
-/// How many agents, and tools of agents, have counts of their own, in all and of one agent. Of each
-/// there are some 1,300 bytes.
+/// How many agents, and tools of agents, have counts of their own, in all and of one agent. Each
+/// takes some 1,300 bytes.
 const KEYS_MAX: usize = 16_384;
 const KEYS_OF_AGENT_MAX: usize = 257;
 
-/// What was counted in one stretch of time.
+/// The counts in one stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bucket {
     /// Its place in time: how many widths after 1970 it begins.
@@ -36,16 +35,16 @@ type Ring = [Bucket; BUCKETS];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Counts([Ring; 3]);
 
-/// What was counted in each span.
+/// The counts in each span.
 type Sums = [[u64; 3]; 3];
 
-/// Of an agent, or of its calls of one tool.
+/// A key: an agent, or its calls of one tool.
 type Key = (AgentId, Option<ToolId>);
 
-/// Who did something, and when.
+/// An agent's call, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Doer {
-    /// Whose token the root of the chain is.
+    /// The agent of the root token of the chain.
     pub(crate) agent: AgentId,
     pub(crate) tool: ToolId,
     pub(crate) time: UnixMillis,
@@ -94,7 +93,7 @@ impl Rates {
         self.count(agent, tool, time, [0, count, 0]);
     }
 
-    /// What a call by that agent with that tool finds.
+    /// The history for a call by that agent with that tool.
     pub(crate) fn history(&self, agent: &AgentId, tool: &ToolId, now: UnixMillis) -> History {
         let own = |tool| self.own.get(&(agent.clone(), tool));
         let (all, of_tool) = (own(None), own(Some(tool.clone())));
@@ -131,8 +130,8 @@ impl Rates {
         }
     }
 
-    /// Whether one more of an agent can have counts of its own. What is over makes room: by then it
-    /// counts nothing.
+    /// True if one more key of an agent can have counts of its own. A key that is over makes room:
+    /// it counts nothing by then.
     fn has_room(&mut self, agent: &AgentId, now: UnixMillis) -> bool {
         let of_agent = |own: &BTreeMap<Key, Box<Counts>>| {
             let own = own.range((agent.clone(), None)..);
@@ -189,7 +188,7 @@ impl Counts {
         }
     }
 
-    /// What was counted in each span.
+    /// The counts in each span.
     fn sums(&self, now: UnixMillis) -> Sums {
         let mut sums = Sums::default();
         for ((span, ring), sum) in self.0.iter().enumerate().zip(&mut sums) {
@@ -201,7 +200,7 @@ impl Counts {
         sums
     }
 
-    /// Those of each width that count still, in their order.
+    /// The buckets of each width that still count, in their order.
     fn live(&self, now: UnixMillis) -> impl Iterator<Item = (u64, Bucket)> {
         (0_u64..).zip(self.0.iter().enumerate()).flat_map(move |(name, (span, ring))| {
             let first = number(span, now).saturating_sub(LAST);
@@ -214,7 +213,7 @@ impl Counts {
         })
     }
 
-    /// Whether nothing in it counts any more: the longest of its spans has all of the others.
+    /// True if no bucket in it counts any more: the longest of its spans includes the others.
     fn is_over(&self, now: UnixMillis) -> bool {
         self.0.iter().enumerate().all(|(span, ring)| {
             let last = number(span, now);
@@ -235,7 +234,7 @@ fn add(sum: &mut [u64; 3], more: &[u64; 3]) {
 /// How many buckets before the last one count.
 const LAST: u64 = 12;
 
-/// Whether a bucket counts still, by the number of the one that has begun.
+/// True if a bucket still counts, by the number of the one that has begun.
 const fn counts_at(bucket: &Bucket, last: u64) -> bool {
     last.saturating_sub(bucket.number) <= LAST
 }
@@ -257,7 +256,7 @@ fn places(past: Past) -> (usize, usize, usize) {
     (part(6, 3), part(3, 2), part(1, 3))
 }
 
-/// What counts as bytes: what is written, and what is sent.
+/// The bytes written and sent.
 fn bytes(amounts: &Amounts) -> u64 {
     let written = amounts.get(Dimension::DiskWriteBytes);
     written.saturating_add(amounts.get(Dimension::EgressBytes))
@@ -286,7 +285,7 @@ mod tests {
         Amounts::ZERO.with(Dimension::EgressBytes, bytes)
     }
 
-    /// Whoever has no counts of their own has at least what they did, and so has everybody else.
+    /// A key without counts of its own is never undercounted, and no other key is.
     #[test]
     fn full_rate_table_never_undercounts() {
         let (mut rates, time) = (Rates::default(), 20_000 * DAY_MS);
@@ -315,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Nothing is put out that counts still, be it but a minute.
+    /// No key that still counts is evicted, even for a minute.
     #[test]
     fn counted_keys_are_never_evicted() {
         let (mut rates, time) = (Rates::default(), 20_000 * DAY_MS);

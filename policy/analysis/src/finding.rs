@@ -1,4 +1,4 @@
-//! What is answered.
+//! Answers to questions about documents.
 
 use syscap_format::AgentId;
 use syscap_policy::{Scenario, semantics::Outcome};
@@ -10,7 +10,7 @@ pub const NODES_DEFAULT: u64 = 1_000_000;
 /// The answer to whether something holds of every scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding<T> {
-    /// It does. Nothing was left out.
+    /// It does. The search was complete.
     Holds {
         /// Nodes that were visited.
         nodes: u64,
@@ -29,9 +29,9 @@ pub enum Finding<T> {
 pub struct Difference {
     /// The scenario.
     pub scenario: Scenario,
-    /// What the first document says.
+    /// The first document's outcome.
     pub first: Outcome,
-    /// What the second document says.
+    /// The second document's outcome.
     pub second: Outcome,
 }
 
@@ -40,22 +40,22 @@ pub struct Difference {
 pub struct Witness {
     /// The scenario.
     pub scenario: Scenario,
-    /// What the document says.
+    /// The document's outcome.
     pub outcome: Outcome,
 }
 
-/// What some agents can reach.
+/// The agents' possible verdicts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// One of them. The document can't tell the others from it.
     pub agent: AgentId,
-    /// Whether what is shown is the mildest verdict that there is.
+    /// Decides if the shown verdict is the mildest possible.
     pub proof: Proof,
     /// A scenario with the mildest verdict that was found.
     pub witness: Witness,
 }
 
-/// Whether a search went through everything.
+/// Decides if a search was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// It did.

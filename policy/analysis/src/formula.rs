@@ -1,14 +1,14 @@
 //! Conditions as monotone formulas.
 //!
-//! Whether an allow grants asks whether its condition is true, and whether a deny applies asks
-//! whether its condition is not false. Both questions pass through `all`, `any` and `not` down
-//! to the tests, so that what is left are joins of two-valued questions about tests.
+//! An allow grants if its condition is true; a deny applies if its condition is not false. Both
+//! questions pass through `all`, `any` and `not` down to the tests, so that what is left are joins
+//! of two-valued questions about tests.
 
 use alloc::vec::Vec;
 
 use syscap_policy::{Condition, Truth};
 
-/// What is asked of a test's answer.
+/// The required answer of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Is {
     True,
@@ -37,12 +37,12 @@ impl Is {
         }
     }
 
-    /// Whether joined values meet it where one of them does.
+    /// True if joined values meet it when one of them does.
     pub(super) const fn joins_any(self) -> bool {
         matches!(self, Self::NotTrue | Self::NotFalse)
     }
 
-    /// Whether it is met by a conjunction where each part meets it; else where one does.
+    /// True if a conjunction meets it when each part does; else when one does.
     const fn joins_all(self) -> bool {
         matches!(self, Self::True | Self::NotFalse)
     }
@@ -82,7 +82,7 @@ pub(super) enum Formula {
 }
 
 impl Formula {
-    /// What a condition must be, as a formula. `number` numbers its tests.
+    /// A condition's requirement, as a formula. `number` numbers its tests.
     pub(super) fn of(
         condition: &Condition,
         is: Is,
@@ -100,7 +100,7 @@ impl Formula {
         if every { Self::All(parts) } else { Self::Any(parts) }
     }
 
-    /// Whether it holds; `None` where the answers so far leave that open.
+    /// True if it holds; `None` if the answers so far leave that open.
     pub(super) fn state(&self, answers: &[Option<Truth>]) -> Option<bool> {
         let (parts, every) = match self {
             Self::Is(atom, is) => {
@@ -136,7 +136,7 @@ impl Formula {
         }
     }
 
-    /// Whether it asks anything.
+    /// True if it asks anything.
     pub(super) fn has_questions(&self) -> bool {
         match self {
             Self::Is(..) => true,

@@ -1,4 +1,4 @@
-//! What documents can say, of all calls at once.
+//! Analysis of documents, over all calls at once.
 //!
 //! No solver is needed. A test is about one attribute and constants, so the tests of a document
 //! tell only finitely many classes of values of each attribute apart; one value stands for each
@@ -7,10 +7,10 @@
 //! asked about again, and "holds" means that no scenario was left out. The work may grow with
 //! the number of combinations, so it is limited, and then the answer is that it is not known.
 //!
-//! What is taken to vary by itself: each attribute, but for the tool, its class and its risk,
-//! for the time, its hour and its day, and for the fields of one fact or argument. So a scenario
-//! may be one that a given set of tools never brings about, such as a tool of another class than
-//! its manifest says; nothing that can come about is left out.
+//! Variables are independent of each other: each attribute, except for the tool, its class and its
+//! risk, for the time, its hour and its day, and for the fields of one fact or argument. So a
+//! scenario may be one that a given set of tools never brings about, such as a tool of another
+//! class than its manifest says; nothing that can come about is left out.
 //!
 //! ```
 //! use syscap_analysis::{Finding, NODES_DEFAULT, diff};

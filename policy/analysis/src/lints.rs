@@ -1,4 +1,4 @@
-//! What is odd about a document, where that is exact.
+//! Oddities of a document, where they are exact.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -14,7 +14,7 @@ use super::search::{Ending, Goal, Scope, Search};
 pub struct Lint {
     /// The constraint.
     pub constraint: ConstraintId,
-    /// What is odd.
+    /// The kind of oddity.
     pub kind: LintKind,
 }
 
@@ -34,8 +34,8 @@ pub enum LintKind {
 
 /// Looks for oddities of each constraint, sorted by constraint. The limit is for each question.
 ///
-/// What is listed is so; the answer is `Unknown` where a question had no exact answer, and
-/// `Holds` where nothing is odd.
+/// Each listed oddity is exact; the answer is `Unknown` if a question had no exact answer, and
+/// `Holds` if there is no oddity.
 #[must_use]
 pub fn lints(document: &Document, limit: u64) -> Finding<Vec<Lint>> {
     let problem = Problem::new(document, document);

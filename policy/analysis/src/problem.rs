@@ -13,7 +13,7 @@ use super::classes::tools;
 use super::formula::{Formula, Is};
 use super::variable::{Atom, Variable};
 
-/// The first and the second document. Where there is one, it is both.
+/// The first and the second document. A single document is both.
 pub(super) const SIDES: usize = 2;
 
 /// A constraint of one document or of both.
@@ -21,9 +21,9 @@ pub(super) struct Rule {
     pub(super) of: [bool; SIDES],
     pub(super) subject: Subject,
     pub(super) effect: Effect,
-    /// What it raises the verdict to where it matches.
+    /// The verdict that it raises to where it matches.
     pub(super) verdict: Verdict,
-    /// Of an allow, the verdict where none grants.
+    /// For an allow, the verdict if none grants.
     pub(super) fail: Verdict,
     /// Its set of obligations, by number.
     pub(super) asks: Option<usize>,
@@ -49,10 +49,10 @@ pub(super) struct Problem<'a> {
     pub(super) documents: [&'a Document; SIDES],
     pub(super) atoms: Vec<Atom>,
     pub(super) variables: Vec<Variable>,
-    /// Of each variable, those of the same fact or argument.
+    /// For each variable, those of the same fact or argument.
     pub(super) relatives: Vec<Vec<usize>>,
     pub(super) rules: Vec<Rule>,
-    /// Of each constraint of the first document, its rule.
+    /// For each constraint of the first document, its rule.
     pub(super) rule_of: Vec<usize>,
     pub(super) asks: Vec<Vec<Obligation>>,
     index: Index,
@@ -63,9 +63,9 @@ pub(super) struct Problem<'a> {
     rule_numbers: BTreeMap<Key, usize>,
 }
 
-/// What makes two constraints the same to a search.
+/// The key by which a search treats two constraints as the same.
 type Key = (Subject, Effect, Verdict2, Option<usize>, Formula);
-/// What a constraint does where it matches and where not, by code.
+/// The verdicts of a constraint where it matches and where not, by code.
 type Verdict2 = (u64, u64);
 
 impl<'a> Problem<'a> {
@@ -242,7 +242,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// What is known of a call by its tool and class.
+/// The facts about a call by its tool and class.
 pub(super) fn of_call(tool: &ToolId, class: EffectClass) -> Scenario {
     Scenario::new()
         .with(Attribute::Tool, Given::text(tool.as_str()))

@@ -1,4 +1,4 @@
-//! What is asked of documents.
+//! Questions about documents.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -11,14 +11,14 @@ use crate::problem::Problem;
 use crate::search::{Ending, Goal, Scope, Search};
 use crate::variable::Variable;
 
-/// Whether two documents say the same of every call: verdict and obligations. Which constraints
+/// Checks that two documents decide every call alike: verdict and obligations. Which constraints
 /// match and which one decides is not compared.
 #[must_use]
 pub fn diff(first: &Document, second: &Document, limit: u64) -> Finding<Difference> {
     compare(first, second, Goal::Differ, limit)
 }
 
-/// Whether the second document is never milder than the first.
+/// Checks that the second document is never milder than the first.
 #[must_use]
 pub fn not_looser(first: &Document, second: &Document, limit: u64) -> Finding<Difference> {
     compare(first, second, Goal::Milder, limit)
@@ -78,7 +78,7 @@ fn mildest(problem: &Problem<'_>, scope: Scope<'_>, limit: u64) -> Option<(Proof
     None
 }
 
-/// Whether no agent but `agent`, and those below it, can get `allow`, `degrade` or `ask` for a
+/// Checks that no agent but `agent`, and those below it, can get `allow`, `degrade` or `ask` for a
 /// tool. The limit is for each class of agents.
 #[must_use]
 pub fn only(document: &Document, tool: &ToolId, agent: &AgentId, limit: u64) -> Finding<Witness> {

@@ -19,7 +19,7 @@ const RULES_A_NODE: u64 = 16;
 /// Sets of classes that are kept for when the same tests come up again.
 const KEPT_MAX: usize = 4_096;
 
-/// What is searched for.
+/// The goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
     /// Verdicts or obligations that differ.
@@ -52,7 +52,7 @@ pub(super) enum Ending {
     Unknown,
 }
 
-/// What one document says so far.
+/// The verdicts that one document can still give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Tally {
     granted: bool,
@@ -234,7 +234,7 @@ impl<'p, 'd> Search<'p, 'd> {
         }
     }
 
-    /// Whether a rule was taken out by hand: then the documents are not what is compared.
+    /// True if a rule was taken out by hand: then the documents are not the compared ones.
     fn is_changed(&self) -> bool {
         self.of.iter().zip(&self.problem.rules).any(|(of, rule)| *of != rule.of)
     }
@@ -312,7 +312,7 @@ impl<'p, 'd> Search<'p, 'd> {
         })
     }
 
-    /// What is open at a place, and which variable to look at next.
+    /// The open rules at a place, and the next variable to try.
     fn look(&mut self, goal: Goal, rules: &[usize], mut tallies: [Tally; SIDES]) -> Step {
         if let Goal::Matches(rule) | Goal::Fails(rule) = goal {
             let wanted = matches!(goal, Goal::Matches(_));
@@ -400,7 +400,7 @@ impl<'p, 'd> Search<'p, 'd> {
         Bounds { least, most, base_most, asks_open }
     }
 
-    /// Whether what a document says still hangs on an open rule.
+    /// True if a document's answer still depends on an open rule.
     fn matters(
         &self,
         goal: Goal,
@@ -472,8 +472,8 @@ impl<'p, 'd> Search<'p, 'd> {
         self.problem.atoms.get(atom).map(|atom| atom.variable)
     }
 
-    /// The open tests of a variable. Of denies that do the same, and that hang on one such test
-    /// alone, it only matters whether any applies: those tests are one group.
+    /// The open tests of a variable. Denies with the same effect that depend on one such test alone
+    /// form one group: only whether any applies matters.
     fn questions(
         &self,
         goal: Goal,
@@ -542,7 +542,7 @@ impl<'p, 'd> Search<'p, 'd> {
     }
 }
 
-/// Whether it is asked of a list or a bundle as a whole and not of what is in it.
+/// True if it asks about a list or a bundle as a whole, and not about its parts.
 const fn is_of_whole(ask: &Ask) -> bool {
     matches!(ask, Ask::Exists | Ask::Missing | Ask::Schema(_))
 }

@@ -1,4 +1,4 @@
-//! What a search tries values of.
+//! Variables, whose values a search tries.
 
 use alloc::{format, string::String};
 
@@ -9,11 +9,11 @@ pub(crate) struct Atom {
     pub(crate) attribute: Attribute,
     pub(crate) ask: Ask,
     pub(crate) variable: usize,
-    /// Whose points of risk it is about, where they differ.
+    /// The document whose points of risk it is about, where they differ.
     pub(crate) side: Option<usize>,
 }
 
-/// What varies by itself.
+/// A variable of the search.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Variable {
     /// The tool, its class and its risk: fixed before the search.
@@ -33,7 +33,7 @@ impl Variable {
         }
     }
 
-    /// Whether the kernel fills it in, so that it has one type and is always there.
+    /// True if the kernel fills it in, so that it has one type and is always there.
     pub(crate) const fn is_closed(&self) -> bool {
         match self {
             Self::One(attribute) => !attribute.kind().is_open(),

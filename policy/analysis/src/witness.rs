@@ -14,7 +14,7 @@ pub(super) struct Shaped<'a> {
     pub(super) shape: Shape,
 }
 
-/// Whether two values of one fact or argument can be at once. A field is missing unless a map
+/// True if two values of one fact or argument can exist at once. A field is missing unless a map
 /// holds it, and what was erased was erased as a whole.
 pub(super) fn go_together(a: Shaped<'_>, b: Shaped<'_>) -> bool {
     if (a.shape == Shape::Erased) != (b.shape == Shape::Erased) {
@@ -28,7 +28,7 @@ pub(super) fn go_together(a: Shaped<'_>, b: Shaped<'_>) -> bool {
     below(a, b) && below(b, a)
 }
 
-/// Whether an attribute is a field of another.
+/// True if an attribute is a field of another.
 fn is_below(inner: &Attribute, outer: &Attribute) -> bool {
     let (inner, outer) = match (inner, outer) {
         (Attribute::Fact(a, inner), Attribute::Fact(b, outer)) if a == b => (inner, outer),
@@ -38,8 +38,8 @@ fn is_below(inner: &Attribute, outer: &Attribute) -> bool {
     inner.len() > outer.len() && inner.starts_with(outer)
 }
 
-/// A scenario with these values. What the kernel fills in is there, and what holds a field that
-/// is there is a map.
+/// A scenario with these values. It has the fields that the kernel fills in, and a map around each
+/// present field.
 pub(super) fn complete(
     problem: &Problem<'_>,
     call: &Call,
@@ -70,7 +70,7 @@ pub(super) fn complete(
     scenario
 }
 
-/// What a value must be because of others.
+/// The value that others imply.
 fn implied(attribute: &Attribute, given: &[(Attribute, Given)]) -> Option<Given> {
     let family = |other: &Attribute| match (attribute, other) {
         (Attribute::Fact(a, _), Attribute::Fact(b, _)) => a == b,

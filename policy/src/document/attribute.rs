@@ -34,7 +34,7 @@ macro_rules! attributes {
                 varies: Varies::$varies,
             }, )+];
 
-            /// What it can be.
+            /// Its type.
             #[must_use]
             pub const fn kind(&self) -> Type {
                 match self {
@@ -43,7 +43,7 @@ macro_rules! attributes {
                 }
             }
 
-            /// What it varies with.
+            /// The thing that it varies with.
             #[must_use]
             pub const fn varies(&self) -> Varies {
                 match self {
@@ -108,13 +108,13 @@ pub struct Row {
     pub name: &'static str,
     /// The attribute; `None` where the row is of many.
     pub attribute: Option<Attribute>,
-    /// What it can be.
+    /// Its type.
     pub kind: Type,
-    /// What it varies with.
+    /// The thing that it varies with.
     pub varies: Varies,
 }
 
-/// What an attribute can be.
+/// The type of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// Data: a scalar, a list, a map, null; or missing, or erased.
@@ -141,21 +141,21 @@ pub enum Type {
 }
 
 impl Type {
-    /// Whether it can be of several types, and missing. Of the others each has one, and the kernel
-    /// fills it in for every call.
+    /// True if it can have several types, and be missing. Each other attribute has one type, and
+    /// the kernel fills it in for every call.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Fact | Self::Argument | Self::Field)
     }
 
-    /// Whether it is an integer.
+    /// True if it is an integer.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         matches!(self, Self::UpTo(_) | Self::Among(..))
     }
 }
 
-/// What an attribute varies with, from call to call.
+/// The thing that an attribute varies with, from call to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Varies {
     /// By itself; the fields of one fact or argument with one another.
@@ -228,7 +228,7 @@ impl Attribute {
         }
     }
 
-    /// What somebody may have meant by text that names no attribute.
+    /// The attribute that a misspelt text may mean.
     pub(super) fn near(text: &str) -> Option<String> {
         let alone = Self::TABLE.iter().filter(|row| row.attribute.is_some());
         let closed = || alone.clone().map(|row| row.name);

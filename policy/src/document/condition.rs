@@ -6,7 +6,7 @@ use syscap_format::{Cidr, Host, ParamType};
 
 use super::attribute::Attribute;
 
-/// What must hold.
+/// A condition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Condition {
     /// Every one; of none, it holds.
@@ -22,15 +22,15 @@ pub enum Condition {
 /// One attribute against constants: never against another attribute, so that analysis is exact.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Test {
-    /// What is asked about.
+    /// The attribute in question.
     pub attribute: Attribute,
-    /// What is asked.
+    /// The test.
     pub ask: Ask,
 }
 
-/// What is asked of an attribute. On one that is missing, erased or of another type than the
-/// constants the answer is unknown, but for [`Ask::Exists`] and [`Ask::Missing`], which are
-/// unknown only where it is erased.
+/// A test of an attribute. On one that is missing, erased or of another type than the constants the
+/// answer is unknown, but for [`Ask::Exists`] and [`Ask::Missing`], which are unknown only where it
+/// is erased.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ask {
     /// `eq`: it is the constant.

@@ -31,7 +31,7 @@ pub(super) fn read(node: &Node<'_, '_>) -> Result<Constant, LoadError> {
     }
 }
 
-/// What a binary operator asks.
+/// The test of a binary operator.
 pub(super) fn ask(
     op: &str,
     attribute: &Attribute,
@@ -103,7 +103,7 @@ fn within(attribute: &Attribute, text: Box<str>, node: &Node<'_, '_>) -> Result<
     Err(node.error(LoadFault::BadPath, &text).suggest(near))
 }
 
-/// Whether the attribute can be equal to the constant at all.
+/// Checks that the attribute can ever equal the constant.
 pub(super) fn check(
     attribute: &Attribute,
     constant: &Constant,

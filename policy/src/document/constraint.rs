@@ -1,4 +1,4 @@
-//! What is written: a document, its constraints, and what these are about.
+//! The written form: a document, its constraints, and their subjects.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
@@ -6,12 +6,13 @@ use syscap_format::{ConstraintId, EffectClass, Obligation, ToolId, Verdict};
 
 use super::condition::Condition;
 
-/// What a policy says: constraints, sorted by id, and points of risk. It can be made of any, to be
+/// A policy's document: constraints, sorted by id, and points of risk. It can be made of any, to be
 /// looked at by [`semantics`](crate::semantics); to be in force, it must be read
 /// ([`Policy`](crate::Policy)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What was written, and what `params.tools` and `params.agents` stand for. Sorted by id.
+    /// The written constraints, and those that `params.tools` and `params.agents` stand for. Sorted
+    /// by id.
     pub constraints: Vec<Constraint>,
     /// Points by tool, of `params.risk`.
     pub risk: BTreeMap<ToolId, u8>,
@@ -22,22 +23,22 @@ pub struct Document {
 pub struct Constraint {
     /// Its name, once in a document.
     pub id: ConstraintId,
-    /// Whether it grants or restricts.
+    /// Its effect: it grants or restricts.
     pub effect: Effect,
     /// Which calls it is about.
     pub subject: Subject,
     /// When it applies.
     pub when: Condition,
-    /// Of a deny, the verdict where it applies or that can't be said. Of an allow, the verdict
-    /// where no allow grants.
+    /// For a deny, the verdict where it applies or its condition is unknown. For an allow, the
+    /// verdict where no allow grants.
     pub on_fail: OnFail,
     /// Why, for callers and people.
     pub reason: Box<str>,
-    /// What it asks for beside its verdict.
+    /// The obligations beside its verdict.
     pub obligations: Vec<Obligation>,
 }
 
-/// Whether a constraint grants or restricts.
+/// The effect of a constraint: it grants or restricts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// It grants where its condition holds.
@@ -95,10 +96,10 @@ impl OnFail {
     }
 }
 
-/// What comes of a constraint that fails a call. In the order of strictness.
+/// The verdict of a constraint that fails a call. In the order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OnFail {
-    /// Run it with less. Of a deny with obligations that take something away.
+    /// Run it with less. For a deny with obligations that give a run less.
     Degrade,
     /// A person must approve it.
     Ask,

@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where.
+//! Faults of a document, and their places.
 
 use alloc::{boxed::Box, string::String};
 use core::fmt;
@@ -206,13 +206,13 @@ pub enum LoadFault {
 /// Why a document was refused: what is wrong, with what, where, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
-    /// What is wrong.
+    /// The fault.
     pub fault: LoadFault,
     /// The key, name or value that is at fault, cut where it is long.
     pub key: Box<str>,
     /// Where: `constraints[3].when.args[0]`, places counted from 0 as written, or `byte 17`.
     pub place: Box<str>,
-    /// What could stand there: the near miss, or all where these are few.
+    /// The possible entries: the nearest one, or all if they are few.
     pub suggestion: Option<Box<str>>,
 }
 

@@ -17,7 +17,7 @@ const MEANS: [ApprovalChannel; 4] = [
     ApprovalChannel::Signer,
 ];
 
-/// What a client's own window may be: `params.client_means`.
+/// The channels that a client's own window may be: `params.client_means`.
 const CLIENTS: [ApprovalChannel; 2] = [ApprovalChannel::Elicitation, ApprovalChannel::ClientPrompt];
 
 /// Reads `client_means`: the means that count then, in the order of their numbers.

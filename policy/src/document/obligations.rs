@@ -31,7 +31,7 @@ pub(super) fn read(
     Ok(Obligation::unite(all))
 }
 
-/// Whether a constraint may ask for it. What is refused anyway can only be noticed.
+/// True if a constraint may ask for it. A call that is refused anyway can only be noticed.
 const fn fits(kind: ObligationKind, effect: Effect, on_fail: OnFail) -> bool {
     match (kind, effect, on_fail) {
         (ObligationKind::Notify, _, _) | (_, Effect::Deny, OnFail::Ask) => true,

@@ -20,13 +20,13 @@ use super::place::Node;
 use super::{constant, level, suggestion};
 use crate::limits::{CONSTANTS_ALL_MAX, CONSTANTS_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, RISK_MAX};
 
-/// What ids of constraints begin with that parameters stand for.
+/// The prefix of the ids of constraints that parameters stand for.
 pub(super) const RESERVED: &str = "params.";
 
 /// The names that have a meaning of their own.
 const MEANING: [&str; 5] = ["tools", "agents", "risk", "elevated", "client_means"];
 
-/// What a name of a parameter stands for.
+/// The value of a parameter's name.
 enum Value {
     One(Constant),
     List(Vec<Constant>),
@@ -35,7 +35,7 @@ enum Value {
 /// The parameters of a document.
 #[derive(Default)]
 pub(super) struct Params<'a> {
-    /// What names stand for, and whether a constraint has asked for them.
+    /// The values of names, and whether a constraint has read them.
     named: BTreeMap<&'a str, (Value, Cell<bool>)>,
     /// How many constants lists have been written out as.
     expanded: Cell<usize>,
@@ -44,7 +44,7 @@ pub(super) struct Params<'a> {
     pub(super) risk: BTreeMap<ToolId, u8>,
     pub(super) elevated: Option<Level>,
     pub(super) client: Option<Level>,
-    /// Where parameters are left open: how many tests were, so far.
+    /// The number of open tests so far, if parameters are left open.
     pub(super) open: Option<Cell<usize>>,
 }
 

@@ -29,11 +29,11 @@ pub(crate) struct Parsed<'a> {
     pub(crate) document: Document,
     /// Its canonical bytes: what is hashed. They parse to this very document.
     pub(crate) bytes: Box<[u8]>,
-    /// What must hold of it.
+    /// The examples that must hold of it.
     pub(crate) examples: Vec<Example<'a>>,
     /// Every tool that it names.
     pub(crate) tools: BTreeSet<ToolId>,
-    /// Who may approve what needs that level.
+    /// The approvers of calls that need that level.
     pub(crate) elevated: Option<Level>,
     /// By which means others may approve.
     pub(crate) client: Option<Level>,
@@ -41,7 +41,7 @@ pub(crate) struct Parsed<'a> {
     opened: usize,
 }
 
-/// What must hold in one scenario.
+/// The expected outcome of one scenario.
 pub(crate) struct Example<'a> {
     /// The constraint's id.
     pub(crate) id: ConstraintId,
@@ -164,7 +164,7 @@ struct Read {
     written: usize,
 }
 
-/// What was read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Found<'a> {
     all: Vec<Read>,

@@ -8,7 +8,7 @@ use syscap_format::{Item, ItemKind, json};
 use super::error::{LoadError, LoadFault};
 use super::suggestion;
 
-/// Where an item stands: rendered only where something is wrong with it.
+/// The place of an item: rendered only for a fault.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     above: Option<&'p Place<'p>>,
@@ -77,7 +77,7 @@ impl<'a, 'p> Node<'a, 'p> {
         self.error(fault, word).suggest(suggestion::near_or_all(word, valid))
     }
 
-    /// Of another type than `wanted`.
+    /// The fault of another type than `wanted`.
     pub(super) fn wrong_type(&self, wanted: &str) -> LoadError {
         let found = json::from_item(self.item);
         self.error(LoadFault::Type, &found).suggest(Some(String::from(wanted)))

@@ -20,8 +20,8 @@ const OPS: [&str; 17] = [
 /// Operators of a later version.
 const LATER: [&str; 2] = ["label_le", "source"];
 
-/// What other languages call the operators. A near miss by letters could mean the opposite: `and`
-/// is nearer to `any` than to `all`.
+/// The names of the operators in other languages. A near miss by letters could mean the opposite:
+/// `and` is nearer to `any` than to `all`.
 const ELSEWHERE: [(&str, &str); 26] = [
     ("and", "all"),
     ("&&", "all"),
@@ -51,7 +51,7 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("glob", "within, domain, prefix or suffix"),
 ];
 
-/// What somebody may have meant by a word that is no operator.
+/// The operator that a misspelt word may mean.
 fn meant(op: &str) -> String {
     let lower = op.to_ascii_lowercase();
     let elsewhere = ELSEWHERE.iter().find(|(word, _)| *word == lower).map(|(_, ours)| *ours);
@@ -139,8 +139,8 @@ impl<'a> Reader<'a> {
         Ok(Test { attribute, ask })
     }
 
-    /// Where parameters are left open, a test that stands for one that a parameter decides: of an
-    /// argument that nothing else asks about. `params.risk` decides the points of any tool.
+    /// An open test in place of one that a parameter decides, of an argument that no other test
+    /// asks about; for open parameters. `params.risk` decides the points of any tool.
     fn opened(
         &self,
         attribute: &Attribute,
@@ -216,7 +216,7 @@ fn exactly<'a, const N: usize>(
     <[Item<'a>; N]>::try_from(args).map_err(|_| wrong())
 }
 
-/// Whether a value alone says that it is of that type. What a text is for, only a manifest says.
+/// True if a value alone shows that it has that type. A text's type is known from a manifest only.
 const fn is_told(kind: ParamType) -> bool {
     !matches!(kind, ParamType::Any | ParamType::Code | ParamType::Argv)
 }

@@ -1,5 +1,5 @@
-//! What a caller may be told: what authors wrote for it, and what an allow asks of an argument.
-//! Never what a deny looks for.
+//! Advice to callers: the authors' texts, and an allow's conditions on an argument. Never what a
+//! deny looks for.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use crate::value::{Value, Values};
 /// Most alternatives that are named.
 const ALTERNATIVES_MAX: usize = 3;
 
-/// What may be told of a decision. The allows that apply, by id, are asked for where they count.
+/// The advice on a decision. The allows that apply, by id, are asked for where they count.
 pub(super) fn advise<'d>(
     document: &'d Document,
     values: &dyn Values,
@@ -64,7 +64,7 @@ impl Values for Remembered<'_> {
     }
 }
 
-/// What a constraint's author wrote.
+/// The text of a constraint's author.
 fn written(constraint: &Constraint) -> Option<Box<str>> {
     (!constraint.reason.is_empty()).then(|| constraint.reason.clone())
 }
@@ -104,7 +104,7 @@ struct Repair<'a> {
     text: String,
 }
 
-/// What the allows ask of an argument, where changing one is enough.
+/// The conditions of the allows on an argument, where changing one is enough.
 fn of_allows(allows: &[&Constraint], values: &dyn Values) -> Advice {
     let mut repairs: Vec<Repair<'_>> =
         allows.iter().filter_map(|allow| repair(allow, values)).collect();
@@ -164,7 +164,7 @@ fn attributes<'a>(condition: &'a Condition, all: &mut BTreeSet<&'a Attribute>) {
     }
 }
 
-/// What a condition can come to.
+/// The possible values of a condition.
 #[derive(Clone, Copy)]
 struct Reach([bool; 3]);
 
@@ -197,9 +197,9 @@ impl Reach {
 /// Which tests may come out in any way.
 #[derive(Clone, Copy)]
 enum Free<'f> {
-    /// Those about any argument.
+    /// Tests of any argument.
     Arguments,
-    /// Those about this one.
+    /// Tests of this argument.
     Argument(&'f str),
 }
 
@@ -213,7 +213,7 @@ impl Free<'_> {
     }
 }
 
-/// What a condition can come to where free tests come out in any way, and all others as they are.
+/// The possible values of a condition when free tests take any value, and all others keep theirs.
 fn reach(condition: &Condition, free: Free<'_>, values: &dyn Values) -> Reach {
     let each = |parts: &[Condition], empty: Truth, by| {
         let parts = parts.iter().map(|part| reach(part, free, values));
@@ -246,8 +246,8 @@ struct Described {
 }
 
 impl Change<'_> {
-    /// What must change about the argument so that the condition comes to `wanted`; `None` where
-    /// it does already, or can't.
+    /// The change of the argument that brings the condition to `wanted`; `None` if it is there
+    /// already, or can't be.
     fn describe<'a>(
         &self,
         condition: &'a Condition,

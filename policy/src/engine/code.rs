@@ -16,12 +16,12 @@ pub(super) struct Rule {
     pub(super) verdict: Verdict,
     /// A test without which it does not hold, asked before all else: most end there.
     pub(super) gate: Option<Test>,
-    /// Where the code of the other parts begins, which must all hold as well, and where it ends.
+    /// The range of the code of the other parts, which must all hold as well.
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
-/// What is asked of a slot.
+/// A test of a slot.
 #[derive(Clone, Copy)]
 pub(super) struct Test {
     pub(super) slot: u32,
@@ -38,8 +38,8 @@ pub(super) enum Op {
 }
 
 /// A question to a slot. Numbers stand for constants: of text and hosts their place among the
-/// slot's, of integers twice that and one, so that what lies between two has a number as well.
-/// What lies within a path stands among the slot's paths directly behind it, so these are a range.
+/// slot's, of integers twice that and one, so that what lies between two has a number as well. The
+/// paths within a path stand directly behind it among the slot's paths, so these are a range.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
     Text {
@@ -59,7 +59,8 @@ pub(super) enum Asked {
         start: u32,
         end: u32,
     },
-    /// What no number says: the value itself is looked at, as the document's meaning has it.
+    /// A test that no number decides: the value itself is compared, as the document's meaning has
+    /// it.
     Look(u32),
 }
 
@@ -79,15 +80,15 @@ pub(super) struct Set {
     pub(super) texts: Box<[u32]>,
     pub(super) hosts: Box<[u32]>,
     pub(super) ints: Box<[u32]>,
-    /// Whether there is any text: hosts may be fewer.
+    /// True if there is any text: hosts may be fewer.
     pub(super) has_text: bool,
     pub(super) bools: [bool; 2],
 }
 
-/// What tests name by number, beside the constants of slots.
+/// The constants that tests name by number, beside those of slots.
 pub(super) struct Constants {
     pub(super) sets: Box<[Set]>,
-    /// What is asked of values where their numbers don't say it.
+    /// The tests of values whose numbers don't decide them.
     pub(super) asks: Box<[Ask]>,
 }
 

@@ -19,9 +19,9 @@ use crate::value::host_of;
 /// The constraints of one subject. Each stands in one group only.
 pub(super) struct Group {
     pub(super) rules: Box<[Rule]>,
-    /// Those of its rules that are found by what they ask first. They follow the others.
+    /// The rules of it that are found by their first test. They follow the others.
     pub(super) gates: Box<[Gates]>,
-    /// What its allows come to where none grants.
+    /// The result of its allows when none grants.
     pub(super) failed: First,
     pub(super) code: Box<[Op]>,
     pub(super) slots: Box<[Slot]>,
@@ -68,7 +68,7 @@ impl Group {
     }
 }
 
-/// What one attribute is compared with.
+/// The constants of one attribute.
 #[derive(Default)]
 struct Compared<'a> {
     texts: BTreeSet<&'a str>,
@@ -122,7 +122,7 @@ struct Writer {
     asks: Vec<Ask>,
 }
 
-/// What must all hold for a condition to hold, where `all` stands within `all`.
+/// The parts of a condition that must all hold, where `all` stands within `all`.
 fn parts<'a>(condition: &'a Condition, found: &mut Vec<&'a Condition>) {
     match condition {
         Condition::All(all) => all.iter().for_each(|part| parts(part, found)),

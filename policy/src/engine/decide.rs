@@ -163,7 +163,7 @@ impl<S: Source> Asking<'_, '_, '_, S> {
         run.matched.push(rule.place);
     }
 
-    /// What is known of parts that must all hold. Once one does not, the others change nothing.
+    /// The truth of parts that must all hold. Once one does not, the others change nothing.
     #[inline]
     fn all(&mut self, mut truth: Truth, mut at: usize, end: usize) -> Truth {
         while at < end && truth != Truth::False {
@@ -174,7 +174,7 @@ impl<S: Source> Asking<'_, '_, '_, S> {
         truth
     }
 
-    /// What is known of a part, and the place behind it. Most are tests: these make no call.
+    /// The truth of a part, and the place behind it. Most are tests: these make no call.
     #[inline]
     fn part(&mut self, at: usize) -> (Truth, usize) {
         match self.group.code.get(at) {

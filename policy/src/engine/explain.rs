@@ -21,18 +21,18 @@ pub struct Explanation {
     pub constraints: Vec<Explained>,
 }
 
-/// What one constraint that applies had to do with a decision.
+/// The part of one applicable constraint in a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
     /// The constraint.
     pub id: ConstraintId,
-    /// Whether it grants or restricts.
+    /// Its effect: it grants or restricts.
     pub effect: Effect,
-    /// What comes of it where it fails the call.
+    /// The verdict where it fails the call.
     pub on_fail: OnFail,
-    /// What is known of its condition.
+    /// The truth of its condition.
     pub truth: Truth,
-    /// Whether it matched: an allow that grants, a deny that applies.
+    /// True if it matched: an allow that grants, a deny that applies.
     pub matched: bool,
     /// Why, as its author wrote it.
     pub reason: Box<str>,
@@ -47,18 +47,18 @@ pub enum Tree {
     Joint {
         /// The operator.
         op: &'static str,
-        /// What is known of it.
+        /// Its truth.
         truth: Truth,
-        /// What it joins.
+        /// The parts that it joins.
         parts: Vec<Tree>,
     },
     /// A test.
     Test {
         /// The attribute, the operator and its constants, cut where they are long.
         test: Box<str>,
-        /// What is known of it.
+        /// Its truth.
         truth: Truth,
-        /// What the attribute was, cut where it is long.
+        /// The attribute's value, cut where it is long.
         seen: Box<str>,
     },
 }
@@ -85,7 +85,7 @@ impl Tree {
         }
     }
 
-    /// What is known of it.
+    /// Its truth.
     pub const fn truth(&self) -> Truth {
         match self {
             Self::Joint { truth, .. } | Self::Test { truth, .. } => *truth,

@@ -13,7 +13,7 @@ pub(super) struct Gates {
     kind: Kind,
     /// Places of all of them.
     pub(super) rules: Range<usize>,
-    /// Where those of each constant begin, and where those of the last end.
+    /// The starts of each constant's gates, and the end of the last.
     starts: Box<[u32]>,
 }
 

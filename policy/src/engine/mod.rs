@@ -1,7 +1,7 @@
 //! The engine `ss01`: constraints in three-valued logic, strictest verdict first.
 //!
-//! A document is read whole or refused whole, compiled once, and then asked. What it means is
-//! said by [`semantics`](crate::semantics); this module only says the same faster.
+//! A document is read whole or refused whole, compiled once, and then asked. Its meaning is defined
+//! by [`semantics`](crate::semantics); this module only computes the same faster.
 
 mod advise;
 mod code;
@@ -102,14 +102,13 @@ impl Policy {
         Ok((Self { document, bytes, compiled, tools, elevated, client }, examples))
     }
 
-    /// What is written.
+    /// The written document.
     pub const fn written(&self) -> &Document {
         &self.document
     }
 
-    /// What is written, with each test that a parameter or `params.risk` decides left open, for an
-    /// analysis: what holds of this holds whatever the parameters are. `None` where there is no
-    /// such test.
+    /// The written document, with each test that a parameter or `params.risk` decides left open,
+    /// for an analysis: its results hold for all parameters. `None` where there is no such test.
     pub fn opened(&self) -> Option<Document> {
         Parsed::opened(&self.bytes)
     }

@@ -11,7 +11,7 @@ const FEW: usize = 256;
 pub(super) struct Outers {
     /// Folded and sorted: what lies within one directly follows it.
     texts: Vec<Box<[u8]>>,
-    /// Of each, the innermost other that it lies within, or [`NONE`].
+    /// For each, the innermost other that contains it, or [`NONE`].
     parents: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Outers {
         outers
     }
 
-    /// Those that lie within a text, itself included: from, and before.
+    /// The range of those within a text, itself included.
     pub(super) fn within(&self, text: &str) -> (u32, u32) {
         let text: Box<[u8]> = text.bytes().map(fold).collect();
         let start = self.texts.partition_point(|outer| *outer < text);
@@ -96,7 +96,7 @@ impl Outers {
     }
 }
 
-/// Whether a folded text is another, or lies below it.
+/// True if a folded text is another, or lies below it.
 fn is_within(text: &[u8], outer: &[u8]) -> bool {
     match text.strip_prefix(outer) {
         Some(rest) => rest.first().is_none_or(|byte| *byte == 0),

@@ -1,4 +1,4 @@
-//! What came of the constraints that apply, and the decision that follows.
+//! The results of the applicable constraints, and the decision that follows.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use syscap_format::{Decision, MATCHES_MAX, Obligation, Verdict, matches_digest};
 
 use crate::{document::Document, limits::CONSTRAINTS_MAX};
 
-/// What the constraints said. Places are those in the document.
+/// The results of the constraints. Places are those in the document.
 #[derive(Default)]
 pub(super) struct Run {
     pub(super) matched: Places,

@@ -1,4 +1,4 @@
-//! Where compiled conditions read from: the kernel's question, or any values.
+//! The source of compiled conditions: the kernel's question, or any values.
 
 use syscap_format::EffectClass;
 
@@ -7,7 +7,7 @@ use crate::risk::WithRisk;
 use crate::seen::{Read, Seen};
 use crate::value::Values;
 
-/// What the engine reads of a call.
+/// The engine's source of a call's values.
 pub(super) trait Source {
     fn read(&self, attribute: &Attribute) -> Read<'_>;
     /// The tool, where it is known.

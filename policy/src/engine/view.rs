@@ -1,4 +1,4 @@
-//! What one attribute is, as the numbers of a group's constants, and what a test says of it.
+//! One attribute's value as the numbers of a group's constants, and the result of a test on it.
 
 use alloc::{boxed::Box, format};
 use core::{cmp::Ordering, ops::Range, slice::from_ref};
@@ -15,7 +15,7 @@ use crate::value::{Value, path_text};
 /// Number of what is none of the constants, and lies within none.
 const OTHER: u32 = NONE - 1;
 
-/// What most tests need to know of a value.
+/// The part of a value that most tests need.
 #[derive(Clone, Copy)]
 pub(super) struct Key {
     pub(super) tag: Tag,
@@ -25,7 +25,7 @@ pub(super) struct Key {
     outer: u32,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     /// It was not read yet.
@@ -46,11 +46,11 @@ pub(super) enum Tag {
 
 impl Key {
     pub(super) const UNREAD: Self = Self { tag: Tag::Unread, number: OTHER, outer: OTHER };
-    /// Of a list, or of several resources.
+    /// The mark of a list, or of several resources.
     const SEVERAL: Self = Self { tag: Tag::Other, ..Self::UNREAD };
 
-    /// What a test says where the numbers are enough to say it. It holds for a value and for a
-    /// lone resource alike.
+    /// The result of a test, where the numbers are enough. It holds for a value and for a lone
+    /// resource alike.
     #[inline]
     pub(super) fn ask(self, asked: Asked) -> Option<Truth> {
         let Self { tag, number, outer } = self;
@@ -71,7 +71,7 @@ impl Key {
         }))
     }
 
-    /// What a test by numbers says: unknown where the types differ.
+    /// The result of a test by numbers: unknown where the types differ.
     fn compare(self, asked: Asked, constants: &Constants) -> Truth {
         match asked {
             Asked::In(set) => {
@@ -141,9 +141,9 @@ fn order(constant: &str, path: &RootedPath) -> Ordering {
 pub(super) struct View<'v> {
     pub(super) key: Key,
     read: Read<'v>,
-    /// Of several values, the key of each.
+    /// For several values, the key of each.
     each: Box<[Key]>,
-    /// Of a tree, which of the constants it holds.
+    /// For a tree, the constants that it holds.
     tree: Option<Box<Below>>,
 }
 
@@ -151,7 +151,7 @@ pub(super) struct View<'v> {
 struct Below {
     /// The innermost of the slot's paths that all of it lies within.
     outer: u32,
-    /// Those of the slot's paths that lie in it.
+    /// The slot's paths that lie in it.
     outers: Range<u32>,
     /// The text that is where it begins, and those that lie below.
     texts: [Range<u32>; 2],
@@ -181,7 +181,7 @@ impl Below {
         self.texts.iter().any(|range| range.contains(&text))
     }
 
-    /// What a test by numbers says of it: nothing, where it may hold of a part alone.
+    /// The result of a test by numbers: none, where it may hold of a part alone.
     fn ask(&self, asked: Asked, constants: &Constants) -> Truth {
         let unknown_or = |holds: bool, other| if holds { Truth::Unknown } else { other };
         match asked {
@@ -212,7 +212,7 @@ impl<'v> View<'v> {
         }
     }
 
-    /// What a test says of it.
+    /// The result of a test.
     #[inline(never)]
     pub(super) fn ask(&self, asked: Asked, constants: &Constants) -> Truth {
         if let Some(truth) = self.key.ask(asked) {
@@ -243,7 +243,7 @@ fn tree(one: &Value<'_>, slot: &Slot) -> Option<Box<Below>> {
     }
 }
 
-/// What holds of all alike. Once two differ no further one matters.
+/// The truth that all share. Once two differ no further one matters.
 fn agreed(mut truths: impl Iterator<Item = Truth>) -> Truth {
     let Some(first) = truths.next() else { return Truth::Unknown };
     let same = first == Truth::Unknown || truths.all(|truth| truth == first);
@@ -251,8 +251,8 @@ fn agreed(mut truths: impl Iterator<Item = Truth>) -> Truth {
 }
 
 impl Set {
-    /// Whether the value is one of the constants; unknown where it is not, and one of them is of
-    /// another type.
+    /// True if the value is one of the constants; unknown if it is not, and one of them has another
+    /// type.
     fn has(&self, key: Key) -> Truth {
         let [no, yes] = self.bools;
         let among = |list: &[u32]| list.binary_search(&key.number).is_ok();

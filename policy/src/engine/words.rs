@@ -74,7 +74,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// What would be allowed: of what is asked, or of the opposite.
+/// The allowed values of a test, or of its opposite.
 pub(super) fn wanted(ask: &Ask, is_negated: bool) -> String {
     let plain = |value: &Constant| match value {
         Constant::Text(text) => bare(text),

@@ -13,7 +13,8 @@
 //! | `[..]` | a list of at least one of these but the last row |
 //! | `{"resources": [..]}` | what an argument names: texts, integers, paths, hosts, addresses |
 //!
-//! What is not written is missing, but for `risk`, which follows from the tool and its class.
+//! A value that is not written is missing, except `risk`, which follows from the tool and its
+//! class.
 
 mod read;
 
@@ -109,7 +110,7 @@ impl From<i128> for Given {
     }
 }
 
-/// The values of one call. What is not given is missing.
+/// The values of one call. A value that is not given is missing.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scenario(BTreeMap<Attribute, Given>);
@@ -128,7 +129,7 @@ impl Scenario {
             .with(Attribute::Agent, Given::Agent(agent.clone()))
     }
 
-    /// With a value set. Nothing is checked: see [`Scenario::set`].
+    /// With a value set. It is not checked: see [`Scenario::set`].
     pub fn with(mut self, attribute: Attribute, value: Given) -> Self {
         self.set(attribute, value);
         self
@@ -157,8 +158,7 @@ impl Scenario {
 
     /// Reads a scenario's JSON text.
     ///
-    /// # Errors
-    /// The first fault. Of a text that is not JSON the place is `byte N`.
+    /// # Errors The first fault. For a text that is not JSON the place is `byte N`.
     pub fn from_json(text: &[u8]) -> Result<Self, ScenarioError> {
         let item = json::to_cbor(text).map_err(|JsonError { fault, at }| ScenarioError {
             fault: ScenarioFault::Json,
@@ -212,11 +212,11 @@ pub enum ScenarioFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {fault}: {key}")]
 pub struct ScenarioError {
-    /// What was wrong.
+    /// The fault.
     pub fault: ScenarioFault,
-    /// What stands there, as far as it is text; else its type.
+    /// The text there; if it is no text, its type.
     pub key: Box<str>,
-    /// Where: the attribute, and within it `[2]` or `.resources[2]`. Empty for the whole.
+    /// Its place: the attribute, and within it `[2]` or `.resources[2]`. Empty for the whole.
     pub place: Box<str>,
 }
 

@@ -8,7 +8,7 @@ use super::{Given, Scenario, ScenarioError, ScenarioFault};
 use crate::document::{Attribute, Type};
 use crate::value::Other;
 
-/// Whose workspace a path of a scenario is in: nothing asks.
+/// The owner of the workspace in a scenario's paths: no test reads it.
 const OWNER: &str = "some-agent";
 
 impl Scenario {

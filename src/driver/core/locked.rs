@@ -6,7 +6,8 @@ use std::thread;
 
 use crate::driver::core::{Core, Shared};
 
-/// The kernel's lock. What was brought meanwhile is seen to before it is let go of, and after.
+/// The kernel's lock. Requests that arrived meanwhile are processed before the lock is released,
+/// and after.
 pub(crate) struct Locked<'a> {
     shared: MutexGuard<'a, Shared>,
     // Dropped after the guard: fields drop in this order.
@@ -17,8 +18,9 @@ pub(crate) struct Locked<'a> {
 /// have found it taken.
 struct After<'a> {
     core: &'a Core,
-    /// Whether the thread panicked already when it took the lock. A panic since then may have left
-    /// the kernel between two states, and nothing more goes on record; one from before has not.
+    /// True if the thread was already panicking when it took the lock. A panic since then may have
+    /// left the kernel between two states, and nothing more goes on record; one from before has
+    /// not.
     panicking: bool,
 }
 

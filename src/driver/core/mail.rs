@@ -1,4 +1,4 @@
-//! What waits at the kernel, and what comes for it.
+//! The inbox of the kernel, and the mailboxes of the threads that wait for it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use syscap_kernel::{Ack, Event, Fetching, Halt, Inspecting, Job, Resolving, Tick
 /// kernel, and its thread at an end.
 pub(crate) type Out = Arc<()>;
 
-/// What is brought before the kernel.
+/// A request to the kernel.
 pub(crate) enum Brought {
     /// Requests, by the first ticket of whoever makes them, and the events that they are about.
     Requests(Ticket, Caller, Vec<Event>),
-    /// What a job came to; whatever says that it is out goes once the kernel has it.
+    /// The result of a job; a late result goes out once the kernel has it.
     Done(Box<Event>, Option<Out>),
     /// The store has failed.
     Failed(Halt),
@@ -43,7 +43,7 @@ impl Caller {
         self.thread = thread::current();
     }
 
-    /// Whether it has made a request that is so many after its first.
+    /// True if it has made a request with that distance from its first.
     pub(crate) fn has_made(&self, after: u64) -> bool {
         usize::try_from(after).is_ok_and(|after| after < self.made)
     }
@@ -69,13 +69,13 @@ impl Caller {
     }
 }
 
-/// What has come for a thread, for any of its requests. It is put there under the kernel's lock
-/// and taken without it: of those that a batch wakes none has to wait for the others.
+/// The messages for a thread, of any of its requests. It is put there under the kernel's lock and
+/// taken without it: of those that a batch wakes none has to wait for the others.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     mail: Mutex<VecDeque<(Ticket, Delivery)>>,
-    /// Whether the thread sleeps, or is about to: only such a one can be woken to commit. One
-    /// that runs its job would come back too late.
+    /// True if the thread sleeps, or is about to. Only a sleeping thread can be woken to commit.
+    /// One that runs its job would come back too late.
     asleep: AtomicBool,
 }
 
@@ -93,8 +93,8 @@ impl Mailbox {
         self.asleep.store(asleep, Ordering::SeqCst);
     }
 
-    /// Whether the thread would commit if it were woken. In this order: whoever has taken
-    /// something has said first that it does not sleep.
+    /// True if the thread would commit when woken. In this order: whoever has taken something has
+    /// said first that it does not sleep.
     pub(crate) fn is_free(&self) -> bool {
         self.is_empty() && self.asleep.load(Ordering::SeqCst)
     }
@@ -109,11 +109,11 @@ pub(crate) enum Delivery {
     Job(Asked),
     Reply(Box<ToolResult>),
     Ack(Result<Ack, Refused>),
-    /// Nothing more comes: the home was closed before the request was taken.
+    /// No more messages: the home was closed before the request was taken.
     Closed(Halt),
 }
 
-/// What the kernel asks of whoever made the request.
+/// A request of the kernel to the caller.
 pub(crate) enum Asked {
     Run(Box<Job>, Out),
     Fetch(Box<Fetching>),

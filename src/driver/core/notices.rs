@@ -11,7 +11,7 @@ const QUEUE_MAX: usize = 64;
 /// Most asks that one run is told of.
 const TOLD_MAX: usize = 16;
 
-/// What is to be told.
+/// The queue of notifications.
 #[derive(Default)]
 pub(crate) struct Notices {
     queue: Mutex<Queue>,
@@ -22,9 +22,9 @@ pub(crate) struct Notices {
 #[derive(Default)]
 struct Queue {
     asks: VecDeque<Seq>,
-    /// Those that found no room.
+    /// The number of notifications that found no room.
     more: u64,
-    /// Whether a thread sees to it.
+    /// True if a thread delivers them.
     running: bool,
     closing: Closing,
 }
@@ -34,9 +34,9 @@ struct Queue {
 enum Closing {
     #[default]
     No,
-    /// What is left is told without pauses.
+    /// The rest is delivered without pauses.
     Soon,
-    /// What runs is killed.
+    /// The running program is killed.
     Now,
 }
 
@@ -57,13 +57,13 @@ impl Notices {
         !std::mem::replace(&mut queue.running, true)
     }
 
-    /// Whoever was to see to it does not.
+    /// Records that the thread which was to deliver them does not.
     pub(crate) fn nobody_sees_to_it(&self) {
         self.queue().running = false;
         self.changed.notify_all();
     }
 
-    /// What is to be told next; who finds nothing sees to it no more.
+    /// The next notifications; a thread that gets none stops delivering.
     pub(crate) fn next(&self) -> Option<(Vec<Seq>, u64)> {
         let mut queue = self.queue();
         let some = queue.asks.len().min(TOLD_MAX);
@@ -83,7 +83,7 @@ impl Notices {
         self.until(time, |queue| queue.closing != Closing::No);
     }
 
-    /// Whether what runs is to be killed.
+    /// True if the running program is to be killed.
     pub(crate) fn is_over(&self) -> bool {
         self.queue().closing == Closing::Now
     }

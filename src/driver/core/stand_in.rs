@@ -32,7 +32,7 @@ pub(crate) struct StandIn {
 pub(crate) struct Displaced;
 
 impl Core {
-    /// Whether requests are taken.
+    /// Refuses new requests once the home is closing.
     pub(crate) fn may_request(&self) -> Result<(), Halt> {
         if self.is_closed() {
             return Err(self.lock().why_closed());
@@ -47,7 +47,7 @@ impl Core {
         Ticket(self.next.fetch_add(many, Ordering::Relaxed))
     }
 
-    /// What is done where a run outlasts its limit.
+    /// The actions taken when a run outlasts its limit.
     pub(crate) fn means(self: &Arc<Self>, out: &Out, stand_in: Option<&Arc<StandIn>>) -> Means {
         let (core, out) = (Arc::clone(self), Out::clone(out));
         Means {

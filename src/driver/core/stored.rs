@@ -1,4 +1,4 @@
-//! What is asked of the store.
+//! The commands to the store.
 
 use std::{sync::PoisonError, sync::atomic::Ordering};
 
@@ -43,7 +43,7 @@ impl Core {
     }
 
     /// Moves what is committed out of the store's journal: a copy without the journal then shows
-    /// that the home was in use. Where a reader is in the way the store goes on trying when idle.
+    /// that the home was in use. If a reader prevents that, the store retries when idle.
     pub(crate) fn settle(&self) -> Result<(), StoreError> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let settle = |held: &mut Held| {

@@ -26,7 +26,7 @@ struct Pauses {
 }
 
 impl Clock {
-    /// Of a run that begins now, and may take so long.
+    /// Starts the clock of a run that may take so long.
     pub(crate) fn start(limit: Duration) -> Self {
         let began = Instant::now();
         let pauses = Pauses { open: 0, since: began, ended: Duration::ZERO };

@@ -22,12 +22,12 @@ struct Watch {
 }
 
 struct State {
-    /// Whether there is the thread.
+    /// True if the thread exists.
     runs: bool,
     /// When it wakes; `None` where nothing is out that it knows of.
     wakes: Option<Instant>,
     last: u64,
-    /// Of each run that is out, when it is given up and what does that.
+    /// For each run in flight, its deadline and the action at that.
     out: BTreeMap<u64, (Instant, GiveUp)>,
 }
 
@@ -133,7 +133,7 @@ impl Watch {
         }
     }
 
-    /// Gives one up on a thread of its own. Where none is to be had it is out as before.
+    /// Gives one up on a thread of its own. If no thread is available the run stays in flight.
     fn hand_over(state: &mut State, now: Instant, number: u64, give_up: GiveUp) {
         let held = Arc::new(Mutex::new(Some(give_up)));
         let take = |held: &Mutex<Option<GiveUp>>| {

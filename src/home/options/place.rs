@@ -1,5 +1,5 @@
-//! Where the agents' files lie, what opens them and starts programs there, and whether anybody is
-//! there to be asked.
+//! Options for the agents' files: their folder, the file backend, the launcher of programs, and
+//! headless mode.
 
 use std::path::Path;
 #[cfg(feature = "shell")]
@@ -19,15 +19,15 @@ impl Options {
     }
 
     /// Says what must open the agents' files, when the home is made. It stays with the home: where
-    /// the system lacks that, the home is not opened. What it was is in the record of each call.
+    /// the system lacks that, the home is not opened. The record of each call names the backend.
     pub fn openers(mut self, openers: Openers) -> Self {
         self.base.openers = openers;
         self
     }
 
-    /// What starts programs for `shell` and `shell_script`. Without one the host itself does, if
-    /// its `main` begins with [`launch::entry`](syscap_launch::entry); else those tools are refused
-    /// with [`Reason::NotConfined`](crate::format::Reason::NotConfined).
+    /// The launcher for `shell` and `shell_script`. Without one the host itself does, if its `main`
+    /// begins with [`launch::entry`](syscap_launch::entry); else those tools are refused with
+    /// [`Reason::NotConfined`](crate::format::Reason::NotConfined).
     #[cfg(feature = "shell")]
     pub fn launcher(mut self, launcher: Launcher) -> Self {
         self.launcher = Some(Arc::new(launcher));
@@ -35,9 +35,9 @@ impl Options {
     }
 
     /// Holds the home where nobody is there to be asked, as in a build: a call that the policy asks
-    /// a person about is refused as [`Asked`](syscap_format::Reason::Asked) at once, and
-    /// does not wait. What was approved before goes on. It is for as long as this process holds
-    /// the home: one that attaches to another follows that one.
+    /// a person about is refused as [`Asked`](syscap_format::Reason::Asked) at once, and does not
+    /// wait. A call that was approved before continues. It is for as long as this process holds the
+    /// home: one that attaches to another follows that one.
     ///
     /// ```
     /// use syscap::{format::EffectClass, host::HostTool, prelude::*};

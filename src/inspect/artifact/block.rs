@@ -13,9 +13,9 @@ const FRAME_BYTES: usize = 352;
 /// The latest results as text for a model, the newest first: where there is no room for all, the
 /// oldest are left out. Each line that a tool wrote begins with `| `, and no other does.
 ///
-/// Who reads it has read all that it shows: it carries [`Block::label`]. Of the results of one
-/// session that is nothing new to that session, which was given each of them before: its own label
-/// holds theirs already. Given to another session, it brings what the kernel does not know of.
+/// A reader has read all that the block shows, and carries [`Block::label`]. A session whose
+/// results it shows was given each of them before: its own label already holds theirs. Given to
+/// another session, it brings what the kernel does not know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The text.
@@ -29,7 +29,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// Of results, the newest first, in at most `bytes_max` bytes, at least [`BLOCK_BYTES_MIN`].
+    /// Builds a block of results, the newest first, in at most `bytes_max` bytes, at least
+    /// [`BLOCK_BYTES_MIN`].
     pub fn of(artifacts: &[Artifact], bytes_max: usize) -> Self {
         let room = bytes_max.max(BLOCK_BYTES_MIN).saturating_sub(FRAME_BYTES);
         let (mut entries, mut label, mut shown) = (String::new(), Label::PUBLIC, 0_usize);

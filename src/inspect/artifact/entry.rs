@@ -1,8 +1,8 @@
 //! A result in short, as text: what is ours, and what a tool wrote, told apart line by line.
 //!
-//! Each line that a tool or a caller wrote begins with [`FENCE`], and none of ours does. Whatever
-//! a text holds, it can't begin a line of its own: only a line feed ends a line, and every other
-//! character that some program takes for an end, or that can't be seen, stands as JSON writes it.
+//! Each line that a tool or a caller wrote begins with [`FENCE`], and none of ours does. A text
+//! can't begin such a line: only a line feed ends a line. Any other character that some program
+//! takes for a line end, or that is invisible, stands as JSON writes it.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::inspect::plain::push_plain;
 /// How a line begins that a tool wrote.
 const FENCE: &str = "| ";
 
-/// Whether the session may refer to the result.
+/// Decides if the session may refer to the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Referred {
     /// It was delivered to a session that is open.
@@ -96,7 +96,7 @@ fn fence(text: &str, room: usize) -> (String, usize) {
     (fenced, shown)
 }
 
-/// What stands below an excerpt: how to refer to it, and how to go on where it is cut.
+/// The lines below an excerpt: how to refer to the result, and how to read on where it is cut.
 fn tail(record: Seq, excerpt: &Excerpt, shown: usize, referred: Referred) -> String {
     let size = excerpt.size_bytes;
     let is_cut = u64::try_from(shown).is_ok_and(|shown| shown < size);
@@ -127,7 +127,7 @@ fn reference(record: Seq, path: &[Box<str>]) -> String {
     format!("{{\"$ref\": {{\"record\": {record}, \"path\": [{}]}}}}", path.join(", "))
 }
 
-/// What the caller can do, where there is no result.
+/// The caller's next step where there is no result.
 fn next(short: &Short) -> String {
     short.retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.name()))
 }
@@ -141,8 +141,8 @@ mod tests {
     const TEXTS: &str = "(?s).{0,80}|[a\\n\\r\\t| \u{2028}\u{1f41d}]{0,80}";
 
     proptest! {
-        /// Whatever a text is: each of its lines is fenced, nothing in it ends one, and it has no
-        /// more room than was said. What is shown is its beginning.
+        /// Each line of any text is fenced, no character ends a line early, and the text keeps
+        /// within its room. The excerpt is the text's beginning.
         #[test]
         fn a_fence_holds_any_text(text in TEXTS, room in 0_usize..400) {
             let (fenced, shown) = fence(&text, room);

@@ -1,7 +1,7 @@
-//! What calls brought, in short: for a chat, for a model's context, for who looks at it later.
+//! Artifacts: short forms of call results, for a chat, a model's context, or a later reader.
 //!
-//! Nothing of this is stored. A result lies in the vault, whole, in a table of the home's database,
-//! and its short form is made of it whenever it is asked for: so the two never differ, and with the
+//! None of it is stored. A result lies in the vault, whole, in a table of the home's database, and
+//! its short form is made of it whenever it is asked for: so the two never differ, and with the
 //! result its short form is erased.
 //!
 //! ```

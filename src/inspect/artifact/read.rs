@@ -18,9 +18,9 @@ const CHUNK: u64 = 512;
 /// Which results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Which {
-    /// Those of one agent.
+    /// Results of one agent.
     pub agent: Option<AgentId>,
-    /// Those of one session.
+    /// Results of one session.
     pub session: Option<Seq>,
     /// The last so many, at most [`LAST_MAX`].
     pub last: usize,
@@ -35,7 +35,7 @@ impl Default for Which {
     }
 }
 
-/// What a call brought or changed, in short.
+/// A call's result or change, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Artifact {
@@ -49,31 +49,31 @@ pub struct Artifact {
     pub agent: Option<AgentId>,
     /// The session that it was delivered to.
     pub session: Option<Seq>,
-    /// Whether a call of that session can refer to it: it is a result, and the session is open.
+    /// True if a call of that session can refer to it: it is a result, and the session is open.
     pub referable: bool,
     /// The tool.
     pub tool: Option<ToolId>,
-    /// Whether there is a result.
+    /// The status: a result or an error.
     pub status: Status,
     /// Why there is none.
     pub reason: Option<Reason>,
-    /// What became of the effect.
+    /// The effect's outcome.
     pub tx: TxOutcome,
-    /// What it carries: its own label, and what the session had been given before, since its
-    /// arguments may come from that.
+    /// The result's own label, joined with the label of everything that the session was given
+    /// before, since the arguments may come from that.
     pub label: Label,
     /// The salted commitment to what was delivered.
     pub digest: Option<ResultHash>,
-    /// What the vault has of it.
+    /// The vault's part of it.
     pub kept: Kept<Short>,
 }
 
-/// What the vault has of a result.
+/// The vault's part of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept<T> {
-    /// What the record commits to.
+    /// The data that the record commits to.
     There(T),
-    /// Nothing any more.
+    /// The data was erased.
     Erased,
     /// Something else than the record commits to: it is not shown.
     Altered,
@@ -84,7 +84,7 @@ pub enum Kept<T> {
 pub struct Whole {
     /// It in short.
     pub artifact: Artifact,
-    /// What was delivered: the result, or the error object.
+    /// The delivered result or error object.
     pub delivered: Option<Canonical>,
 }
 
@@ -239,7 +239,7 @@ fn committed(entry: &VaultEntry, hash: Option<ResultHash>, status: Status) -> Ke
     entry.committed(Commitment::Result(hash, status)).map_or(Kept::Altered, Kept::There)
 }
 
-/// What the session had been given before the call.
+/// The label of everything that the session was given before the call.
 fn given_before(store: &mut dyn Store, intent: Seq) -> Result<Label, StoreError> {
     let bytes = record_at(store, intent)?.ok_or(StoreError::Damaged)?;
     match Record::decode(&bytes).map_err(|_| StoreError::Damaged)?.body {

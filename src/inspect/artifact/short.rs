@@ -26,7 +26,7 @@ impl Default for Cut {
 /// The beginning of a text of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Where it stands in the result: the `path` of a `$ref`. Empty where it is all of it.
+    /// The path within the result: the `path` of a `$ref`. Empty where it is all of it.
     pub path: Vec<Box<str>>,
     /// As much of it as is shown, cut between two characters.
     pub text: String,
@@ -35,16 +35,16 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Whether there is more of it.
+    /// True if there is more of it.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         u64::try_from(self.text.len()).is_ok_and(|shown| shown < self.size_bytes)
     }
 }
 
-/// A result in short: status, size, digest, first lines; the diff, where it has one. Of a refusal
-/// why, and what goes on. It prints as text of which each line that comes from the result begins
-/// with `| `.
+/// A result in short: status, size, digest, first lines; the diff, where it has one. A refusal has
+/// its reason and the next step. It prints as text of which each line that comes from the result
+/// begins with `| `.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Short {
     /// The record that answers: what a `$ref` names.
@@ -54,13 +54,13 @@ pub struct Short {
     pub intent: Option<Seq>,
     /// The tool, where the call named one that exists.
     pub tool: Option<ToolId>,
-    /// Whether there is a result.
+    /// The status: a result or an error.
     pub status: Status,
     /// Why there is none.
     pub reason: Option<Reason>,
-    /// What the caller can do, where there is none.
+    /// The caller's next step, if there is no result.
     pub retry: Option<Retry>,
-    /// What became of the effect.
+    /// The effect's outcome.
     pub tx: TxOutcome,
     /// The size of what was delivered, in canonical bytes.
     pub size_bytes: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Answered {
 }
 
 impl Short {
-    /// Of an answer.
+    /// The short form of an answer.
     pub fn of(answer: &ToolResult, cut: Cut) -> Self {
         let delivered = answer.delivered();
         let receipt = answer.receipt();
@@ -120,8 +120,8 @@ impl Short {
 }
 
 /// The texts of a result that are shown of it, each with its place: its entry `diff`; else `text`;
-/// else `stdout` and `stderr`; else `value`; else `data`; else all of it as JSON. What is empty is
-/// left out where there is another.
+/// else `stdout` and `stderr`; else `value`; else `data`; else all of it as JSON. An empty part is
+/// left out if there is another.
 #[must_use]
 pub fn parts(result: Item<'_>) -> Vec<(Vec<Box<str>>, Cow<'_, str>)> {
     if let (ItemKind::Text, Some(text)) = (result.kind(), result.as_text()) {

@@ -1,4 +1,4 @@
-//! Where in a session a stranger's word came, and what the session did after that.
+//! The places where a session read untrusted content, and the session's later calls.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,17 +15,17 @@ pub const AFTER_MAX: usize = 16;
 pub struct Poisoned {
     /// The session.
     pub session: Seq,
-    /// Whose it is.
+    /// The agent of the session.
     pub agent: AgentId,
-    /// Where it came from.
+    /// The origin of the content.
     pub origin: Origin,
-    /// What was called after that and does more than read here: the first [`AFTER_MAX`].
+    /// The later calls that do more than read here: the first [`AFTER_MAX`].
     pub after: Vec<After>,
     /// How many such calls there are.
     pub after_in_all: u64,
 }
 
-/// Where a stranger's word came from.
+/// The origin of untrusted content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A result: the record that delivered it, and the tool.
@@ -41,13 +41,13 @@ pub struct After {
     pub seq: Seq,
     /// The tool.
     pub tool: ToolId,
-    /// What it does to the world.
+    /// The effect class of the call.
     pub effect: EffectClass,
     /// How it ended.
     pub ended: Ended,
 }
 
-/// What goes along a log.
+/// The state of a walk along a log.
 #[derive(Default)]
 pub(crate) struct Track {
     /// The first result that carried a stranger's word, of each session that had one.

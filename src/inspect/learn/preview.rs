@@ -1,4 +1,4 @@
-//! What a proposal would have said of the calls on record.
+//! The verdicts that a proposal would have given for the calls on record.
 //!
 //! Each call that a policy has decided is decided once more: its question is put together anew from
 //! the log and the vault, as for [`Inspection::replay`], the proposed policy is asked, and what the
@@ -18,16 +18,16 @@ use crate::{Error, Inspection, inspect::learn::Scan};
 /// Most calls that are named of each kind: the first.
 pub const PREVIEWED_MAX: usize = 32;
 
-/// What a proposal would have said of recorded calls.
+/// The verdicts of a proposal on recorded calls.
 #[derive(Clone, Debug, Default)]
 pub struct Preview {
-    /// Those that it lets run.
+    /// Calls that it allows.
     pub allowed: Previewed,
-    /// Those that it asks a person about.
+    /// Calls that it asks a person about.
     pub asked: Previewed,
-    /// Those that it refuses.
+    /// Calls that it refuses.
     pub refused: Previewed,
-    /// Those that can't be decided again.
+    /// Calls that can't be decided again.
     pub not_asked: Previewed,
     /// All that it lets run and that asked, or that a person denied: they count in `allowed` too.
     pub loosened: Vec<Loosened>,
@@ -42,11 +42,11 @@ pub struct Loosened {
     pub agent: AgentId,
     /// The tool.
     pub tool: ToolId,
-    /// What became of it.
+    /// The call's outcome.
     pub was: Was,
 }
 
-/// What a proposal loosens.
+/// A call that a proposal allows more freely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Was {
     /// A person was to be asked.
@@ -88,7 +88,7 @@ pub struct PreviewedCall {
     pub agent: AgentId,
     /// The tool.
     pub tool: ToolId,
-    /// What was said of it when it was made.
+    /// The verdict when the call was made.
     pub was: Verdict,
     /// Why.
     pub why: WhyNot,
@@ -127,8 +127,8 @@ impl PolicyEngine for Watched<'_> {
 }
 
 impl Inspection {
-    /// What a proposal would have said of the calls on record that a policy has decided, from the
-    /// record on that the scan names, of the agents that the proposal is for.
+    /// Previews a proposal on the recorded calls that a policy has decided, from the scan's first
+    /// record on, of the proposal's agents.
     ///
     /// # Errors
     /// As [`Options::open`](crate::Options::open).

@@ -16,14 +16,14 @@ pub const ALTERED_MAX: usize = 256;
 /// How many records are read before their rows are looked at.
 const CHUNK: usize = 512;
 
-/// What the vault has of what a log commits to.
+/// The vault's part of the data that a log commits to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VaultReport {
     /// Arguments, results and texts that are what their records commit to.
     pub whole: u64,
-    /// Those of which nothing is there: erased, or never kept.
+    /// Entries that are missing: erased, or never kept.
     pub absent: u64,
-    /// Those that are otherwise: the first [`ALTERED_MAX`], in the order of their records.
+    /// Entries that differ from the log: the first [`ALTERED_MAX`], in the order of their records.
     pub altered: Vec<Altered>,
     /// How many are otherwise.
     pub altered_in_all: u64,
@@ -34,11 +34,11 @@ pub struct VaultReport {
 pub struct Altered {
     /// The record that the row lies beside.
     pub seq: Seq,
-    /// What of it.
+    /// The part of the record's data.
     pub part: Part,
 }
 
-/// What lies in the vault beside a record.
+/// A part of a record's data in the vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The arguments of a call, or the changes of a state.
@@ -92,7 +92,7 @@ pub fn verify_vault(store: &mut dyn Store, end: Seq) -> Result<VaultReport, Stor
 }
 
 impl Inspection {
-    /// What the vault has of what the log commits to, up to the head of this inspection.
+    /// Compares the vault with the log, up to the head of this inspection.
     ///
     /// # Errors
     /// [`Error::Home`].

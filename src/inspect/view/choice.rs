@@ -1,4 +1,4 @@
-//! What an agent goes on by: which token, and whether it is frozen.
+//! The choice of an agent's token, and the freezes that stop it.
 
 use syscap_format::{AgentId, Freeze, FreezeTarget};
 
@@ -43,8 +43,8 @@ impl View {
         }
     }
 
-    /// What stops an agent: a freeze of the home, of the agent or of one above it. Freezes that are
-    /// not shown (`frozen_in_all`) are not seen.
+    /// The freeze that stops an agent: of the home, of the agent, or of an agent above it. Freezes
+    /// that are not shown (`frozen_in_all`) are not seen.
     pub fn stopped_by(&self, agent: &AgentId) -> Option<&Freeze> {
         self.frozen.iter().find(|freeze| stops(freeze, agent))
     }

@@ -14,11 +14,11 @@ use crate::runtime::resume::read::{FILES, LISTS, OUTBOXES, PERMISSIONS, Resume, 
 /// The tool that sends to agents.
 const SENDS: &str = "send_message";
 
-/// What a resume comes to in a home.
+/// The result of compiling a resume for a home.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Compiled {
-    /// What is granted: each tool with scopes of its own.
+    /// The grant: each tool with its own scopes.
     pub grant: Grant,
     /// The same, as it will stand in the token.
     pub grants: Grants,
@@ -38,10 +38,10 @@ pub(crate) fn find<'m>(tools: &'m [Manifest], name: &str) -> Option<&'m Manifest
 }
 
 impl Resume {
-    /// What it grants to the agent, where these are the home's tools: those that are listed, and
-    /// nothing else. A tool that changes nothing gets no right to write, one that runs programs
-    /// no path outside the agent's own workspace. `more` are scopes that no resume has a section
-    /// for; every tool gets them.
+    /// Compiles the grant for the agent from the home's tools: only listed tools are granted. A
+    /// tool that changes nothing gets no right to write, one that runs programs no path outside the
+    /// agent's own workspace. `more` are scopes that no resume has a section for; every tool gets
+    /// them.
     ///
     /// # Errors
     /// [`ResumeError::Missing`] without `permissions` or `permissions.tools`;
@@ -98,7 +98,7 @@ impl Resume {
         Ok(compiled)
     }
 
-    /// What may be read and written, of all tools together. `None` is nothing.
+    /// The paths that may be read and written, of all tools together. `None` is nothing.
     pub(crate) fn paths(&self, agent: &AgentId) -> Result<Option<Paths>, ResumeError> {
         let mut given = Vec::new();
         match &self.files {
@@ -119,7 +119,7 @@ impl Resume {
         paths::together(&given)
     }
 
-    /// Whether what it says of paths gives each of these tools exactly what a token does.
+    /// True if its paths give each of these tools exactly the token's paths.
     pub(crate) fn gives_paths(
         &self,
         agent: &AgentId,
@@ -157,7 +157,7 @@ fn is_called(manifest: &Manifest, name: &str) -> bool {
     manifest.aliases.iter().chain([&manifest.tool]).any(|it| it.as_str() == name)
 }
 
-/// What of the paths a tool is given.
+/// The paths of one tool.
 fn for_tool(
     files: Option<&Paths>,
     manifest: &Manifest,

@@ -26,13 +26,13 @@ pub enum ResumeError {
     Type {
         /// Which.
         section: String,
-        /// What it must be.
+        /// The required form.
         wanted: &'static str,
     },
     /// A name has not the form of an agent's.
     #[error("`{section}` names {got:?}; an agent is [a-z0-9._-] without a leading dot")]
     Agent {
-        /// Where it stands.
+        /// The section of the fault.
         section: &'static str,
         /// The name.
         got: String,
@@ -42,28 +42,28 @@ pub enum ResumeError {
     Name {
         /// The name in it.
         got: String,
-        /// Whose it was to be.
+        /// The expected agent.
         wanted: String,
     },
     /// A path that can't be granted.
     #[error("`{section}` has {got:?}: {why}")]
     Path {
-        /// Where it stands.
+        /// The section of the fault.
         section: &'static str,
         /// The path.
         got: String,
-        /// What is wrong with it, and what would do.
+        /// The fault, and a correct form.
         why: &'static str,
     },
     /// More than a token holds.
     #[error("`{section}`: {source}")]
     Scope {
-        /// Where it stands.
+        /// The section of the fault.
         section: &'static str,
-        /// What is wrong.
+        /// The fault of the scope.
         source: ScopeError,
     },
-    /// What was written would give a tool more than the token does.
+    /// The written resume would give a tool more than the token does.
     #[error("a resume has one list of paths for all tools, and it would give {tool} more")]
     Wider {
         /// The tool.

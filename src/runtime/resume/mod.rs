@@ -20,8 +20,8 @@
 //! ```
 //!
 //! Read are `name`, `permissions.tools`, `permissions.file_access` and `permissions.send_outboxes`.
-//! Whatever else a resume holds is kept, byte for byte, when it is written ([`Resume::with`]), and
-//! gives nothing. `docs/resume.md` says what each section becomes, and why.
+//! All other fields are kept, byte for byte, when the resume is written ([`Resume::with`]), and
+//! grant nothing. `docs/resume.md` says what each section becomes, and why.
 
 mod compile;
 mod error;

@@ -7,8 +7,8 @@ use crate::{runtime::grant::add_up, runtime::resume::error::ResumeError};
 /// The folder of all workspaces.
 const AGENTS: &str = "agents";
 
-/// What a path of an allowlist stands for: `shared/notes`, `agents/NAME/workspace`, `workspace`
-/// (the agent's own). A slash may end it; nothing in it is resolved.
+/// The meaning of a path of an allowlist: `shared/notes`, `agents/NAME/workspace`, `workspace` (the
+/// agent's own). A slash may end it; nothing in it is resolved.
 pub(crate) fn parse(
     agent: &AgentId,
     section: &'static str,
@@ -51,10 +51,10 @@ pub(crate) fn written(path: &RootedPath) -> String {
     if path.below().is_empty() { root } else { format!("{root}/{}", path.below()) }
 }
 
-/// What an agent may read and write where its resume does not say.
+/// The roots that an agent may read and write if its resume names none.
 pub(crate) const DEFAULTS: [&str; 2] = [Root::WORKSPACE, "shared"];
 
-/// What paths permit together; `None` where that is nothing.
+/// The union of paths; `None` if it is empty.
 pub(crate) fn together(given: &[(RootedPath, Rights)]) -> Result<Option<Paths>, ResumeError> {
     if given.is_empty() {
         return Ok(None);

@@ -1,11 +1,11 @@
-//! What stands in a resume.
+//! The parsed form of a resume.
 
 use syscap_format::{AgentId, Rights};
 
 use crate::runtime::resume::error::ResumeError;
 use crate::runtime::resume::text::{self, Kind, Value};
 
-/// What `permissions` is called, and what is read in it.
+/// The key `permissions`, and the keys that are read below it.
 pub(crate) const PERMISSIONS: &str = "permissions";
 pub(crate) const TOOLS: &str = "permissions.tools";
 pub(crate) const FILES: &str = "permissions.file_access";
@@ -23,7 +23,7 @@ pub struct Resume {
     pub(crate) whole: Value,
     name: Option<AgentId>,
     pub(crate) tools: Option<Vec<String>>,
-    /// What [`LISTS`] have.
+    /// The lists of [`LISTS`].
     pub(crate) files: Option<[Vec<String>; 2]>,
     pub(crate) outboxes: Option<Vec<AgentId>>,
 }
@@ -32,8 +32,8 @@ impl Resume {
     /// Longest text, in bytes: a resume is written by people.
     pub const BYTES_MAX: usize = 1 << 20;
 
-    /// Reads a file's content. What is missing is found when it is needed: a resume that lacks a
-    /// section can still be written to.
+    /// Reads a file's content. A missing section is an error only when it is needed: a resume
+    /// without it can still be written to.
     ///
     /// # Errors
     /// Where it is no JSON with one meaning, has more than [`Resume::BYTES_MAX`], or a section that
@@ -81,7 +81,7 @@ impl Resume {
         Self::read(text.as_bytes())
     }
 
-    /// Whose it is.
+    /// The agent that the resume names.
     ///
     /// # Errors
     /// [`ResumeError::Missing`]: then who reads it has to know.
@@ -89,7 +89,7 @@ impl Resume {
         self.name.as_ref().ok_or(ResumeError::Missing { section: "name" })
     }
 
-    /// Whether it may be that agent's: it says so, or does not say whose it is.
+    /// Checks that it may be that agent's: it names the agent, or no agent.
     ///
     /// # Errors
     /// [`ResumeError::Name`].

@@ -1,7 +1,7 @@
 //! A JSON text and where its values stand in it.
 //!
-//! What is written back keeps every byte that is not meant to change, so nothing is printed anew:
-//! values are found by their places. Numbers are checked for their form alone, since none is read.
+//! Writing keeps every byte that is not meant to change: values are found by their positions, and
+//! nothing is printed anew. Numbers are checked for their form alone, since none is read.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -18,7 +18,7 @@ pub(crate) struct Value {
     pub(crate) kind: Kind,
 }
 
-/// What a value is. Nobody asks what a number or a word is, but whether it is `null`.
+/// The kind of a value. Numbers and words are not told apart, except `null`.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Null,
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    /// Where the key's quote stands.
+    /// The position of the key's quote.
     pub(crate) at: usize,
     pub(crate) value: Value,
 }
@@ -165,7 +165,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether another item follows, else reads the closing bracket.
+    /// True if another item follows; else it reads the closing bracket.
     fn more(&mut self, close: u8) -> Result<bool, JsonError> {
         let token = self.token();
         if token != Some(b',') && token != Some(close) {

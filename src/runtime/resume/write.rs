@@ -37,7 +37,7 @@ pub struct Written {
     pub less: Vec<ToolId>,
 }
 
-/// What stands in the place of bytes of the text.
+/// A replacement for a range of the text.
 type Edit = (Range<usize>, String);
 
 impl Resume {
@@ -262,15 +262,15 @@ fn list_of(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// What a tool is called in a resume.
+/// The name of a tool in a resume.
 fn name_of<'t>(tool: &'t ToolId, tools: &'t [Manifest]) -> &'t str {
     let aliases = tools.iter().filter(|it| it.tool == *tool).flat_map(|it| &it.aliases);
     let mut names = aliases.map(ToolId::as_str);
     names.find(|alias| SEED.contains(alias)).unwrap_or(tool.as_str())
 }
 
-/// What all tools together may do at paths. What runs programs has less of it in any case, and is
-/// asked only where nothing else has paths.
+/// The paths that all tools together may use. A tool that runs programs always has fewer of them,
+/// and counts only if no other tool has paths.
 fn given_paths(granted: &Grants, tools: &[Manifest]) -> Result<Option<Paths>, ResumeError> {
     let runs_code =
         |tool: &ToolId| tools.iter().any(|manifest| manifest.tool == *tool && manifest.runs_code());

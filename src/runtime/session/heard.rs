@@ -1,4 +1,4 @@
-//! What users say to an agent, put on record.
+//! Users' messages to an agent, put on record.
 
 use syscap_format::{Label, Seq};
 

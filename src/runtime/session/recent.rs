@@ -1,4 +1,4 @@
-//! What a session has been given of late.
+//! The results that a session was given lately.
 
 use crate::Error;
 use crate::inspect::artifact::{Artifact, Cut, Walk, Which};

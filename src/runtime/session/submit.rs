@@ -17,8 +17,8 @@ use crate::transport::limits::SHORT_BYTES_MAX;
 
 impl Session {
     /// Sends an envelope as [`Session::send`] does, and does not wait: `done` is told what came of
-    /// it, once, on a thread that it must not block. Where this process is attached to the holder,
-    /// no thread waits for the answer; where it is the holder, one has the call and runs it.
+    /// it, once, on a thread that it must not block. If this process is connected to the server, no
+    /// thread waits for the answer; if it is the server, a thread runs the call.
     pub fn submit(
         &self,
         envelope: &[u8],

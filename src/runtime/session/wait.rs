@@ -16,14 +16,14 @@ use crate::transport::client::Step;
 /// How long nobody looks whether something has expired.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What became of a call that waits for a person.
+/// The outcome of a call that waits for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// It was approved: the same call, made again, goes on.
     Approved,
     /// It was refused: the same call, made again, is told why, where that was said.
     Denied,
-    /// Nobody has answered in time, which is no no: the same call, made again, asks anew.
+    /// No person answered in time. A timeout is not a denial: the same call, made again, asks anew.
     Expired,
     /// There is nothing to wait for any more: it has run, or what was approved has ended, or its
     /// tool has been set anew, or it was never asked. The same call, made again, is decided afresh.

@@ -1,4 +1,4 @@
-//! What reaches the desk, and is no use of its own.
+//! Tests for input to the broker that is no use of its own.
 
 use syscap_format::DefinitionHash;
 

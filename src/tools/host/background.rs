@@ -15,7 +15,7 @@ use crate::runtime::sent::CallWith;
 use crate::runtime::session::Session;
 use crate::tools::provide::Cancel;
 
-/// What blocks, for whoever runs it.
+/// Blocking work, for its runner.
 pub type Work = Box<dyn FnOnce() + Send>;
 
 /// Gives work to a thread.
@@ -85,8 +85,8 @@ impl AsyncSession {
         self.call_json_with(tool, text, escapes, &CallWith::key(key))
     }
 
-    /// Calls a tool with what goes with it, as [`Session::call_with`]. Where the future is dropped
-    /// the call is cancelled.
+    /// Calls a tool with what goes with it, as [`Session::call_with`]. Dropping the future cancels
+    /// the call.
     pub fn call_with(
         &self,
         tool: &str,
@@ -207,7 +207,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// What blocks, as a future.
+/// Blocking work, as a future.
 #[must_use = "futures do nothing unless polled"]
 pub struct Background<T> {
     begin: Option<(Arc<Spawn>, Work)>,

@@ -1,4 +1,4 @@
-//! What the kernel must know of a host's tool.
+//! The kernel's knowledge of a host's tool.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::tools::host::typed::{Typed, TypedTool};
 
 /// How long a run may take where the host doesn't say.
 const LIMIT: Duration = Duration::from_secs(10);
-/// What is set aside beyond the limit.
+/// The time reserved beyond the limit.
 const SLACK_MS: u64 = 1_000;
 
-/// What the kernel must know of a tool before it can be called. [`run`](Self::run),
+/// The kernel's knowledge of a tool, needed before it can be called. [`run`](Self::run),
 /// [`run_async`](Self::run_async) or [`typed`](Self::typed) makes the tool.
 #[derive(Clone, Debug)]
 #[must_use = "it is no tool before it is told how to run"]
@@ -95,7 +95,7 @@ impl HostTool {
         self
     }
 
-    /// Adds an obligation that a run keeps to. Of `read_only` it must ask
+    /// Adds an obligation that a run keeps to. A tool that honours `read_only` must ask
     /// [`ToolCall::is_read_only`].
     pub fn honours(mut self, kind: ObligationKind) -> Self {
         self.manifest = self.manifest.honours(kind);

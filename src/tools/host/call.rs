@@ -139,7 +139,8 @@ impl UntilEnd {
         counted.meter.count(dimension, amount)
     }
 
-    /// What was used. What asks for more from now on is refused: nobody would record it.
+    /// Closes the meter, and returns the amounts used. Later requests for more are refused: they
+    /// could not be recorded.
     pub(crate) fn close(&self) -> Amounts {
         let mut counted = self.lock();
         counted.closed = true;
@@ -234,14 +235,14 @@ impl ToolCall {
         self.result_bytes_max
     }
 
-    /// Whether the policy asks that the run changes nothing. Only a tool that says that it honours
-    /// `read_only`, or only reads, is asked.
+    /// True if the policy requires that the run changes nothing. Only a tool that says that it
+    /// honours `read_only`, or only reads, is asked.
     #[must_use]
     pub const fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// What was set aside.
+    /// The reserved amounts.
     pub fn hold(&self) -> Amounts {
         self.meter.hold()
     }
@@ -254,7 +255,7 @@ impl ToolCall {
         self.meter.count(dimension, amount)
     }
 
-    /// Whether nobody waits any more: what the run brings is not delivered.
+    /// True if the call was abandoned: the run's result is not delivered.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()

@@ -93,7 +93,7 @@ impl Plan for ClosurePlan {
     }
 }
 
-/// What a plan keeps of its call.
+/// The part of the call that a plan keeps.
 pub(crate) struct Asked {
     definition: DefinitionHash,
     agent: AgentId,
@@ -161,17 +161,17 @@ pub(crate) fn perform(
     }
 }
 
-/// Whether a tool of this class makes no effect that could be undone or repeated.
+/// True if a tool of this class has no effect to undo or repeat.
 const fn only_reads(effect: EffectClass) -> bool {
     effect.is_read_only() || matches!(effect, EffectClass::ExternalRead)
 }
 
-/// What became of the effect of a run that answered.
+/// The outcome of a run that answered.
 pub(crate) const fn done(effect: EffectClass) -> TxOutcome {
     if only_reads(effect) { TxOutcome::NoOp } else { TxOutcome::Committed }
 }
 
-/// What became of the effect of a run that did not.
+/// The outcome of a run that did not answer.
 pub(crate) const fn unsure(effect: EffectClass) -> TxOutcome {
     if only_reads(effect) { TxOutcome::NoOp } else { TxOutcome::Unknown }
 }

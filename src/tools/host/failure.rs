@@ -31,8 +31,8 @@ impl Failure {
         Self { why, tx: None }
     }
 
-    /// Says that the effect was not begun. Where nothing is said, that of a tool that changes
-    /// things counts as unknown, and the call is charged in full.
+    /// Says that the effect was not begun. By default the effect of a tool that changes things
+    /// counts as unknown, and the call is charged in full.
     pub fn without_effect(mut self) -> Self {
         self.tx = Some(TxOutcome::NoOp);
         self

@@ -16,7 +16,7 @@ use crate::tools::host::closure::Ended;
 use crate::tools::host::failure::Failure;
 use crate::tools::provide::Cancel;
 
-/// What an executor is given to run.
+/// A future for an executor.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// How long a future may go on that was told that nobody waits any more.
@@ -49,11 +49,11 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// What it came to; `None` within, where it panicked.
+    /// The result; `None` within if it panicked.
     answer: Option<Option<Ended>>,
     /// From when on it is to be dropped.
     until: Option<Instant>,
-    /// Whether it is to be dropped.
+    /// True if it is to be dropped.
     let_go: bool,
     waker: Option<Waker>,
 }

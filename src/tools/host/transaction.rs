@@ -48,9 +48,9 @@ use crate::tools::host::typed::Planned;
 /// # }
 /// ```
 pub trait Transactional: Send + Sized + 'static {
-    /// What was prepared.
+    /// A prepared effect.
     type Prepared;
-    /// What a run brings.
+    /// The result of a run.
     type Answer: IntoArg;
 
     /// Parses the arguments, once, without I/O, and says what a run would touch.
@@ -59,8 +59,8 @@ pub trait Transactional: Send + Sized + 'static {
     /// What is wrong with them: the call is refused.
     fn plan(args: HostArgs<'_>) -> Result<Planned<Self>, Refused>;
 
-    /// Prepares the effect, which nobody may see yet. What it leaves where it fails or panics is
-    /// its own to clear away: nothing is rolled back then.
+    /// Prepares the effect, which nobody may see yet. If it fails or panics it must clear up after
+    /// itself: nothing is rolled back then.
     ///
     /// # Errors
     /// Why it failed. It counts as not done, [rolled back](Failure::rolled_back) where it says so.
@@ -68,8 +68,7 @@ pub trait Transactional: Send + Sized + 'static {
 
     /// Makes the effect, by a step that is made whole or not at all: the last that it does.
     ///
-    /// # Errors
-    /// Why it failed. What became of the effect is not known, unless the failure says so.
+    /// # Errors Why it failed. The effect is unknown, unless the failure says otherwise.
     fn commit(prepared: Self::Prepared, call: &ToolCall) -> Result<Self::Answer, Failure>;
 
     /// Takes back what was prepared, where nobody waits for it any more.
@@ -81,8 +80,8 @@ pub trait Transactional: Send + Sized + 'static {
         Ok(())
     }
 
-    /// What became of a run that a crash broke off: see [`Tool::probe`]. What can't be proved must
-    /// not be said.
+    /// The outcome of a run that a crash interrupted: see [`Tool::probe`]. Report only what can be
+    /// proved.
     fn probe(_broken: &Broken<'_>) -> Finding {
         Finding::Unknown
     }
@@ -141,7 +140,7 @@ impl<P: Transactional> Plan for TransactionalPlan<P> {
     }
 }
 
-/// Nothing that goes wrong before the commit has had an effect; a panic in the commit goes on.
+/// A failure before the commit has had no effect; a panic in the commit continues.
 fn in_two_steps<P: Transactional>(value: P, call: &ToolCall) -> Result<P::Answer, Failure> {
     let prepared = match caught(|| value.prepare(call)) {
         Some(Ok(prepared)) => prepared,

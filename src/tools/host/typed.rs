@@ -41,7 +41,7 @@ use crate::tools::host::failure::Failure;
 /// # }
 /// ```
 pub trait Typed: Send + Sized + 'static {
-    /// What a run brings.
+    /// The result of a run.
     type Answer: IntoArg;
 
     /// Parses the arguments, once, without I/O, and says what a run would touch.

@@ -1,4 +1,4 @@
-//! What is said of a tool that an agent's client runs itself.
+//! Statements about a tool that an agent's client runs itself.
 
 use syscap_format::field::{choice, shape};
 use syscap_format::{AgentId, Canonical, Seq, ToolId, ToolResult};
@@ -18,27 +18,27 @@ shape! {
         /// The arguments: a map.
         5 => pub args: Canonical,
         maybe {
-            /// Where the client says that it runs a shell command: a map of which `folder` is
-            /// recorded as the argument `place`, before the use only, and shown to whoever is
-            /// asked. Nothing is decided by it: what a command does is not known.
+            /// The location at which the client says that it runs a shell command: a map whose
+            /// `folder` is recorded as the argument `place`, before the use only, and shown to the
+            /// person who is asked. It decides nothing: a command's effect is unknown.
             6 => pub place: Canonical,
         }
     }
 }
 
 shape! {
-    /// What a user said, as an agent's client tells of it.
+    /// A user's message, as an agent's client reports it.
     pub struct Prompt {
         /// The agent.
         1 => pub agent: AgentId,
         /// The client's name for the conversation, as in [`ToolUse`].
         2 => pub conversation: String,
-        /// What was said.
+        /// The message.
         3 => pub text: String,
     }
 }
 
-/// What the kernel says of a use before it.
+/// The kernel's answer before a use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// It may be made; its intent stands there.
@@ -48,7 +48,7 @@ pub enum Begun {
 }
 
 choice! {
-    /// What a client says that a use came to.
+    /// A client's report of a use's result.
     pub enum Reported {
         /// A result.
         1 => Result(Canonical),

@@ -1,4 +1,4 @@
-//! What the command line opens and prints.
+//! The command line's input and output.
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,7 +32,7 @@ pub(crate) fn input() -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?)
 }
 
-/// What is opened for what.
+/// The handles that are opened for the grants.
 pub(crate) fn grants<'a>(
     read: &'a [PathBuf],
     write: &'a [PathBuf],

@@ -1,4 +1,4 @@
-//! Where programs can't be confined: the same names, and one answer.
+//! Platforms without confinement: the same names, and one answer.
 use std::path::Path;
 
 use crate::{LaunchError, Plan, Report};

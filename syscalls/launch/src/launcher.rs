@@ -22,7 +22,7 @@ use crate::report::{Bound, Ended, LaunchError, Report};
 use crate::supervisor;
 use crate::wire::{self, Note};
 
-/// Whether this program's `main` begins with [`entry`].
+/// True if this program's `main` begins with [`entry`].
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
 /// Becomes the supervisor, if this process was started as one; else returns at once.
@@ -36,7 +36,7 @@ pub fn entry() {
     }
 }
 
-/// What starts programs: the helper's file, opened once.
+/// A launcher of programs: the helper's file, opened once.
 #[derive(Debug)]
 pub struct Launcher {
     helper: OwnedFd,
@@ -71,8 +71,7 @@ impl Launcher {
     ///
     /// # Errors
     ///
-    /// Of [`LaunchError`]: `Plan` and `Helper`. What goes wrong later is told by
-    /// [`Running::recv`].
+    /// Of [`LaunchError`]: `Plan` and `Helper`. Later faults are reported by [`Running::recv`].
     pub fn start(&self, plan: &Plan) -> Result<Running, LaunchError> {
         let bytes = check(plan)?;
         let helper = |error: Errno| LaunchError::Helper(error.into());
@@ -148,7 +147,7 @@ pub enum Stream {
     Err,
 }
 
-/// What is heard of a program.
+/// An event of a running program.
 #[derive(Debug)]
 pub enum Said {
     /// It wrote these bytes, at most 64 KiB.
@@ -156,11 +155,11 @@ pub enum Said {
     /// It has come to its [door](crate::DOOR): the host's end of the connection, a stream. It is
     /// told when no output waits.
     Connected(OwnedFd),
-    /// Nothing of it runs any more, and all output has been told.
+    /// No process of it runs any more, and all output was delivered.
     Ended(Report),
 }
 
-/// What a program that was started can be told from elsewhere than where it is heard.
+/// A handle to control a running program from another thread than the one that receives its events.
 #[derive(Debug)]
 pub struct Orders(OwnedFd);
 
@@ -230,8 +229,8 @@ impl Running {
         }
     }
 
-    /// Waits until it begins, and says how it is confined. What it writes, and who comes to the
-    /// door, is told by [`Running::recv`] afterwards.
+    /// Waits until it begins, and says how it is confined. Its output, and connections to the door,
+    /// are reported by [`Running::recv`] afterwards.
     ///
     /// # Errors
     ///
@@ -294,7 +293,7 @@ impl Running {
         Ok([next(self.ended.is_none()), next(out.is_some()), next(err.is_some())])
     }
 
-    /// What a stream has, up to the bound; `None` if nothing more is to be told of it now.
+    /// The output of a stream, up to the bound; `None` if there is no more of it now.
     fn read(&mut self, stream: Stream) -> Result<Option<Vec<u8>>, LaunchError> {
         let [out, err] = &mut self.streams;
         let slot = match stream {
@@ -325,7 +324,7 @@ impl Running {
         Ok((kept > 0).then_some(bytes))
     }
 
-    /// What the helper says.
+    /// Reads the helper's messages.
     fn hear(&mut self) -> Result<(), LaunchError> {
         let mut bytes = [0; wire::NOTE_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

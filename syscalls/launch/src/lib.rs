@@ -12,7 +12,7 @@
 //!   up to its bound      processes, and the host                     is left is killed
 //! ```
 //!
-//! Whatever ends (the host, the supervisor, pid 1), all behind it ends.
+//! If any of them ends (the host, the supervisor, pid 1), all behind it ends.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux confines"))]
 
 mod plan;

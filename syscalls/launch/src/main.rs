@@ -42,7 +42,7 @@ struct Cli {
     /// Its working folder. It is not opened by this: see --ro and --rw.
     #[arg(long, value_name = "PATH", default_value = ".")]
     cwd: PathBuf,
-    /// What it reaches: nothing; its own loopback; what the host reaches.
+    /// The reachable network: none; its own loopback; the host's.
     #[arg(long, value_enum, default_value_t = Net::None)]
     net: Net,
     /// Milliseconds that it may take.
@@ -66,8 +66,8 @@ struct Cli {
     /// The least confinement that will do: bounded, confined or contained.
     #[arg(long, value_name = "LEVEL", default_value = "contained", value_parser = level)]
     require: Level,
-    /// Where to write, as one line of JSON, how it ended, what it used and how it was confined; `-`
-    /// is standard error.
+    /// The file for one line of JSON about the end, the use and the confinement; `-` is standard
+    /// error.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// The program and its arguments. Without a `/` it is looked for in /usr/local/bin, /usr/bin

@@ -1,6 +1,6 @@
 use std::{ffi::OsString, os::fd::OwnedFd};
 
-/// What is to be started, what it may touch and how much it may use.
+/// A plan for a program: its command, its paths and its limits.
 ///
 /// Files are handles, not names: what the caller looked at is what is executed and opened to the
 /// program.
@@ -17,11 +17,11 @@ pub struct Plan {
     pub folder: OwnedFd,
     /// Files and folders that are opened to the program, with all that is in them. At most 200.
     pub granted: Vec<Granted>,
-    /// Whether the paths of [`SYSTEM`] may be read and executed, and those of [`DEVICES`] used.
+    /// True if the paths of [`SYSTEM`] may be read and executed, and those of [`DEVICES`] used.
     pub system: bool,
-    /// What it reaches.
+    /// The reachable network.
     pub network: Network,
-    /// What it may use.
+    /// The limits of its use.
     pub limits: Limits,
     /// The least confinement that will do. Below it nothing is started.
     pub required: Level,
@@ -30,7 +30,7 @@ pub struct Plan {
     /// Its terminal, the lower end of a pair: all three streams are this one then, and nothing is
     /// told of output. It may be opened by its name too, and by `/dev/tty`.
     pub terminal: Option<OwnedFd>,
-    /// Whether it and all that it starts may connect to the host; see [`DOOR`].
+    /// True if it and all processes that it starts may connect to the host; see [`DOOR`].
     pub door: bool,
 }
 
@@ -60,7 +60,7 @@ impl Plan {
     }
 }
 
-/// What a dynamically linked program needs to begin: read and executed where [`Plan::system`] says
+/// The paths that a dynamically linked program needs: read and executed if [`Plan::system`] says
 /// so, as far as they exist.
 pub const SYSTEM: [&str; 9] = [
     "/usr",
@@ -87,7 +87,7 @@ pub struct Granted {
     pub access: Access,
 }
 
-/// What may be done with what is granted and all that is in it. Two grants of one folder add up.
+/// The rights on a granted path and everything in it. Two grants of one folder add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read and list.
@@ -98,7 +98,7 @@ pub enum Access {
     Write,
 }
 
-/// What a program reaches.
+/// The network that a program reaches.
 ///
 /// Unix sockets are nobody's, but for the [door](Plan::door) to the host: whoever listens on one (a
 /// container engine, a bus, a key agent) would act outside on the program's word.
@@ -112,8 +112,7 @@ pub enum Network {
     Host,
 }
 
-/// What a program may use, all its children included. Nothing is unbounded by accident in a plan
-/// that names a number; `None` is without a bound.
+/// The limits of a program, all its children included. `None` is without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Milliseconds from its start.

@@ -55,23 +55,23 @@ impl Bound {
     }
 }
 
-/// What of confinement was really had.
+/// The confinement that was achieved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Achieved {
     /// The ABI of Landlock that holds it; 0 where none does.
     pub landlock: u8,
-    /// Whether a seccomp filter holds it.
+    /// True if a seccomp filter holds it.
     pub seccomp: bool,
-    /// Whether it is in a user namespace of its own.
+    /// True if it has its own user namespace.
     pub user: bool,
-    /// Whether it is in a process namespace of its own.
+    /// True if it has its own process namespace.
     pub processes: bool,
-    /// Whether it is in a network namespace of its own.
+    /// True if it has its own network namespace.
     pub network: bool,
-    /// Whether all but what was granted for writing is mounted read-only for it.
+    /// True if every path that was not granted for writing is mounted read-only for it.
     pub mounts: bool,
-    /// Whether a control group counts and ends it.
+    /// True if a control group counts and ends it.
     pub group: bool,
 }
 
@@ -99,24 +99,24 @@ pub enum LaunchError {
     /// The helper could not be started or spoken to.
     #[error("the helper can't be started: {0}")]
     Helper(#[source] io::Error),
-    /// What the plan says can't be said or done: too long, too many handles, a NUL.
+    /// The plan is impossible: too long, too many handles, a NUL.
     #[error("the plan can't be carried out: {0}")]
     Plan(&'static str),
     /// A step before the program's start failed.
     #[error("{step}: {source}")]
     Setup {
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
         /// Why it failed.
         #[source]
         source: io::Error,
     },
-    /// The confinement required is not to be had here. Nothing was started.
+    /// The confinement required is not to be had here. No process was started.
     #[error("level {} is required, {} is to be had here", required.name(), had.name())]
     Level {
-        /// What the plan requires.
+        /// The level that the plan requires.
         required: Level,
-        /// What is to be had.
+        /// The level available here.
         had: Level,
         /// In detail.
         achieved: Achieved,

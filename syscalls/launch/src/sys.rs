@@ -18,7 +18,7 @@ pub(crate) enum Fork {
     Parent(Pid),
 }
 
-/// Whether this process has one thread only.
+/// True if this process has one thread only.
 pub(crate) fn alone() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }
@@ -92,8 +92,8 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
 }
 
-/// Makes a mount and all beneath it give no set-uid rights, and read-only if that is asked. Nothing
-/// that was read-only is made writable.
+/// Makes a mount and all beneath it give no set-uid rights, and read-only if that is asked. A
+/// read-only mount is never made writable.
 pub(crate) fn set_mount(folder: impl AsFd, path: &CStr, read_only: bool) -> io::Result<()> {
     let mut attributes = libc::mount_attr {
         attr_set: libc::MOUNT_ATTR_NOSUID | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 },
@@ -188,7 +188,7 @@ pub(crate) fn give(listener: impl AsFd, id: u64, file: impl AsFd) -> io::Result<
     if done >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Answers a question: the call fails, for now. Of one who is gone there is nobody to answer.
+/// Answers a question: the call fails, for now. A caller that is gone gets no answer.
 pub(crate) fn refuse(listener: impl AsFd, id: u64) -> io::Result<()> {
     let mut answer = libc::seccomp_notif_resp { id, val: 0, error: -libc::EAGAIN, flags: 0 };
     let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
@@ -244,7 +244,7 @@ pub(crate) fn seize(process: Pid) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What one that is traced and stopped at a fork has begun; `None` if it is gone.
+/// The process that a traced one, stopped at a fork, has begun; `None` if it is gone.
 pub(crate) fn begun(parent: Pid) -> Option<i32> {
     let mut child: libc::c_ulong = 0;
     // SAFETY: it writes one long number to where it is pointed, or nothing.

@@ -109,12 +109,12 @@ pub(crate) fn read_plan(bytes: &[u8], handles: Vec<OwnedFd>) -> Option<Plan> {
     })
 }
 
-/// What is told before and at the end of a program.
+/// A message before and at the end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Note {
     /// It is confined thus and about to be executed.
     Begins(Achieved),
-    /// What is to be had is less than what is required.
+    /// The available confinement is less than required.
     TooWeak(Achieved),
     /// A step failed, with that error of the system's.
     Failed(u8, i32),

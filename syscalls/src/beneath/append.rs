@@ -13,21 +13,21 @@ use super::turn::Turn;
 use super::walk::CHANGE;
 use super::write::{Charge, Effect, Refused, State, WriteFailure, charge};
 
-/// What to add to a file.
+/// An append to a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Append<'a> {
-    /// Where what is known of it ends. What lies behind was begun by an append that a crash broke
-    /// off, and is cut away. The file is made where it is missing and this is 0.
+    /// The end of its known content. Bytes behind it come from an append that a crash interrupted,
+    /// and are cut off. The file is made where it is missing and this is 0.
     pub from_bytes: u64,
-    /// What is put there.
+    /// The content to append.
     pub content: &'a [u8],
 }
 
 impl Base {
     /// Adds to a file, durably, or leaves it as it was up to `from_bytes`.
     ///
-    /// Who reads such a file must be able to tell where it ends: after a crash anything, or a part
-    /// of the content, may lie behind what was known.
+    /// A reader of such a file must be able to tell its end: after a crash any bytes, or a part of
+    /// the content, may lie behind the known end.
     ///
     /// # Errors
     /// [`WriteFailure`] says why and what was left. [`FsError::Changed`]: it is shorter than what

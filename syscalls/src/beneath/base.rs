@@ -35,7 +35,7 @@ pub struct Base {
     pub(super) running: Arc<Beside>,
 }
 
-/// Who may enter a folder that is made; the process's umask takes away from it.
+/// The access to a new folder; the process's umask reduces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FolderMode {
     /// The owner alone: 0700.
@@ -176,8 +176,8 @@ impl Base {
         self.walk_to(path, PASSED)
     }
 
-    /// Neither the base nor a directory on the way nor the one at the end may be a home. Where all
-    /// of them are known to be none, one walk is enough; else it goes down name by name, and each
+    /// Neither the base nor a directory on the way nor the one at the end may be a home. If all of
+    /// them are known to be none, one walk is enough; else it goes down name by name, and each
     /// directory is judged by its own handle.
     fn walk_to(&self, path: &str, how: OFlags) -> Result<OwnedFd, FsError> {
         if let Ok(fd) = self.walk(&self.fd, path.as_bytes(), how)
@@ -213,14 +213,14 @@ impl Base {
         Ok(fd)
     }
 
-    /// Whether a directory that is open is no home.
+    /// Checks that an open directory is no home.
     pub(super) fn expect_no_home(&self, dir: impl AsFd) -> Result<(), FsError> {
         let node = Node::of(&dir)?;
         node.expect_device(self.device())?;
         self.homes.expect_none(&dir, &node)
     }
 
-    /// The handle that walks of more than one name begin at. What they passed must be known.
+    /// The handle that walks of more than one name begin at. The passed folders must be known.
     pub(super) fn handle(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -239,7 +239,7 @@ impl Base {
         (all && Node::of(&self.fd).is_ok_and(|base| known(&base))).then_some(found)
     }
 
-    /// Whether a directory is known to be no home, and did not change since.
+    /// True if a directory is known to be no home, and has not changed since.
     pub(super) fn is_no_home(&self, node: &Node) -> bool {
         self.homes.knows(node)
     }
@@ -250,7 +250,7 @@ impl Base {
     }
 }
 
-/// Whether a directory is the other, or one of its ancestors, by inode and not by name.
+/// True if a directory is the other, or one of its ancestors, by inode and not by name.
 pub(super) fn is_above(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> Result<bool, FsError> {
     let top = Node::of(one)?.ident;
     let mut at = other

@@ -40,7 +40,7 @@ impl Beside {
         share(&mut all);
     }
 
-    /// Whether a program runs that could read what is put there.
+    /// True if a running program could read a file there.
     pub(super) fn is_near(&self, at: &Location) -> bool {
         let names: Vec<String> = at.names().map(str::to_owned).collect();
         self.lock().iter().any(|one| names.starts_with(&one.names))
@@ -67,7 +67,7 @@ fn share(all: &mut [One]) {
     }
 }
 
-/// Whether one folder is the other or holds it.
+/// True if one folder is the other or contains it.
 fn is_near(one: &[String], other: &[String]) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
@@ -88,7 +88,7 @@ impl Began {
         share(&mut all);
     }
 
-    /// What it may have read, by itself and from those that ran beside it.
+    /// The label of everything that it may have read, by itself and from programs beside it.
     pub fn label(&self) -> Label {
         let all = self.all.lock();
         all.iter().find(|one| one.id == self.id).map_or(Label::PUBLIC, |one| one.label)

@@ -16,21 +16,21 @@ use super::turn::Turn;
 use super::walk::{Named, READ};
 use super::write::{Effect, Existing, State, WriteFailure};
 
-/// What something is, as it was looked at.
+/// A file system entry, as it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is. What can't be opened is told from nothing else.
+    /// Its kind. Entries that can't be opened are not told apart.
     pub kind: Kind,
     /// The size of a regular file, else 0.
     pub size_bytes: u64,
     /// When the content of a file, or the names in a folder, last changed, by the file system's
     /// clock; before 1970 is 0, and so is what can't be opened.
     pub modified_ms: u64,
-    /// Whether anybody may write to it, by its permission bits.
+    /// True if any user may write to it, by its permission bits.
     pub writable: bool,
 }
 
-/// What may be removed.
+/// The kinds of entry that may be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Removal {
     /// A name that is no folder's. A link is removed itself, and of a file with more links this
@@ -40,23 +40,23 @@ pub enum Removal {
     EmptyFolder,
 }
 
-/// What must be so of a file that is given another name.
+/// The conditions on a file that is renamed.
 #[derive(Clone, Copy, Debug)]
 pub struct Rename {
-    /// What becomes of a file that is there.
+    /// The treatment of an existing file.
     pub existing: Existing,
     /// The SHA-256 that the content must have of the file, and of the one that is replaced.
     pub expected: [Option<[u8; 32]>; 2],
 }
 
-/// What a rename did.
+/// The result of a rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Renamed {
     /// The size of the file.
     pub size_bytes: u64,
     /// How many folders were made.
     pub folders: u32,
-    /// Whether a file of the new name was there before.
+    /// True if a file of the new name was there before.
     pub replaced: bool,
 }
 
@@ -139,9 +139,9 @@ impl Base {
 
     /// Gives the file of the first turn the name of the second, durably; see [`Rename`].
     ///
-    /// Both folders are held open and both names judged: the file as one that is read, its new
-    /// name as one that is written. What has the new name afterwards is looked at: where it is
-    /// not the file that was judged, somebody exchanged it, and that is said.
+    /// Both folders are held open and both names judged: the file as one that is read, its new name
+    /// as one that is written. Afterwards the entry of the new name is checked: if it is not the
+    /// file that was judged, somebody exchanged it, and the error says so.
     ///
     /// # Errors
     /// [`WriteFailure`] says why, and what was left.
@@ -197,8 +197,8 @@ impl Base {
         Ok(named)
     }
 
-    /// Holds a file that was named: a number that is free is given to the next file at once. Where
-    /// nothing is held that was only named, it is opened to read.
+    /// Holds a file that was named: a number that is free is given to the next file at once. If no
+    /// handle of it is held, it is opened to read.
     fn hold(&self, dir: &OwnedFd, name: &str, named: Named) -> Result<OwnedFd, FsError> {
         let Named { node, held } = named;
         let held = held.map_or_else(|| self.walk(dir, name.as_bytes(), READ), Ok)?;

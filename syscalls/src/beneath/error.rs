@@ -13,7 +13,7 @@ pub enum FsError {
     /// A name is longer than 255 bytes, or the path than 4095.
     #[error("a name or the path is too long")]
     NameTooLong,
-    /// Nothing has this name.
+    /// No entry has this name.
     #[error("no such file or directory")]
     NotFound,
     /// A file was asked for, a directory is there.

@@ -1,4 +1,4 @@
-//! What is asked of a thing once it is named or opened.
+//! The checks of an entry once it is named or opened.
 
 use std::os::fd::AsFd;
 
@@ -8,7 +8,7 @@ use rustix::path::Arg;
 
 use super::error::FsError;
 
-/// What something is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file with one link, on the base's device.
@@ -22,7 +22,7 @@ pub enum Kind {
     Other,
 }
 
-/// What tells one directory from another while both are held open.
+/// The identity of a directory, among those held open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Ident {
     pub(super) device: u64,
@@ -37,13 +37,13 @@ pub(super) struct Changed {
 }
 
 impl Changed {
-    /// Whether it was before that second.
+    /// True if it was before that second.
     pub(super) const fn is_before(self, second: i64) -> bool {
         self.seconds < second
     }
 }
 
-/// What `fstat` says of an open handle.
+/// The `fstat` of an open handle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) ident: Ident,
@@ -63,7 +63,7 @@ impl Node {
         Ok(Self::from(&rustix::fs::fstat(fd)?))
     }
 
-    /// What stands at a path, if anything does. It is not opened; a link at the end is itself.
+    /// The entry at a path, if there is one. It is not opened; a link at the end is itself.
     pub(super) fn at(dir: impl AsFd, path: impl Arg) -> Result<Option<Self>, FsError> {
         match rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Self::from(&stat))),
@@ -84,12 +84,12 @@ impl Node {
         self.file_type == FileType::RegularFile
     }
 
-    /// Whether anybody may write to it.
+    /// True if any user may write to it.
     pub(super) fn is_writable(&self) -> bool {
         self.permissions.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH)
     }
 
-    /// Whether this may be read or replaced: regular, of one link, on the base's device.
+    /// Checks that this may be read or replaced: regular, of one link, on the base's device.
     pub(super) fn expect_file(&self, device: u64) -> Result<(), FsError> {
         match self.file_type {
             FileType::Directory => return Err(FsError::IsDirectory),
@@ -102,12 +102,12 @@ impl Node {
         if self.links > 1 { Err(FsError::ManyLinks) } else { Ok(()) }
     }
 
-    /// Whether this is on the base's device. `NO_XDEV` sees mounts; this sees subvolumes too.
+    /// Checks that this is on the base's device. `NO_XDEV` sees mounts; this sees subvolumes too.
     pub(super) fn expect_device(&self, device: u64) -> Result<(), FsError> {
         if self.ident.device == device { Ok(()) } else { Err(FsError::OtherDevice) }
     }
 
-    /// What a listing says of this: what can't be opened tells nothing else.
+    /// Its kind in a listing: entries that can't be opened are not told apart.
     pub(super) fn kind(&self, device: u64) -> Kind {
         match self.file_type {
             FileType::Symlink => Kind::Link,

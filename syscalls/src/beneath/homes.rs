@@ -15,13 +15,13 @@ use super::error::FsError;
 use super::gate::{Changed, Ident, Node};
 use super::walk::{READ, Walk};
 
-/// The log of a home. Whatever has this name marks the folder that it lies in: a home without it
-/// can't be, and to look into it would drop the locks of a process that has it open.
+/// The log of a home. Any entry of this name marks its folder: a home without it can't exist, and
+/// to look into it would drop the locks of a process that has it open.
 const LOG: &str = "home.db";
 /// The folder of a home that holds its keys, where they don't lie elsewhere. The name alone marks
 /// nothing: many projects have such a folder. It does with a role's key in it.
 const KEYS: &str = "keys";
-/// What the file of a key is called behind its use, and behind that while it is made or waits.
+/// The suffixes of a key file's name: usual, waiting, and in the making.
 const KEY_SUFFIXES: [&str; 3] = [".key", ".key.next", ".key.part"];
 /// The use of the key that is no role's.
 const RECOVERY: &str = "recovery";
@@ -57,7 +57,7 @@ impl Homes {
         Self { walk, seen: Mutex::default() }
     }
 
-    /// Whether a folder is no home. One that did not change since is not looked at again.
+    /// Checks that a folder is no home. One that did not change since is not looked at again.
     pub(super) fn expect_none(&self, dir: impl AsFd, node: &Node) -> Result<(), FsError> {
         self.expect_none_at(dir, node, now_s)
     }
@@ -87,7 +87,7 @@ impl Homes {
         Ok(())
     }
 
-    /// Whether something is a folder that is no home, and known to be so without a further look.
+    /// True if an entry is a folder that is known to be no home without a further look.
     pub(super) fn knows(&self, node: &Node) -> bool {
         node.is_directory() && self.known(node).is_some_and(|seen| seen.keys.is_none())
     }
@@ -122,17 +122,17 @@ pub(super) fn now_s() -> i64 {
     clock_gettime(CLOCK).tv_sec
 }
 
-/// Whether a change lies back so far that another one would show.
+/// True if a change lies back so far that another one would show.
 pub(super) const fn is_settled(changed: Changed, now_s: i64) -> bool {
     changed.is_before(now_s.saturating_sub(SETTLED_S))
 }
 
-/// Whether a name marks a home wherever it stands: nobody may open it, and nobody may make it.
+/// True if a name marks a home wherever it stands: no call may open or make it.
 pub(super) fn is_mark(name: &str) -> bool {
     name.eq_ignore_ascii_case(LOG)
 }
 
-/// Whether a file of this name and content would be a key. It is none to open or to make, whatever
+/// True if a file of this name and content would be a key. It is none to open or to make, whatever
 /// folder it lies in.
 pub(super) fn is_key(name: &str, content: &[u8]) -> bool {
     // Nothing of it may be there yet; of another name than a home's keys that says nothing.
@@ -157,8 +157,8 @@ pub(super) fn expect_no_key(name: &str, fd: impl AsFd) -> Result<(), FsError> {
     if is_key(name, bytes.get(..filled).unwrap_or(&bytes)) { Err(FsError::Home) } else { Ok(()) }
 }
 
-/// Whether a folder holds a key, by names that begin so. What can't be looked at, such as another
-/// user's, is taken for one.
+/// True if a folder holds a key, by names that begin so. An unreadable entry, such as another
+/// user's, counts as a key.
 pub(super) fn holds_key(walk: Walk, dir: impl AsFd, begin: &str) -> Result<bool, FsError> {
     for name in uses().map(|key_use| format!("{key_use}.key")) {
         let path = format!("{begin}{name}");
@@ -175,7 +175,7 @@ pub(super) fn holds_key(walk: Walk, dir: impl AsFd, begin: &str) -> Result<bool,
     Ok(false)
 }
 
-/// Whether what a file of this name holds must be looked at: it may be a key. A file system that
+/// True if the content of a file of this name must be checked: it may be a key. A file system that
 /// folds letters may open one by a name that is not ASCII (the Kelvin sign is a `k` to it): of
 /// those what was opened says it, and not the name.
 pub(super) fn may_be_key(name: &str) -> bool {
@@ -186,7 +186,7 @@ fn is_named_for_a_use(name: &str) -> bool {
     stem(name).is_some_and(|stem| uses().any(|known| stem.eq_ignore_ascii_case(known)))
 }
 
-/// What stands before the suffix of a key. Large letters and small ones are the same to some file
+/// The name before the suffix of a key. Large letters and small ones are the same to some file
 /// systems.
 fn stem(name: &str) -> Option<&str> {
     KEY_SUFFIXES.iter().find_map(|suffix| {

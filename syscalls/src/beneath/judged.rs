@@ -1,6 +1,6 @@
 //! Files that were named and judged before, so that they can be opened without that.
 //!
-//! What is in a folder can't be exchanged without changing the folder, and a file never becomes
+//! An entry of a folder can't be exchanged without changing the folder, and a file never becomes
 //! anything else. So where no folder on the way to a file has changed since it was judged, it is
 //! still there, and is what it was.
 
@@ -128,9 +128,9 @@ impl Way {
         self.folders.first().is_some_and(|(_, seen)| *seen == Seen::from(folder))
     }
 
-    /// Whether all folders are as they were, the base last: if it did not change, its entry was
-    /// the next one all the time, also when that was looked at; and so on down. A mount that
-    /// covers one does not show here: no walk goes into it.
+    /// True if all folders are unchanged, the base last: if it did not change, its entry was the
+    /// next one all the time, also when that was looked at; and so on down. A mount that covers one
+    /// does not show here: no walk goes into it.
     fn is_unchanged(&self) -> bool {
         self.folders
             .iter()

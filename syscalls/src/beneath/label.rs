@@ -16,10 +16,10 @@ const NAME: &str = "user.syscap.label";
 /// Most bytes of a label: a number of 64 bits and its head.
 const BYTES_MAX: usize = 9;
 
-/// What is taken for a label that can't be read: somebody else wrote it.
+/// The label of a file whose label can't be read: another program wrote it.
 pub(super) const WORST: Label = Label::new(Integrity::Untrusted, Confidentiality::Sensitive);
 
-/// Keeps a label with a new file. What is trusted and public needs none.
+/// Keeps a label with a new file. A trusted and public file needs none.
 ///
 /// # Errors
 /// [`FsError::Unsupported`] where the file system keeps none: then nothing that has one is written
@@ -60,7 +60,7 @@ fn set(fd: impl AsFd, label: Label, how: Setting) -> Result<(), FsError> {
     }
 }
 
-/// Whether there may be one.
+/// Decides if there may be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setting {
     New,
@@ -96,7 +96,7 @@ mod attribute {
     }
 }
 
-/// Where no attributes are to be had, nothing that has a label is written.
+/// A system without attributes writes no file that has a label.
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 mod attribute {
     use super::{AsFd, Errno, Setting};

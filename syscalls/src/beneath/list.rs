@@ -10,12 +10,12 @@ use super::{base::Base, error::FsError, gate::Kind, location::Location, temp_nam
 /// from a part of it would depend on the order on disk.
 pub const SCAN_MAX: usize = 100_000;
 
-/// What is in a directory.
+/// A directory's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The entries, in the order of their names' bytes.
     pub entries: Vec<Entry>,
-    /// Whether there are names behind these.
+    /// True if there are names behind these.
     pub truncated: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct Listing {
 pub struct Entry {
     /// The name as it is on disk, which need not be UTF-8. Two names never become one.
     pub name: Vec<u8>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The size of a regular file, else 0.
     pub size_bytes: u64,

@@ -1,4 +1,4 @@
-//! Where something is beneath the base: a list of names that can't climb.
+//! Locations beneath the base: lists of names that can't climb.
 
 use super::{error::FsError, temp_name::is_temp};
 
@@ -7,7 +7,7 @@ const NAME_MAX_BYTES: usize = 255;
 /// The longest path Linux takes in one call, in bytes, without its NUL.
 const PATH_MAX_BYTES: usize = 4095;
 
-/// Where something is beneath the base, or the base itself.
+/// The location of an entry beneath the base, or the base itself.
 ///
 /// Every name was checked: none is empty, `.`, `..`, holds `/` or NUL, or looks like one of our
 /// temporary files.

@@ -1,11 +1,11 @@
 //! Files by handle: what `fs.read`, `fs.list` and `fs.write` rest on.
 //!
 //! The tools know an [`Opener`] only, which [`open`] chooses for a directory. There is one: a
-//! [`Base`] is a directory handle opened once, at setup. Everything else is reached from it by
-//! a [`Location`], a list of checked names, with one walk: by `openat2` beneath the base, no links,
+//! [`Base`] is a directory handle opened once, at setup. Everything else is reached from it by a
+//! [`Location`], a list of checked names, with one walk: by `openat2` beneath the base, no links,
 //! no magic links, no other mount; or, where the system lacks that, by `cap-std`, name by name, no
 //! links, no other device. Which of the two is settled when the base is opened: no error of a later
-//! call makes it another. What was opened is then judged by `fstat`, never by its name.
+//! call makes it another. An opened entry is then judged by `fstat`, never by its name.
 //!
 //! No folder that is a home of syscap is walked through or listed, and none is made: its log and
 //! keys are nobody's files.
@@ -14,12 +14,11 @@
 //! only where its caller lets it. The caller checks the answer against its scope and opens it;
 //! since every opener refuses links, what was checked is what is opened.
 //!
-//! What this can't see: a bind mount made *above* the base before it was opened; by `cap-std`,
-//! where the system does not tell mounts apart, one of a folder of the same file system *in* the
-//! base; a directory
-//! that someone with the right to do so moves out of the base while a call holds its handle
-//! (the call goes on in that same directory), and extended attributes and ACLs, which a
-//! replaced file loses.
+//! Three things stay invisible. First, a bind mount made *above* the base before it was opened;
+//! with `cap-std`, on a system that does not tell mounts apart, also one of a folder of the same
+//! file system *in* the base. Second, a directory that a privileged user moves out of the base
+//! while a call holds its handle (the call continues in that same directory). Third, extended
+//! attributes and ACLs, which a replaced file loses.
 
 mod append;
 mod base;

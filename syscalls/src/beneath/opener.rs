@@ -1,4 +1,4 @@
-//! What opens files beneath a directory: the tools know no other way to them.
+//! The file backend: the tools' only way to files beneath a directory.
 
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -28,9 +28,9 @@ mod sealed {
     impl Sealed for super::Base {}
 }
 
-/// Opens files beneath one directory, whatever the system has for it. What is opened lies beneath
-/// the directory and on its device, is no link, no home and nothing but a regular file or a folder;
-/// and that is so of what was opened, not of its name.
+/// Opens files beneath one directory, whatever the system has for it. An opened entry lies beneath
+/// the directory and on its device, and is no link, no home and nothing but a regular file or a
+/// folder. This holds for the opened entry itself, not for its name.
 ///
 /// [`Base`] says of each what it does and how it fails.
 pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
@@ -168,7 +168,7 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
     fn visit(&self, at: &Location) -> Result<(), FsError>;
 }
 
-/// What may open a directory's files.
+/// The backends that may open a directory's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Openers {
     /// `openat2`, and where the system lacks it `cap-std`.
@@ -226,7 +226,7 @@ pub fn open_by(openers: Openers, path: &Path) -> Result<Arc<dyn Opener>, FsError
 }
 
 impl dyn Opener + '_ {
-    /// Whether this directory is `other` or one of its ancestors, by inode and not by name.
+    /// True if this directory is `other` or one of its ancestors, by inode and not by name.
     ///
     /// Only the names `other` was opened by are walked up: a bind mount of one of its parents
     /// elsewhere is not found.

@@ -36,7 +36,7 @@ pub struct OpenFile {
 pub struct Chunk {
     /// The bytes from the offset on, at most as many as asked for.
     pub bytes: Vec<u8>,
-    /// Whether the file went on behind them when they were read.
+    /// True if the file went on behind them when they were read.
     pub more: bool,
     /// The file's size where the read came to its end, else after the read. A file that others
     /// change at the same time may have been longer or shorter before.
@@ -49,8 +49,8 @@ impl Base {
     /// To open a device is already to act on it, so the file is first named, which opens nothing,
     /// and judged. An `O_PATH` handle can only be reopened through the magic links of /proc, and
     /// not every system has one: so a second walk opens the file, and what it opened is judged
-    /// again. Only that judgement counts. Who can put a device node in place between the two walks
-    /// can make device nodes; it is opened without waiting, refused and closed.
+    /// again. Only that judgement counts. An attacker who can put a device node in place between
+    /// the two walks can make device nodes; it is opened without waiting, refused and closed.
     ///
     /// A file that was named and judged before, in a folder that did not change since, is still
     /// what it was: then the walk that opens it is the only one.
@@ -85,8 +85,8 @@ impl Base {
         Ok(OpenFile { fd, size_bytes })
     }
 
-    /// Opens a file that was judged before. Where it is not known to be that file any more, the
-    /// two walks say what is there.
+    /// Opens a file that was judged before. If it is no longer known to be that file, the two walks
+    /// decide.
     fn open_judged(
         &self,
         path: &str,

@@ -14,12 +14,12 @@ const LINKS_MAX: u32 = 40;
 const NAMES_MAX: u32 = 1_024;
 
 impl Base {
-    /// Where a place leads: each link on the way is replaced by its target, so that the answer
-    /// holds none. Absolute links are refused even if they point into the base.
+    /// Resolves a path: each link on the way is replaced by its target, so that the answer has
+    /// none. Absolute links are refused even if they point into the base.
     ///
-    /// Only what `may_follow` says yes to is looked at, and so only links there are read. What may
-    /// not be looked at, is missing, is no folder or can't be entered is taken as written, and so
-    /// is what comes behind it: the answer does not tell one from another.
+    /// Only what `may_follow` says yes to is looked at, and so only links there are read. A part
+    /// that is forbidden, missing, no folder or closed is taken as written, and so is the rest
+    /// behind it: the answer does not tell these cases apart.
     ///
     /// The answer may be stale when it is used: check it against the scope, then open it. The
     /// openers refuse a link that was put there since.
@@ -71,8 +71,8 @@ impl Base {
         Ok(at)
     }
 
-    /// What stands there, in the folder, by that name, without a link on the way; nothing, where
-    /// that can't be said.
+    /// The entry there, with its folder and name, without a link on the way; nothing if that is
+    /// unknown.
     fn look_at<'a>(&self, at: &'a Location) -> Option<(OwnedFd, &'a str, Named)> {
         let (parent, name) = at.split().ok()?;
         let dir = self.name_directory(parent).ok()?;
@@ -80,7 +80,7 @@ impl Base {
         Some((dir, name, named))
     }
 
-    /// Where the link leads that stands there, if one does.
+    /// The target of the link there, if it is one.
     fn target(&self, at: &Location) -> Option<Result<String, FsError>> {
         let (dir, name, named) = self.look_at(at)?;
         if named.node.kind(self.device()) != Kind::Link {

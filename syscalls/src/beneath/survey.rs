@@ -1,4 +1,4 @@
-//! What lies in a folder in which a program is about to run, and what has changed since.
+//! The survey of a folder in which a program is about to run, and its changes since.
 //!
 //! A program reads and writes without asking for each file. So what it is told is the label of all
 //! that lies there, and what it leaves changed is given the label of all that it may have read.
@@ -25,7 +25,7 @@ const SETTLED_S: i64 = 2;
 /// Hears of each thing: the folder that it is in, its name there, what it is.
 type Each<'a> = &'a mut dyn FnMut(&OwnedFd, &[u8], Node) -> Result<(), FsError>;
 
-/// What lay in a folder.
+/// The entries of a folder.
 #[derive(Debug)]
 pub struct Survey {
     label: Label,
@@ -33,14 +33,14 @@ pub struct Survey {
     began_s: i64,
 }
 
-/// What is new in a folder, or has changed.
+/// The new and changed entries of a folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grown {
     /// Files.
     pub files: u64,
     /// Their bytes, all of them.
     pub bytes: u64,
-    /// What they are marked with: the label that was given, and of all that lies there now.
+    /// Their mark: the given label, joined with those of all entries there now.
     pub label: Label,
 }
 
@@ -57,29 +57,29 @@ impl Survey {
         self.label
     }
 
-    /// Whether the file has the time that it had.
+    /// True if the file has the time that it had.
     fn is_same(&self, node: &Node) -> bool {
         self.files.get(&node.ident).is_some_and(|seen| seen.changed == node.changed)
     }
 
-    /// Whether the file may have changed since.
+    /// True if the file may have changed since.
     fn is_changed(&self, node: &Node) -> bool {
         !self.is_same(node) || !node.changed.is_before(self.began_s.saturating_sub(SETTLED_S))
     }
 }
 
-/// What is done about what can't be looked at.
+/// The treatment of entries that can't be looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     /// All of it is seen, or none of it counts.
     Whole,
-    /// Whatever can be reached is, and what was wrong is said at the end: a program that has made
-    /// it so must not keep others from being marked.
+    /// Every reachable entry is looked at, and the first fault is reported at the end: a program
+    /// that caused it must not keep other entries from being marked.
     AsFar,
 }
 
 impl How {
-    /// Whether it goes on after an error, the first of which is kept.
+    /// Decides if it continues after an error, the first of which is kept.
     fn goes_on(self, first: &mut Result<(), FsError>, error: FsError) -> Result<(), FsError> {
         if self == Self::Whole {
             return Err(error);
@@ -96,7 +96,7 @@ impl How {
     }
 }
 
-/// What a name is.
+/// The kind of a name.
 enum Below {
     Folder,
     Else,
@@ -237,7 +237,7 @@ impl Base {
         Ok(Below::Else)
     }
 
-    /// Whether a folder is no home, and can be read.
+    /// Checks that a folder is no home, and can be read.
     fn look_into(&self, folder: &OwnedFd, name: &[u8]) -> Result<(), FsError> {
         if std::str::from_utf8(name).is_ok_and(is_mark) {
             return Err(FsError::Home);

@@ -45,7 +45,7 @@ impl TempName {
     }
 }
 
-/// What [`Base::discard`] found.
+/// The result of [`Base::discard`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Discarded {
     /// The temporary file was there and is gone, durably: the write has not been made and can't be

@@ -13,9 +13,9 @@ use crate::turns::Taken;
 /// A name, as two who change it see it: the folder itself, and the name in it.
 pub(super) type Name = (Ident, Box<str>);
 
-/// The turn to change what stands under one name: nobody else who goes by the same [`Base`] has
-/// it until this is dropped, or used up by the change. Who makes a change of what it has read
-/// takes it before it reads.
+/// The turn to change what stands under one name: nobody else who goes by the same [`Base`] has it
+/// until this is dropped, or used up by the change. A caller that changes a file by its earlier
+/// content takes it before it reads.
 ///
 /// The folder is held open: what is changed is the name in it, wherever it is moved to. Other
 /// programs know nothing of turns.
@@ -40,7 +40,7 @@ impl Turn {
         State { effect, folders: self.folders }
     }
 
-    /// Lets the next one have the name. What is left is the folder.
+    /// Lets the next one have the name. It returns the folder.
     pub(super) fn over(self) -> OwnedFd {
         drop(self.taken);
         self.dir

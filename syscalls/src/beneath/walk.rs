@@ -63,7 +63,7 @@ pub(super) enum Walk {
 /// A thing that was looked at and not opened.
 #[derive(Debug)]
 pub(super) struct Named {
-    /// What it was.
+    /// Its entry.
     pub(super) node: Node,
     /// It itself, where it can be held so: a link, too.
     pub(super) held: Option<OwnedFd>,
@@ -76,7 +76,7 @@ impl Walk {
         Ok(Self::CapStd { device, mount: mount_at(&base, b"")? })
     }
 
-    /// What goes on record.
+    /// The level for the record.
     pub(super) const fn enforcement(self) -> Enforcement {
         match self {
             #[cfg(target_os = "linux")]
@@ -165,8 +165,8 @@ fn at_once(dir: impl AsFd, path: &[u8], how: OFlags) -> Result<OwnedFd, FsError>
     Err(FsError::Busy)
 }
 
-/// One name. What is asked for besides reading and writing goes to the system as it stands: there
-/// is no word in `cap-std` for an open that neither waits nor takes a terminal.
+/// One name. Flags besides reading and writing go to the system as they stand: `cap-std` has no
+/// word for an open that neither waits nor takes a terminal.
 fn one(dir: &Dir, name: &[u8], how: OFlags) -> Result<OwnedFd, FsError> {
     let mut options = OpenOptions::new();
     options.read(true).write(how.contains(OFlags::RDWR)).follow(FollowSymlinks::No);
@@ -198,13 +198,13 @@ fn mount_at(dir: impl AsFd, name: &[u8]) -> Result<Option<u64>, FsError> {
     }
 }
 
-/// Nothing is said of mounts here.
+/// Mounts are not told apart here.
 #[cfg(not(target_os = "linux"))]
 fn mount_at(_: impl AsFd, _: &[u8]) -> Result<Option<u64>, FsError> {
     Ok(None)
 }
 
-/// What `cap-std` says: of a way out that it refused, no number.
+/// The error of `cap-std`: an escape that it refused has no number.
 fn of(error: &std::io::Error) -> FsError {
     match Errno::from_io_error(error) {
         Some(Errno::NXIO) => FsError::NotRegular,

@@ -15,12 +15,12 @@ use super::temp::{TempName, create, fill, put};
 use super::turn::Turn;
 use super::walk::READ;
 
-/// What to write.
+/// A write.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// All of its new content.
     pub content: &'a [u8],
-    /// What becomes of a file that is there.
+    /// The treatment of an existing file.
     pub existing: Existing,
     /// The SHA-256 that the content of the file must have that is replaced, up to the last moment
     /// before it is; `None` where any may be replaced, or none is there.
@@ -30,11 +30,12 @@ pub struct Write<'a> {
     pub made_from: Option<&'a OpenFile>,
     /// The name of the temporary file, used by no other write.
     pub temp: &'a TempName,
-    /// What is kept with the file, and found again by [`OpenFile::label`](super::OpenFile::label).
+    /// The label that is stored with the file, and read again by
+    /// [`OpenFile::label`](super::OpenFile::label).
     pub label: Label,
 }
 
-/// What a write does with a file that is there.
+/// The treatment of an existing file by a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Existing {
     /// It is replaced.
@@ -43,16 +44,16 @@ pub enum Existing {
     Refuse,
 }
 
-/// What a write does about missing folders.
+/// The treatment of missing folders by a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Parents {
     /// They are an error.
     Require,
-    /// They are made. Those made stay, even if the write then fails.
+    /// They are made. New folders stay, even if the write then fails.
     Create(FolderMode),
 }
 
-/// What a write is about to use.
+/// The use that a write is about to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Charge {
     /// One folder.
@@ -68,14 +69,14 @@ pub enum Charge {
 #[error("refused by the meter")]
 pub struct Refused;
 
-/// What a write did.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Written {
     /// The size of the file.
     pub size_bytes: u64,
     /// How many folders were made.
     pub folders: u32,
-    /// Whether a file was there before.
+    /// True if a file was there before.
     pub replaced: bool,
 }
 
@@ -85,13 +86,13 @@ pub struct Written {
 pub struct WriteFailure {
     /// Why.
     pub error: FsError,
-    /// What it left.
+    /// The effect that it left.
     pub effect: Effect,
     /// How many folders were made, and stay.
     pub folders: u32,
 }
 
-/// What a write that failed left.
+/// The effect of a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Nothing.
@@ -106,10 +107,10 @@ impl Base {
     /// Creates or replaces a file: whole and durable, or not at all.
     ///
     /// The content goes to a temporary file in the same directory, which is synced and then
-    /// renamed. What exists is never opened for writing and never truncated, so a hard link or
-    /// a file swapped in at the last moment keeps its content: at most its name here is replaced.
-    /// A file that is there must pass the gates of a read and have a permission to write; its
-    /// nine permission bits are kept, its owner and attributes are not.
+    /// renamed. An existing file is never opened for writing and never truncated, so a hard link or
+    /// a file swapped in at the last moment keeps its content: at most its name here is replaced. A
+    /// file that is there must pass the gates of a read and have a permission to write; its nine
+    /// permission bits are kept, its owner and attributes are not.
     ///
     /// `meter` is asked before each folder, before a new file, and before each piece of the
     /// content; its no ends the write. The turn is over with the rename, before the folder is
@@ -184,9 +185,9 @@ impl Base {
         }
     }
 
-    /// The file is the one that the content was made from, and as it was. What another program does
-    /// between this and the rename that follows is not seen: nothing that the system offers
-    /// compares and replaces at once.
+    /// The file is the one that the content was made from, and as it was. A change by another
+    /// program between this and the following rename is not seen: no system call compares and
+    /// replaces at once.
     fn expect(&self, dir: &OwnedFd, name: &str, job: &Write<'_>) -> Result<(), FsError> {
         if let Some(file) = job.made_from {
             let was = file.node()?;

@@ -39,11 +39,12 @@ pub(super) struct Series<'a> {
     pub(super) event: Option<Event<'a>>,
     /// By the occurrences that they replace.
     pub(super) instead: BTreeMap<Timestamp, (Moment, Event<'a>)>,
-    /// Where one of them can't be read, none can be told: it could stand in the place of another.
+    /// True if one of them can't be read: then none can be shown, since it could stand in the place
+    /// of another.
     pub(super) bad: Option<Skip>,
 }
 
-/// What a file says: series by their names, and what has none.
+/// A file's events: series by their names, and events without one.
 #[derive(Debug, Default)]
 pub(super) struct Said<'a> {
     pub(super) series: BTreeMap<String, Series<'a>>,
@@ -139,7 +140,7 @@ impl<'a> Said<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// Of two for the same occurrence the later version stays.
+    /// Of two events for the same occurrence the later version stays.
     fn replace(&mut self, at: Timestamp, moment: Moment, event: Event<'a>) {
         match self.instead.get(&at) {
             Some((_, other)) if other.sequence > event.sequence => {}
@@ -152,7 +153,7 @@ impl<'a> Series<'a> {
 
 const EVENT: &str = "VEVENT";
 
-/// What a component may be called: RFC 5545, 3.1.
+/// The allowed names of a component: RFC 5545, 3.1.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

@@ -32,7 +32,7 @@ const DEPTH_MAX: usize = 4;
 /// Most occurrences of one result, and how many where the call doesn't say.
 pub const EVENTS_FOUND_MAX: u64 = 1_000;
 const EVENTS_FOUND_DEFAULT: u64 = 100;
-/// What a file of events is called, in letters of any size.
+/// The suffix of a file of events, in any case.
 const SUFFIX: &str = ".ics";
 
 fn is_meant(name: &str) -> bool {

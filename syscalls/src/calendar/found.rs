@@ -1,4 +1,4 @@
-//! What was found: the first occurrences of all, and what was left out.
+//! The result of a search: the first occurrences of all, and the parts left out.
 
 use std::{collections::BinaryHeap, rc::Rc};
 
@@ -11,10 +11,10 @@ use super::moment::Clock;
 use super::series::{Times, Window};
 use super::skip::Skip;
 
-/// What is shown of a summary or place, and of a description, in bytes.
+/// The shown length of a summary or place, and of a description, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
 const DESCRIPTION_BYTES_MAX: usize = 2_000;
-/// What is shown of a name of an event or a file.
+/// The shown length of a name of an event or a file, in bytes.
 const NAME_BYTES_MAX: usize = 512;
 /// How much of what was left out is told one by one.
 const SKIPPED_MAX: usize = 50;
@@ -31,7 +31,7 @@ struct Shown {
     description: String,
     status: String,
     is_day: bool,
-    /// Whether its times are those of a zone, and what that is called.
+    /// True if its times are those of a zone; the zone's name.
     is_in_zone: bool,
     zone: String,
     is_cut: bool,
@@ -47,7 +47,7 @@ pub(super) struct Found {
     skipped_count: u64,
     pub(super) files: u64,
     pub(super) is_cut: bool,
-    /// Of all files that were read: also what is not there is told.
+    /// The label of all files that were read: absence is information, too.
     pub(super) label: Label,
 }
 

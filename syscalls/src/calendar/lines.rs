@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// A parameter, without the quotes around it. Of two that are called so neither is believed.
+    /// A parameter, without the quotes around it. A repeated parameter counts as missing.
     pub(super) fn param(&self, name: &str) -> Result<Option<&'a str>, Skip> {
         let (mut rest, mut found) = (self.params, None);
         while let Some(from) = rest.strip_prefix(';') {
@@ -69,7 +69,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where a sign first stands outside of quotes.
+/// The first position of a sign outside of quotes.
 fn unquoted(text: &str, sign: u8) -> Option<usize> {
     let mut is_quoted = false;
     text.bytes().position(|byte| {

@@ -1,8 +1,8 @@
 //! `calendar.find`: the events of iCalendar files (RFC 5545), those that recur too.
 //!
-//! The files are data of strangers: nothing that stands in them is followed, opened or run, no
-//! time zone is looked up on disk, and all work is counted before it is done. What can't be read
-//! as it was meant is left out and named, with the reason, and never guessed.
+//! The files are data of strangers: nothing that stands in them is followed, opened or run, no time
+//! zone is looked up on disk, and all work is counted before it is done. An ambiguous or unreadable
+//! part is left out and named, with the reason, and never guessed.
 
 mod event;
 mod find;

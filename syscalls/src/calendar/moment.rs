@@ -24,7 +24,7 @@ pub(super) enum Clock {
 #[derive(Clone, Debug)]
 pub(super) struct Moment {
     pub(super) clock: Clock,
-    /// Of a day its midnight.
+    /// For a day, its midnight.
     pub(super) local: DateTime,
 }
 

@@ -1,4 +1,4 @@
-//! What recurs, by a rule, within a window of time. All work is counted beforehand.
+//! Recurrences of a rule within a window of time. All work is counted beforehand.
 
 use jiff::civil::{Date, DateTime, Time};
 
@@ -12,7 +12,7 @@ pub(super) struct Walk<'a> {
     pub(super) start: DateTime,
     pub(super) from: DateTime,
     pub(super) to: DateTime,
-    /// Whether a time is behind the rule's end.
+    /// True if a time is behind the rule's end.
     pub(super) is_past: &'a dyn Fn(DateTime) -> bool,
 }
 
@@ -182,7 +182,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether the rule means that day. Where it says nothing of days it means that of the start.
+    /// True if the rule includes that day. A rule without days includes the start's.
     fn is_meant(&self, day: Date) -> bool {
         let (rule, start) = (self.rule, self.start.date());
         let is_day = !self.says_no_day()
@@ -227,7 +227,7 @@ impl Walk<'_> {
         weekdays.is_empty() || weekdays.iter().any(is_it)
     }
 
-    /// Those of a period's occurrences that BYSETPOS means, in their order.
+    /// The occurrences of a period that BYSETPOS selects, in their order.
     fn picked(&self, set: &[DateTime]) -> Vec<DateTime> {
         if self.rule.positions.is_empty() {
             return set.to_vec();

@@ -17,8 +17,8 @@ pub(super) enum Every {
     Year,
 }
 
-/// A rule. Of its parts BYSECOND, BYYEARDAY and BYWEEKNO are not known here, nor are rules that
-/// recur more often than hourly; who has one is told so.
+/// A rule. BYSECOND, BYYEARDAY and BYWEEKNO are not supported, nor are rules that recur more often
+/// than hourly; the answer says so.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub(super) every: Every,
@@ -105,7 +105,7 @@ impl Rule {
         Ok(())
     }
 
-    /// What the RFC says of parts together.
+    /// Checks the RFC's rules for parts together.
     fn is_sound(&self) -> bool {
         let counted = self.weekdays.iter().any(|(nth, _)| *nth != 0);
         let has_zero = self.month_days.contains(&0) || self.positions.contains(&0);

@@ -87,7 +87,7 @@ impl Window {
     }
 }
 
-/// What is taken out of a series.
+/// The exceptions of a series.
 #[derive(Default)]
 struct Removed {
     instants: BTreeSet<Timestamp>,
@@ -102,8 +102,8 @@ impl Removed {
 }
 
 impl Series<'_> {
-    /// Hands over each occurrence in the window with the event that says what it is. Where
-    /// something is wrong with one, or it takes too many steps, none is.
+    /// Hands over each occurrence in the window with the event that says what it is. If one of them
+    /// is faulty, or takes too many steps, none is handed over.
     pub(super) fn each<'s>(
         &'s self,
         window: &Window,
@@ -187,9 +187,9 @@ impl Event<'_> {
         Ok(found)
     }
 
-    /// When a rule ends, in the terms of the event's own clock. Of a day and an instant nobody can
-    /// say which comes first, unless the instant is one day's beginning here, or names a whole day
-    /// of UTC: Outlook writes the midnight of the last day as an instant.
+    /// When a rule ends, in the terms of the event's own clock. The order of a day and an instant
+    /// is unknown, unless the instant is one day's beginning here, or names a whole day of UTC:
+    /// Outlook writes the midnight of the last day as an instant.
     fn end_of(&self, rule: &Rule, here: &TimeZone) -> Result<End, Skip> {
         let Some(until) = &rule.until else { return Ok(End::Never) };
         let local = until.local;
@@ -211,7 +211,7 @@ impl Event<'_> {
         }
     }
 
-    /// Whether an end lies before a time of the event's clock.
+    /// True if an end lies before a time of the event's clock.
     fn is_past(&self, end: &End, at: DateTime, here: &TimeZone) -> bool {
         match end {
             End::Never => false,

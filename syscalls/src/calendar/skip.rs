@@ -1,6 +1,6 @@
 //! Why something is not among what was found.
 
-/// Why an event or a file was left out. What can't be read as it was meant is never guessed.
+/// Why an event or a file was left out. An ambiguous part is never guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Skip {
     /// A file is larger than may be read, or than what is left of the call's bytes.
@@ -30,7 +30,7 @@ pub(super) enum Skip {
     Duration,
     /// It ends before it starts.
     Backwards,
-    /// What may stand once stands there again.
+    /// A part that may stand once stands there again.
     Twice,
     /// A recurrence rule that is none.
     Rule,
@@ -74,8 +74,8 @@ impl Skip {
 const EVENT_STEPS_MAX: u32 = 250_000;
 const CALL_STEPS_MAX: u32 = 1_000_000;
 
-/// What is left of the work that a call may do. It is counted, never timed: the same files have
-/// the same answer on every machine.
+/// The rest of the work that a call may do. It is counted, never timed: the same files have the
+/// same answer on every machine.
 #[derive(Debug)]
 pub(super) struct Steps {
     event: u32,
@@ -100,7 +100,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Whether the call has none left.
+    /// True if the call has none left.
     pub(super) const fn are_over(&self) -> bool {
         self.call == 0
     }

@@ -22,7 +22,7 @@ pub(super) struct Zones {
     database: TimeZoneDatabase,
     /// By their names in small letters: no more than the database has.
     seen: BTreeMap<String, TimeZone>,
-    /// Of the file that is read now.
+    /// The zones of the present file.
     own: BTreeMap<String, Option<Own>>,
 }
 
@@ -259,7 +259,7 @@ mod tests {
         );
     }
 
-    /// What is not understood is not guessed.
+    /// An unknown form is not guessed.
     #[test]
     fn a_zone_that_is_not_understood_is_not_known() {
         let both = format!("{STANDARD}{DAYLIGHT}");

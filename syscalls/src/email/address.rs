@@ -44,7 +44,7 @@ impl Address {
         &self.host
     }
 
-    /// Whether nearly every mail server takes the other for the same mailbox.
+    /// True if nearly every mail server takes the other for the same mailbox.
     #[cfg(feature = "mail")]
     pub(super) fn is_same_mailbox(&self, other: &Self) -> bool {
         self.text.eq_ignore_ascii_case(&other.text)

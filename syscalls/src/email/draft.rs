@@ -25,7 +25,7 @@ pub const BODY_BYTES_MAX: u64 = 256 << 10;
 const OVERHEAD_BYTES: u64 = 128 << 10;
 /// Folders that a first draft makes: the agent's, those of its mail, and three of the Maildir.
 const FOLDERS: u64 = 7;
-/// What a message's id is of: the name that belongs to nobody (RFC 2606).
+/// The host of a message's id: the name that belongs to nobody (RFC 2606).
 const ID_HOST: &str = "syscap.invalid";
 
 /// `email.draft`: keeps a message for a person to look at and send. It sends nothing.
@@ -112,7 +112,7 @@ fn bad(field: &'static str, got: &str, allowed: &str) -> Refused {
     Refused::new(Reason::BadArgument).field(field).got(got).allowed(allowed)
 }
 
-/// Of `to`, `cc` and `bcc`; nobody twice.
+/// The recipients of `to`, `cc` and `bcc`; none twice.
 fn recipients(request: &Request<'_>) -> Result<[Vec<Address>; 3], Refused> {
     let mut seen: Vec<Address> = Vec::new();
     let mut list = |name: &'static str| -> Result<Vec<Address>, Refused> {

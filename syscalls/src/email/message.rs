@@ -5,7 +5,7 @@ use mailparse::{MailAddr, MailHeaderMap, ParsedMail, addrparse_header, parse_mai
 
 use super::address::Address;
 
-/// What is meant.
+/// The intended message.
 pub(super) struct Meant<'a> {
     pub(super) to: &'a [Address],
     pub(super) cc: &'a [Address],
@@ -77,7 +77,7 @@ impl Meant<'_> {
     }
 }
 
-/// Whether a header names these addresses, in this order, and nothing else.
+/// True if a header names exactly these addresses, in this order.
 fn is(read: &ParsedMail<'_>, header: &str, meant: &[Address]) -> bool {
     let Some(header) = read.headers.get_first_header(header) else { return meant.is_empty() };
     let Ok(found) = addrparse_header(header) else { return false };
@@ -92,7 +92,7 @@ fn is(read: &ParsedMail<'_>, header: &str, meant: &[Address]) -> bool {
 mod tests {
     use super::*;
 
-    /// Whatever the builder would let through, the reader finds.
+    /// The reader finds everything that the builder would let through.
     #[test]
     fn a_message_that_reads_otherwise_is_not_meant() {
         let to = [Address::parse("ann@example.com").unwrap()];

@@ -1,4 +1,4 @@
-//! `email.draft`: a message for a person to send. Nothing is ever sent from here.
+//! `email.draft`: a message for a person to send. It never sends.
 //!
 //! Whom it may be for is in the token: exact addresses in [`RECIPIENT_DIMENSION`], or hosts in
 //! [`RECIPIENT_HOST_DIMENSION`]; each recipient, of `to`, `cc` and `bcc`, must be permitted by one

@@ -5,11 +5,11 @@ use syscap_kernel::Demand;
 
 use super::{RECIPIENT_DIMENSION, RECIPIENT_HOST_DIMENSION, address::Address};
 
-/// What separates names, wraps them or hides, to some program: one text is one recipient.
+/// Characters that separate names, wrap them or hide, for some program: one text is one recipient.
 const APART: &[char] = &[',', ';', '<', '>', '"', '(', ')', '\\', '@'];
 
-/// What a token must permit for one recipient: an address of mail in its one plain form, by itself
-/// or by its host; or a name as it is, of a channel or a user.
+/// The resource of one recipient: a mail address in its one plain form, by itself or by its host;
+/// or a name as it is, of a channel or a user.
 pub(crate) fn recipient(
     grant: &ToolGrant,
     argument: &'static str,

@@ -1,4 +1,4 @@
-//! What a person saw of the files that a call would change, and that it still is so.
+//! Preconditions: the state of files that a person saw, and that must be unchanged.
 
 use std::sync::Arc;
 
@@ -40,10 +40,10 @@ impl Inspect for Look {
     }
 }
 
-/// What must be so of a file that is changed.
+/// The conditions on a changed file.
 pub(super) type Held = (Existing, Option<[u8; 32]>);
 
-/// What must be so of each file, by what was approved: `Refuse` where none was there, else the
+/// The conditions on each file, by the approved state: `Refuse` where none was there, else the
 /// digest that it had; what stands beside the place where nobody was asked.
 pub(super) fn held<const N: usize>(
     conditions: &[Condition],

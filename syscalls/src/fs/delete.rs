@@ -14,7 +14,7 @@ use crate::beneath::{Effect, Existing, Opener, Parents, Removal};
 use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::turns::wait_of;
 
-/// Of a folder the slash at the end says nothing more.
+/// A folder may end in a slash.
 fn parse(request: &Request<'_>) -> Result<(Place, Removal), Refused> {
     let folder = request.args.get("folder").and_then(Item::as_bool) == Some(true);
     let (ending, what) = match folder {

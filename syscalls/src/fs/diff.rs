@@ -1,4 +1,4 @@
-//! What an edit or a write changed, as a unified diff.
+//! The unified diff of an edit or a write.
 
 use similar::TextDiff;
 
@@ -40,7 +40,7 @@ pub(super) fn unified(old: &[u8], new: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Whether few enough lines lie between what both begin and end with.
+/// True if few enough lines lie between the common beginning and the common end.
 fn is_bounded(old: &str, new: &str) -> bool {
     let same = |ended: bool| {
         let pairs = |(a, b): &(&str, &str)| a == b;

@@ -24,7 +24,7 @@ const EDIT_BYTES_DEFAULT: u64 = 256 << 10;
 /// Longest text that is replaced, in bytes.
 const OLD_BYTES_MAX: u64 = 64 << 10;
 
-/// What the file is read and written by.
+/// The rights that the file is read and written by.
 const BOTH: Rights = Rights::READ.union(Rights::WRITE);
 
 /// `fs.edit`: replaces one text in a file by another. The text must stand there exactly once, so
@@ -151,7 +151,7 @@ impl ChangeCall for EditFile {
 }
 
 impl EditFile {
-    /// What was approved is the file that was read.
+    /// Checks that the file read is the approved one.
     fn expect(&self, conditions: &[Condition], digest: &[u8; 32]) -> Result<(), Refused> {
         let [(existing, expected)] = held(conditions, [(&self.place, Existing::Replace)])?;
         let is_other = expected.is_some_and(|expected| expected != *digest);
@@ -161,7 +161,7 @@ impl EditFile {
         Ok(())
     }
 
-    /// Where the text stands, and the content with the other in its place.
+    /// The position of the text, and the content with the other in its place.
     fn apply(&self, before: &[u8]) -> Result<(usize, Vec<u8>), Refused> {
         let refused = |got: &str| {
             let refused = Refused::new(Reason::NoMatch).field("old").got(got);

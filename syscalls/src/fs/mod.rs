@@ -49,7 +49,7 @@ impl Files {
         Self { base }
     }
 
-    /// What opens beneath the base, for other tools that keep something there.
+    /// The file backend, for other tools that keep files there.
     pub const fn base(&self) -> &Arc<dyn Opener> {
         &self.base
     }
@@ -119,7 +119,7 @@ fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// What became of a change that failed.
+/// The outcome of a failed change.
 pub(crate) const fn tx_of(effect: Effect) -> TxOutcome {
     match effect {
         Effect::NotDone => TxOutcome::NoOp,
@@ -128,8 +128,7 @@ pub(crate) const fn tx_of(effect: Effect) -> TxOutcome {
     }
 }
 
-/// What an error of the file layer is to a caller. The path stands in the call; it is not
-/// repeated.
+/// The refusal for an error of the file layer. The path stands in the call; it is not repeated.
 pub(crate) fn refusal(error: FsError) -> Refused {
     let reason = match error {
         FsError::BadName | FsError::NameTooLong => Reason::BadPath,

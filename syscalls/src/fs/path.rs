@@ -18,7 +18,7 @@ const WORKSPACE: &str = "workspace";
 /// For how many names there is room at first: a workspace's and a few below it.
 const NAMES: usize = 8;
 
-/// Whether a path may end in a slash.
+/// Decides if a path may end in a slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// It names a folder: it may.
@@ -27,7 +27,7 @@ pub(crate) enum Ending {
     File,
 }
 
-/// What a token must give where a link lies for it to be followed: to follow a link is to read it.
+/// The rights that a token needs at a link for it to be followed: to follow a link is to read it.
 const FOLLOWED: Rights = Rights::FOLLOW.union(Rights::READ);
 
 /// A path that was parsed: where it leads by name.
@@ -72,7 +72,7 @@ impl Place {
         Ok(Self { path, needs, argument })
     }
 
-    /// What the plan demands for it.
+    /// The plan's demand for it.
     pub(crate) fn demand(&self) -> Demand {
         let resource = Resource::Path { path: self.path.clone(), needs: self.needs };
         Demand { dimension: PATH_DIMENSION, resource, argument: self.argument }
@@ -101,12 +101,12 @@ impl Place {
         u64::try_from(self.path.components().count()).unwrap_or(u64::MAX)
     }
 
-    /// Where to open it. The openers follow no link.
+    /// The location to open. The openers follow no link.
     pub(crate) fn location(&self) -> Result<Location, Refused> {
         Location::new(&located(&self.path)).map_err(refusal)
     }
 
-    /// Where to open it as a file. A root is a folder, also where it is missing: a file in its
+    /// The location of a file to open. A root is a folder, also where it is missing: a file in its
     /// place would be in the way of every token that names it.
     pub(crate) fn file(&self) -> Result<Location, Refused> {
         if self.path.below().is_empty() {
@@ -116,7 +116,7 @@ impl Place {
     }
 }
 
-/// Who follows the links of the argument `path`: nobody, where the token lets none be followed.
+/// The resolver of the argument `path`; none if the token allows following no link.
 pub(crate) fn resolver(
     request: &Request<'_>,
     ending: Ending,
@@ -158,8 +158,8 @@ impl Resolve for Links {
         "path"
     }
 
-    /// Whatever is wrong with where links lead, the answer is that of the scope to what it does
-    /// not permit, about the path as it was sent.
+    /// Any fault of a link's target gives the same answer as a path that the scope does not permit,
+    /// about the path as it was sent.
     fn resolve(self: Box<Self>) -> Result<String, Refused> {
         self.found().ok_or_else(|| {
             let refused = Refused::new(Reason::OutOfScope).field("path").got(&self.sent);
@@ -184,8 +184,8 @@ impl Links {
     }
 }
 
-/// Whose workspace is meant where none is named: the agent's own; of an agent to whom another has
-/// handed on a part of its own workspace, and no other, that one's.
+/// The owner of an unnamed workspace: the agent itself. An agent to which another has delegated a
+/// part of its own workspace, and no other, gets that one's.
 fn own<'a>(agent: &'a AgentId, scope: &'a Paths) -> &'a AgentId {
     let above = scope.rules().iter().filter_map(|rule| match rule.path.root() {
         Root::Workspace(owner) if agent.is_within(owner) => Some(owner),
@@ -265,7 +265,7 @@ fn located(path: &RootedPath) -> Vec<Cow<'_, str>> {
     names
 }
 
-/// What to write instead of a path that can't be read: shorter, or below a granted root.
+/// The form to write instead of an unreadable path: shorter, or below a granted root.
 fn form(text: &str, scope: &Paths, needs: Rights) -> String {
     let names = || text.split(['/', '\\']).filter(|name| !name.is_empty());
     if names().any(|name| name.len() > RootedPath::COMPONENT_BYTES_MAX) {

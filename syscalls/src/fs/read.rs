@@ -15,7 +15,7 @@ use crate::calls::{ReadBy, ReadCall};
 
 /// Most bytes that one call reads: what a model can take in, several times over.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
-/// What a call reads where it doesn't say.
+/// The default size of a read, in bytes.
 const READ_BYTES_DEFAULT: u64 = 256 << 10;
 /// Most bytes of a result that are not the file's own: keys, numbers and heads.
 const FRAME_BYTES: usize = 96;

@@ -18,8 +18,8 @@ use crate::beneath::{
 use crate::calls::{ChangeBy, ChangeCall, Changed};
 use crate::turns::wait_of;
 
-/// What a file needs where it is taken from. Elsewhere the agent may be able to read it: moved
-/// out of a folder that it can only write to, it would be read.
+/// The rights that a file needs where it is taken from. Elsewhere the agent may be able to read it:
+/// moved out of a folder that it can only write to, it would be read.
 const TAKEN: Rights = Rights::READ.union(Rights::WRITE);
 
 /// `fs.move`: gives a file another name, in the same folder or another. Never a folder: what lies

@@ -31,7 +31,7 @@ const PATTERN_BYTES_MAX: usize = 256 << 10;
 const NEST_MAX: u32 = 50;
 /// How much of a line is looked at, in bytes: between lines the search can be ended.
 const LOOKED_AT_LINE_BYTES: usize = 4 << 10;
-/// What is shown of a line, in bytes.
+/// The shown length of a line, in bytes.
 const LINE_BYTES_MAX: usize = 300;
 /// Most matches of one call, and how many where it doesn't say.
 const MATCHES_MAX: u64 = 1_000;
@@ -164,7 +164,7 @@ fn of_glob(glob: &str) -> String {
     pattern
 }
 
-/// What was found so far, and what was spent.
+/// The findings so far, and the work spent.
 struct Found {
     /// At which time of this thread's the search ends, where it is still going on.
     ends_us: u64,
@@ -175,7 +175,7 @@ struct Found {
     skipped: u64,
     bytes: u64,
     is_cut: bool,
-    /// Of the files of which lines are given.
+    /// The label of the files whose lines are shown.
     label: Label,
 }
 
@@ -296,7 +296,7 @@ impl Found {
         self.skipped = self.skipped.saturating_add(1);
     }
 
-    /// Whether there was room for one more.
+    /// True if there was room for one more.
     fn add(&mut self, path: &str, before: usize, line: &[u8], limit: usize) -> bool {
         let shown = line.get(..LINE_BYTES_MAX).unwrap_or(line);
         let number = u64::try_from(before.saturating_add(1)).unwrap_or(u64::MAX);
@@ -360,7 +360,7 @@ mod tests {
         assert!(matches("*\n*", b"a\nb") && matches("a*", b"a\xff"));
     }
 
-    /// What would take long is no pattern.
+    /// A pattern that would take long is refused.
     #[test]
     fn patterns_are_bounded() {
         for pattern in ["(a{1000}){1000}", "a(?=b)", "(a)\\1", "(", &"(".repeat(1_000)] {

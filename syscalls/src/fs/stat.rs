@@ -85,7 +85,7 @@ fn result(seen: &Metadata, digest: Option<[u8; 32]>) -> Canonical {
     }
 }
 
-/// What a kind is called in results.
+/// The name of a kind in results.
 pub(super) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::File => "file",

@@ -107,9 +107,9 @@ impl ChangeCall for WriteFile {
     }
 
     /// The temporary file is there from before the first byte until it takes its name, in one step
-    /// of the file system. So whoever takes it away has proved that the file was not written, and
-    /// a run that is still on its way fails. Where it is not there nothing is proved: the run may
-    /// not have begun, or be done and the file have been changed since.
+    /// of the file system. So whoever takes it away has proved that the file was not written, and a
+    /// run that is still on its way fails. If it is missing nothing is proved: the run may not have
+    /// begun, or be done and the file have been changed since.
     fn probe(&self, on: &Self::On, broken: &Broken<'_>) -> Finding {
         match left_behind(&self.place, broken, on) {
             Some(size_bytes) => Finding::NotDone(uses(size_bytes, &self.place, self.parents)),
@@ -166,13 +166,14 @@ fn is_set(request: &Request<'_>, name: &str) -> bool {
     request.args.get(name).and_then(Item::as_bool) == Some(true)
 }
 
-/// What the file is opened with. Who is shown what changed has read what was there.
+/// The rights by which the file is opened. A caller that is shown a change has read the earlier
+/// content.
 fn needs(request: &Request<'_>) -> Rights {
     if is_set(request, "diff") { Rights::READ.union(Rights::WRITE) } else { Rights::WRITE }
 }
 
 /// Takes away the temporary file of a run that was broken off; its size, where it was there.
-/// Whatever else there is, nothing was proved: the call stands as unknown, charged in full.
+/// Without it nothing was proved: the call stands as unknown, charged in full.
 pub(super) fn left_behind(
     place: &Place,
     broken: &Broken<'_>,
@@ -196,7 +197,7 @@ pub(crate) fn meter_of<P>(permit: &mut Permit<'_, P>) -> impl FnMut(Charge) -> R
     }
 }
 
-/// What a run's temporary file is called. The leaf tells homes that share a base apart, the intent
+/// The name of a run's temporary file. The leaf tells homes that share a base apart, the intent
 /// tells calls apart.
 pub(crate) fn temp_name(intent: Seq, leaf: Leaf) -> Result<TempName, FsError> {
     let leaf = leaf.as_bytes().first_chunk::<8>().copied().unwrap_or_default();
@@ -214,7 +215,7 @@ fn uses(size_bytes: u64, place: &Place, parents: Parents) -> Amounts {
         .with(Dimension::DiskFiles, folders.saturating_add(1))
 }
 
-/// What a result shows of what was there.
+/// The part of the earlier content in a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     Nothing,
@@ -256,7 +257,7 @@ impl WriteFile {
     }
 }
 
-/// What was there before, and the file that it was read from.
+/// The earlier content, and the file that it was read from.
 #[derive(Default)]
 struct Before {
     bytes: Vec<u8>,
@@ -264,7 +265,7 @@ struct Before {
 }
 
 /// `{size_bytes, created, folders, diff}`: nothing of what was there, unless `diff` was asked for.
-/// Who may write need not be one who may read.
+/// A caller that may write need not be one that may read.
 fn result(written: &Written, diff: Option<&str>) -> Canonical {
     let map = MapBuilder::new()
         .boolean("created", !written.replaced)

@@ -31,7 +31,7 @@ pub const TOTAL_BYTES_MAX: u64 = 16 << 20;
 
 /// The folder beside an agent's workspace.
 const FOLDER: &str = "memory";
-/// What a key's file is called behind the key, so that no key is a name that means something.
+/// The suffix of a key's file, so that no key is a name with a meaning of its own.
 const SUFFIX: &str = ".txt";
 
 /// The memories of all agents over one base directory.
@@ -100,7 +100,7 @@ impl Key {
     }
 }
 
-/// Where all of an agent's texts are.
+/// The folder of all texts of an agent.
 fn folder_of(agent: &AgentId) -> Result<Location, Refused> {
     Location::new(&["agents", agent.folder().as_str(), FOLDER]).map_err(wrong)
 }

@@ -1,7 +1,7 @@
 //! Which addresses are of the Internet at large.
 //!
-//! Of IANA's special-purpose registries (RFC 6890; IPv4 and IPv6, as of 2025) all blocks are kept
-//! out that are not globally reachable, and of IPv6 all that is not global unicast (2000::/3, RFC
+//! All blocks of IANA's special-purpose registries (RFC 6890; IPv4 and IPv6, as of 2025) that are
+//! not globally reachable are kept out, and of IPv6 all that is not global unicast (2000::/3, RFC
 //! 4291). Kept out as well are multicast; every form of an IPv4 address within an IPv6 address,
 //! whatever that is (mapped, compatible, NAT64, 6to4, Teredo, ISATAP), since a translator on the
 //! way would lead anywhere; and what is not special to IANA but to a cloud.
@@ -28,7 +28,7 @@ pub enum Special {
 }
 
 impl Special {
-    /// What it is, for people.
+    /// Its description, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Local => "this machine or network",
@@ -72,7 +72,7 @@ const BLOCKS_4: [Block4; 18] = [
     ([100, 100, 100, 200], 32, Special::Cloud),
 ];
 
-/// What is special within 2000::/3, and what is told apart outside of it.
+/// The special blocks within 2000::/3, and those told apart outside of it.
 const BLOCKS_6: [Block6; 17] = [
     ([0, 0, 0, 0, 0, 0, 0, 0], 128, Special::Local),
     ([0, 0, 0, 0, 0, 0, 0, 1], 128, Special::Local),
@@ -97,7 +97,7 @@ const BLOCKS_6: [Block6; 17] = [
     ([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16, Special::Reserved),
 ];
 
-/// What makes an address special; `None` of one of the Internet at large.
+/// The special use of an address; `None` for one of the Internet at large.
 #[must_use]
 pub fn special(address: IpAddr) -> Option<Special> {
     match address {
@@ -142,7 +142,7 @@ mod tests {
         special(text.parse().unwrap())
     }
 
-    /// Of each block the first, the last, and those beside it.
+    /// For each block the first address, the last, and their neighbours.
     #[test]
     fn blocks_begin_and_end_where_they_are_said_to() {
         for (octets, length, _) in BLOCKS_4 {

@@ -9,9 +9,9 @@ use super::scrub::Scrubber;
 use super::settings::ResponseFormat;
 use super::target::Target;
 
-/// What of an answer is read beyond what is kept: where it is cut, no part of a secret is left.
+/// The part of an answer that is read beyond the kept one: a cut leaves no part of a secret.
 pub(super) const SLACK_BYTES: usize = 32 << 10;
-/// What a result has beside its data, in bytes.
+/// The size of a result beside its data, in bytes.
 const FRAME_BYTES: usize = 12 << 10;
 
 /// How a result is made.
@@ -26,7 +26,7 @@ pub(super) struct Shape<'a> {
     pub(super) scrubber: &'a Scrubber,
 }
 
-/// What a body was read as.
+/// The form in which a body was read.
 enum Data {
     Json(Canonical),
     /// And whether it was cut.

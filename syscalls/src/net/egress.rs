@@ -37,7 +37,7 @@ struct Route {
     timeout_ms: u64,
 }
 
-/// What it is set to.
+/// Its settings.
 struct Routes {
     all: BTreeMap<String, Route>,
     label: Label,

@@ -20,7 +20,7 @@ pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Longest part of an answer that is read at a time.
 const PART_BYTES: usize = 16 << 10;
 
-/// Whose certificates are believed. TLS is set up once for it.
+/// The trusted certificate authorities. TLS is set up once for it.
 #[derive(Clone, Debug)]
 pub(super) struct Trust {
     roots: RootCerts,
@@ -28,7 +28,7 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// Those that Mozilla believes.
+    /// The authorities that Mozilla trusts.
     pub(super) fn public() -> Self {
         Self { roots: RootCerts::WebPki, tls: Arc::default() }
     }
@@ -48,7 +48,7 @@ pub(super) struct Order<'a> {
     pub(super) url: &'a str,
     pub(super) headers: &'a [(String, String)],
     pub(super) body: Option<&'a [u8]>,
-    /// Where to, judged.
+    /// The judged addresses.
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) tunnel: Option<Tunnel>,
     pub(super) trust: &'a Trust,
@@ -57,14 +57,14 @@ pub(super) struct Order<'a> {
     pub(super) body_bytes_max: usize,
 }
 
-/// What came back.
+/// The answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: Option<String>,
     pub(super) location: Option<String>,
     pub(super) body: Vec<u8>,
-    /// Whether there was more of it.
+    /// True if there was more of it.
     pub(super) is_cut: bool,
 }
 
@@ -155,7 +155,7 @@ fn read(answer: Response<ureq::Body>, most: usize, wire: &Wire) -> Result<(Vec<u
     }
 }
 
-/// What an error is to a caller. It says nothing that a server wrote.
+/// The refusal for an error. It says nothing that a server wrote.
 fn refused(error: &Error, wire: &Wire, is_secure: bool) -> Refused {
     let at = |reason, said: &str| Refused::new(reason).field("url").got(said);
     match error {

@@ -7,7 +7,8 @@ const VALUE_BYTES_MAX: usize = 4 << 10;
 /// Most headers of a request, and most values of a query.
 pub(super) const FIELDS_MAX: usize = 64;
 
-/// What a connection needs for itself, and what makes one request into another: no caller sets it.
+/// Headers that belong to the connection, or that turn one request into another: no caller sets
+/// them.
 const OWN: [&str; 17] = [
     "accept-encoding",
     "connection",
@@ -49,7 +50,7 @@ const CREDENTIALS: [&str; 16] = [
     "token",
     "pat",
 ];
-/// What credentials begin with that are known by their beginning.
+/// The prefixes of credentials that are known by them.
 const BEGINNINGS: [&str; 12] = [
     "bearer ",
     "basic ",
@@ -75,24 +76,24 @@ pub(super) fn name(text: &str) -> Option<String> {
     (is_name && !is_own).then_some(name)
 }
 
-/// What many servers read in the place of a name: to them `X_Api_Key` is `X-Api-Key`.
+/// The form of a name for many servers: to them `X_Api_Key` is `X-Api-Key`.
 pub(super) fn same(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// Whether it is the value of a header: visible ASCII, with blanks between.
+/// True if it is the value of a header: visible ASCII, with blanks between.
 pub(super) fn is_value(text: &str) -> bool {
     text.len() <= VALUE_BYTES_MAX
         && text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
         && text.trim() == text
 }
 
-/// Whether a query may have it: it is encoded, whatever it holds.
+/// True if a query may have it: it is encoded, with any content.
 pub(super) fn is_query(name: &str, value: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && value.len() <= VALUE_BYTES_MAX
 }
 
-/// Whether a credential stands there, as far as its name or its beginning tells.
+/// True if it is a credential, as far as its name or its prefix shows.
 pub(super) fn is_credential(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let parts: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();

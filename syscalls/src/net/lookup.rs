@@ -18,7 +18,7 @@ pub enum LookupError {
     /// There is no such name, or it has no address.
     #[error("the name has no address")]
     NotFound,
-    /// Nobody answered in time.
+    /// The resolver did not answer in time.
     #[error("nobody said in time what the name's address is")]
     TimedOut,
     /// Too many look-ups are out.
@@ -26,8 +26,8 @@ pub enum LookupError {
     Busy,
 }
 
-/// Who says what the addresses of a name are. It is asked once a call; each address that it
-/// gives is judged, and nothing else is connected to.
+/// A resolver of names. It is asked once a call; each address that it gives is judged, and nothing
+/// else is connected to.
 pub trait Lookup: Send + Sync + 'static {
     /// The addresses of a name, within a time.
     fn lookup(&self, host: &Host, limit: Duration) -> Result<Vec<IpAddr>, LookupError>;

@@ -34,7 +34,7 @@ impl Network {
         }
     }
 
-    /// Whether a manifest is of a tool that this makes.
+    /// True if this makes the tool of a manifest.
     #[must_use]
     pub fn makes(manifest: &Manifest) -> bool {
         let is_own = [HTTP_REQUEST, NET_EGRESS].contains(&manifest.tool.as_str());

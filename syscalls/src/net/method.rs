@@ -41,13 +41,13 @@ impl Method {
         Self::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether it only reads: RFC 9110, 9.2.1.
+    /// True if it only reads: RFC 9110, 9.2.1.
     #[must_use]
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head)
     }
 
-    /// What it does to the world.
+    /// The effect class.
     pub const fn effect(self) -> EffectClass {
         if self.is_safe() { EffectClass::ExternalRead } else { EffectClass::ExternalWrite }
     }

@@ -1,9 +1,9 @@
-//! What leaves the machine: `http_request`, the tools that operators make of it, `net.egress`.
+//! Network access: `http_request`, the tools that operators make of it, `net.egress`.
 //!
 //! A URL is read once ([`target`]), its name looked up once ([`lookup`]), every address judged
 //! ([`address`], [`reach`]), and what was judged is connected to; bytes are counted on the wire. No
-//! redirect is followed: where it leads is in the result, and going there is another call. Nothing
-//! comes from the environment: no proxy, no certificates, no credentials.
+//! redirect is followed: where it leads is in the result, and going there is another call. No
+//! proxy, certificate or credential comes from the environment.
 //!
 //! A template becomes a tool by [settings](Network::manifest): they stand in its manifest, which an
 //! operator signs, so every call names them. [Secrets](secret) are named there, and never shown.

@@ -1,4 +1,4 @@
-//! What is called what, in tokens and in manifests.
+//! Names in tokens and in manifests.
 
 use syscap_format::dimension;
 

@@ -17,17 +17,17 @@ pub use self::names::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Network;
 
-/// Nothing is made, so nothing fails.
+/// It makes nothing, so it never fails.
 pub type NetworkError = Infallible;
 
 impl Network {
-    /// Of no manifest.
+    /// It makes no tool.
     #[must_use]
     pub const fn makes(_: &Manifest) -> bool {
         false
     }
 
-    /// Of no tool.
+    /// It unsets no tool.
     pub const fn unset(_: &ToolId) -> Option<Manifest> {
         None
     }

@@ -20,11 +20,11 @@ use super::settings::{Placed, ResponseFormat, Settings, Spot, Through};
 use super::target::{Place, Target};
 use super::wire::{Tunnel, Wire, authority};
 
-/// What TLS sends and receives beside the request and the answer: certificates above all.
+/// The bytes of TLS beside the request and the answer: certificates above all.
 const TLS_BYTES: u64 = 64 << 10;
-/// What a request's head has beside its URL and its headers.
+/// The bytes of a request's head beside its URL and its headers.
 const HEAD_BYTES: u64 = 4 << 10;
-/// Of what is sent by TLS, one part in so many is its own.
+/// The share of TLS in the bytes sent: one part in so many.
 const TLS_SHARE: u64 = 64;
 /// The longest time beyond an exchange's own that a call takes.
 const SLACK_MS: u64 = 2_000;
@@ -38,7 +38,7 @@ pub(super) struct Parcel {
     pub(super) secrets: Vec<Placed>,
     /// Addresses that are not of the Internet at large, and are granted.
     pub(super) granted: Option<Arc<Cidrs>>,
-    /// What grants them, for a refusal.
+    /// The scope that grants them, for a refusal.
     pub(super) granted_by: &'static str,
     pub(super) timeout_ms: u64,
     pub(super) format: ResponseFormat,
@@ -163,7 +163,7 @@ impl Parcel {
         Ok(shape.result(answer))
     }
 
-    /// Those that this server may have; others are not sent, and so are not missed.
+    /// The secrets that this server may have; others are not sent, and so are not missed.
     fn find_secrets(&self) -> Result<Vec<(&Placed, Secret)>, Refused> {
         let mut found = Vec::new();
         for placed in &self.secrets {
@@ -178,7 +178,7 @@ impl Parcel {
         Ok(found)
     }
 
-    /// Where to: the addresses, and the way through a proxy.
+    /// The route: the addresses, and the way through a proxy.
     fn route(&self, until: Instant) -> Result<(Vec<SocketAddr>, Option<Tunnel>), Refused> {
         let left = || until.saturating_duration_since(Instant::now());
         let lookup = &*self.network.lookup;
@@ -199,7 +199,7 @@ impl Parcel {
         Ok((addresses, Some(tunnel)))
     }
 
-    /// URL and headers with the secrets in them. Nothing else sees them.
+    /// URL and headers with the secrets in them. No other code sees them.
     fn sealed(&self, secrets: &[(&Placed, Secret)]) -> (String, Vec<(String, String)>) {
         let mut headers = self.headers.clone();
         let mut query: Vec<(&str, &str)> = Vec::new();

@@ -1,10 +1,10 @@
-//! What the tools of the network rest on.
+//! The common parts of the network tools.
 
 use std::sync::Arc;
 
 use super::{lookup::Lookup, secret::Secrets};
 
-/// What requests say of who makes them, where nothing else is set.
+/// The user agent of requests, if no other is set.
 pub(super) const USER_AGENT: &str = concat!("syscap/", env!("CARGO_PKG_VERSION"));
 
 /// The network as tools have it: who looks names up, and who keeps secrets.
@@ -15,7 +15,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Of these two.
+    /// The parts with this resolver and these secrets.
     pub fn new(lookup: Arc<dyn Lookup>, secrets: Arc<dyn Secrets>) -> Self {
         Self { lookup, secrets }
     }

@@ -20,9 +20,9 @@ const METADATA: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
 ];
 
-/// Whether an address of a name may be connected to: one of the Internet at large may; any other
-/// only by a block that is granted. Where machines get their own credentials, that block must be of
-/// the one address alone.
+/// True if an address of a name may be connected to: one of the Internet at large may; any other
+/// only by a granted block. For addresses that give machines their own credentials, the block must
+/// be of the one address alone.
 #[must_use]
 pub fn is_reachable(address: IpAddr, granted: Option<&Cidrs>) -> bool {
     let Some(kind) = special(address) else { return true };
@@ -41,8 +41,8 @@ fn is_one(block: syscap_format::Cidr) -> bool {
     }
 }
 
-/// What a call connects to: looked up once, all of it judged. Of a name with one address that may
-/// not be reached none is: which of them is taken is not the caller's to say.
+/// The addresses of a call: looked up once, all of them judged. If one address of a name is
+/// forbidden all are: the caller has no say in the choice among them.
 ///
 /// # Errors
 /// [`Reason::Unreachable`] or [`Reason::ForbiddenAddress`].

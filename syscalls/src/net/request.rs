@@ -135,7 +135,7 @@ fn method(settings: &Settings, text: Option<&str>) -> Result<Method, Refused> {
     found.ok_or_else(|| bad("method", text, &format!("one of: {}", names.join(", "))))
 }
 
-/// What `url` or `path` leads to. A path with or without a slash before it is below the base.
+/// The target of `url` or `path`. A path with or without a slash before it is below the base.
 fn target(settings: &Settings, url: Option<&str>, path: Option<&str>) -> Result<Target, Refused> {
     let (field, text) = match (url, path) {
         (Some(url), None) => ("url", url),
@@ -253,8 +253,8 @@ pub(super) fn body(given: Option<Item<'_>>) -> Result<Option<(Vec<u8>, &'static 
     }
 }
 
-/// What a token must permit: the host, or the address where the URL has one; a port that is not
-/// the scheme's own; and a scheme that anybody on the way can read.
+/// The resources that a token must permit: the host, or the address if the URL has one; a port that
+/// is not the scheme's own; and a scheme that anybody on the way can read.
 pub(crate) fn resources(target: &Target) -> Result<Vec<Demand>, Refused> {
     let (place, dimension) = match target.place() {
         Place::Name(name) => (Resource::Host(name.clone()), HOST_DIMENSION),

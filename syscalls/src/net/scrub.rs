@@ -1,18 +1,18 @@
 //! Taking secrets out of what comes back.
 //!
-//! A server that was given a secret may send it back, as it is or written otherwise. What comes
-//! back is read in several ways at once: as it stands, and with what percent signs, backslashes,
-//! HTML and mail write otherwise decoded. In each only letters and digits count, in any case; so
-//! whatever stands between the parts of a secret hides none of it. What is looked for is the
-//! secret, and the same in base64 (at each of its three offsets) and in hexadecimal digits. A
-//! server that means to hide it can encrypt it: this is against echoes, not against spies.
+//! A server that was given a secret may send it back, as it is or written otherwise. The answer is
+//! read in several ways at once: as it stands, and with the escapes of percent signs, backslashes,
+//! HTML and mail decoded. In each only letters and digits count, in any case; so whatever stands
+//! between the parts of a secret hides none of it. The search is for the secret, and the same in
+//! base64 (at each of its three offsets) and in hexadecimal digits. A server that means to hide it
+//! can encrypt it: this is against echoes, not against spies.
 
 use memchr::memmem;
 use zeroize::Zeroizing;
 
 use super::secret::Secret;
 
-/// What stands in its place.
+/// The replacement of a secret.
 pub(super) const SCRUBBED: &str = "[secret]";
 
 /// A byte of one reading, and the text that it stands for.
@@ -23,7 +23,7 @@ struct Unit {
     end: usize,
 }
 
-/// What is looked for, of some secrets.
+/// The patterns for some secrets.
 pub(super) struct Scrubber {
     needles: Vec<Zeroizing<Vec<u8>>>,
 }
@@ -51,7 +51,7 @@ impl Scrubber {
         clean
     }
 
-    /// Whether one stands in bytes, whatever they are.
+    /// True if one stands in the bytes.
     pub(super) fn is_in(&self, bytes: &[u8]) -> bool {
         !self.found(bytes).is_empty()
     }
@@ -119,8 +119,8 @@ fn base64(bytes: &[u8]) -> Vec<u8> {
     digits
 }
 
-/// Where a needle stands in a reading, in bytes of the text. In linear time, whatever both are: a
-/// server that was given a secret knows what to repeat.
+/// The positions of a needle in a reading, in bytes of the text. In linear time, whatever both are:
+/// a server that was given a secret knows what to repeat.
 fn places(reading: &[Unit], needle: &[u8]) -> Vec<(usize, usize)> {
     let bytes: Vec<u8> = reading.iter().map(|unit| unit.byte).collect();
     let bounds = |first: usize| {
@@ -130,7 +130,7 @@ fn places(reading: &[Unit], needle: &[u8]) -> Vec<(usize, usize)> {
     memmem::find_iter(&bytes, needle).filter_map(bounds).collect()
 }
 
-/// What a text of base64 stands for.
+/// The bytes of a base64 text.
 fn decoded_base64(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(u32::from(byte - b'A')),
@@ -304,7 +304,7 @@ mod tests {
         assert!(scrubber.is_in(VALUE.as_bytes()) && !scrubber.is_in(&[0xff, 0, 1]));
     }
 
-    /// Of what goes on only so much is given as can't hold a part of a secret.
+    /// The kept part is short enough to hold no part of a secret at its cut.
     #[test]
     fn cut_text_holds_no_part_of_a_secret() {
         let scrubber = scrubber(VALUE);

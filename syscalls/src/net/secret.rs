@@ -9,7 +9,7 @@ use super::target::{Place, Target};
 pub const SECRET_BYTES_MIN: usize = 8;
 /// Longest value, in bytes.
 pub const SECRET_BYTES_MAX: usize = 4 << 10;
-/// What a secret adds to a request, at most: in a query each byte may take three.
+/// The bytes that a secret adds to a request, at most: in a query each byte may take three.
 pub(super) const SECRET_HOLD_BYTES: u64 = 13 << 10;
 /// Longest name, in bytes.
 pub const SECRET_NAME_BYTES_MAX: usize = 64;
@@ -38,7 +38,7 @@ impl Origin {
         &self.text
     }
 
-    /// Whether a URL is of it.
+    /// True if it is the URL's origin.
     #[must_use]
     pub fn is_of(&self, target: &Target) -> bool {
         target.origin() == (self.is_secure, &self.place, self.port)
@@ -95,7 +95,7 @@ pub enum SecretError {
     Unreadable,
 }
 
-/// Who keeps the secrets. It is asked while a call runs, after the kernel let it.
+/// A store of secrets. It is asked while a call runs, after the kernel let it.
 pub trait Secrets: Send + Sync + 'static {
     /// Finds a secret by its name.
     fn find(&self, name: &str) -> Result<Secret, SecretError>;
@@ -111,7 +111,7 @@ impl Secrets for NoSecrets {
     }
 }
 
-/// Whether it is a secret's name: `[a-z0-9._-]`, no dot or hyphen first.
+/// True if it is a secret's name: `[a-z0-9._-]`, no dot or hyphen first.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let is_of = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

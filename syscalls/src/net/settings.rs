@@ -1,4 +1,4 @@
-//! What an operator sets an HTTP tool to.
+//! An operator's settings of an HTTP tool.
 //!
 //! It is a map of the fields that `docs/http.md` lists. It stands in the tool's manifest, so it is
 //! on record by the operator's signature, and every call names it by the manifest's hash.
@@ -29,13 +29,13 @@ const DESCRIPTION_BYTES_MAX: usize = 2_000;
 /// Most agents, secrets and routes.
 const LIST_MAX: usize = 64;
 
-/// What is wrong with settings.
+/// The fault of settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {allowed}")]
 pub struct SettingsError {
     /// The field, by its path.
     pub field: String,
-    /// What may stand there.
+    /// The permitted values.
     pub allowed: String,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum ResponseFormat {
     Text,
 }
 
-/// Where a secret goes.
+/// The place of a secret in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Spot {
     /// A header, behind a beginning such as `Bearer `.
@@ -79,7 +79,7 @@ pub(super) struct Through {
     pub(super) proxy: Option<Target>,
 }
 
-/// What one tool is set to.
+/// The settings of one tool.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) title: Option<String>,
@@ -99,7 +99,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Those where nothing is set.
+    /// The default settings.
     pub(super) fn standard() -> Self {
         Self {
             title: None,
@@ -315,7 +315,7 @@ fn fields<'a>(field: &str, item: Item<'a>) -> Result<Vec<(&'a str, &'a str)>, Se
     all.into_iter().map(|(key, value)| Ok((key, text(field, value)?))).collect()
 }
 
-/// What stands in settings stands in the log.
+/// Refuses credentials: settings stand in the log.
 fn no_credential(at: &str, name: &str, value: &str) -> Result<(), SettingsError> {
     if is_credential(name, value) {
         let allowed = "no credential: set it with `syscap secret set`, and name it in `secrets`";
@@ -350,7 +350,7 @@ pub(super) fn label(field: &str, item: Item<'_>) -> Result<Label, SettingsError>
     found.map(|found| Label::new(Integrity::Untrusted, found)).ok_or_else(|| wrong(field, allowed))
 }
 
-/// Where secrets go: `{"secret": S, "header": H, "prefix": P}` or `{"secret": S, "query": Q}`.
+/// The places of secrets: `{"secret": S, "header": H, "prefix": P}` or `{"secret": S, "query": Q}`.
 pub(super) fn placed(field: &str, item: Item<'_>) -> Result<Vec<Placed>, SettingsError> {
     let one = |item: Item<'_>| {
         let allowed = "{secret, header, prefix?} or {secret, query}";

@@ -2,8 +2,8 @@
 //!
 //! The parser is that of the WHATWG's URL standard, which forgives much: it drops tabs, takes a
 //! backslash for a slash, reads `0x7f.1` as an address and `https:evil.example` as a host or a
-//! path, by what stands before it. What needs forgiving is refused before; what is left has one
-//! reading, and the parsed value alone is used from then on.
+//! path, by what stands before it. Ambiguous text is refused before; the rest has one reading, and
+//! the parsed value alone is used from then on.
 
 use std::net::IpAddr;
 
@@ -46,7 +46,7 @@ pub enum UrlFault {
     OtherOrigin,
 }
 
-/// What is connected to.
+/// The host or address of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// A name, to be resolved once.
@@ -104,8 +104,9 @@ impl Target {
         Ok(Self { url, place, port })
     }
 
-    /// Reads a path below this URL, which ends with its last slash. What begins with a slash is
-    /// taken from the server's root, as the standard has it, and must lie below it all the same.
+    /// Reads a path below this URL, which ends with its last slash. A path that begins with a slash
+    /// is taken from the server's root, as the standard has it, and must lie below this URL all the
+    /// same.
     pub fn below(&self, path: &str) -> Result<Self, UrlFault> {
         check_characters(path)?;
         let first = path.split(['/', '?', '#']).next().unwrap_or_default();
@@ -144,7 +145,7 @@ impl Target {
         changed
     }
 
-    /// Whether its query has that name.
+    /// True if its query has that name.
     #[must_use]
     pub fn queries(&self, name: &str) -> bool {
         self.url.query_pairs().any(|(known, _)| known == name)
@@ -166,13 +167,13 @@ impl Target {
         self.url.as_str()
     }
 
-    /// Whether it is of https.
+    /// True if it uses https.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// What is connected to.
+    /// The host or address of the connection.
     pub const fn place(&self) -> &Place {
         &self.place
     }
@@ -182,7 +183,7 @@ impl Target {
         self.port
     }
 
-    /// What a token must permit: the host or the address, and the port.
+    /// The resources that a token must permit: the host or the address, and the port.
     pub fn resources(&self) -> [Resource; 2] {
         let place = match &self.place {
             Place::Name(name) => Resource::Host(name.clone()),
@@ -191,7 +192,7 @@ impl Target {
         [place, Resource::Port(self.port)]
     }
 
-    /// What tells one server from another: secrets go to no other.
+    /// The identity of a server: secrets go to no other.
     pub fn origin(&self) -> (bool, &Place, u16) {
         (self.is_secure(), &self.place, self.port)
     }
@@ -219,7 +220,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), UrlFault> {
     Ok((authority.get(..end).unwrap_or_default(), Some(number)))
 }
 
-/// What was parsed, where it is what was written.
+/// The parsed place, if it is the written one.
 fn place_of(url: &Url, written: &str) -> Result<Place, UrlFault> {
     match url.host() {
         Some(Parsed::Domain(parsed)) => {
@@ -245,7 +246,7 @@ fn place_of(url: &Url, written: &str) -> Result<Place, UrlFault> {
     }
 }
 
-/// Whether a path goes up, as it stands or once it is decoded.
+/// True if a path goes up, as it stands or once it is decoded.
 fn climbs(path: &str) -> bool {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..=DECODED_MAX {
@@ -426,7 +427,7 @@ mod tests {
         assert_eq!(file.below("x").unwrap().as_str(), "https://api.example.com/x");
     }
 
-    /// Where a server leads is read as strictly as what an agent wrote.
+    /// A redirect's target is read as strictly as an agent's URL.
     #[test]
     fn a_redirect_is_read_anew() {
         let from = Target::absolute("https://example.com/a/b?c").unwrap();

@@ -21,7 +21,7 @@ use super::target::Target;
 /// Longest answer of a proxy to `CONNECT`, in bytes.
 const PROXY_HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// What one exchange may send and receive, and has. Units are counted before they are used.
+/// The limits of one exchange, and its use of them. Units are counted before they are used.
 #[derive(Debug)]
 pub(super) struct Wire {
     sent: Gauge,
@@ -73,7 +73,7 @@ impl Wire {
         self.received.used.load(Ordering::SeqCst)
     }
 
-    /// Nothing more may be received.
+    /// True if no more may be received.
     pub(super) fn is_full(&self) -> bool {
         self.received() >= self.received.most
     }
@@ -92,7 +92,7 @@ fn over() -> Error {
 #[derive(Clone, Debug)]
 pub(super) struct Tunnel {
     pub(super) addresses: Vec<SocketAddr>,
-    /// What stands behind `CONNECT`: the target's host and port.
+    /// The text behind `CONNECT`: the target's host and port.
     pub(super) to: String,
 }
 
@@ -278,7 +278,7 @@ impl Resolver for Pinned {
     }
 }
 
-/// What stands behind `CONNECT`.
+/// The text behind `CONNECT`.
 pub(super) fn authority(target: &Target) -> String {
     let host = match target.place() {
         super::target::Place::Name(name) => name.as_str().to_owned(),

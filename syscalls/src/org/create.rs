@@ -67,9 +67,8 @@ impl Tool for CreateAgent {
         Ok(CreateAgentPlan { demands: Demands::default(), part, registrar })
     }
 
-    /// The token that the run makes has a nonce of the intent's. Where it is registered all is
-    /// done; where it is not, nothing is, and nobody else can register it: the run went down with
-    /// the process that held the home.
+    /// The token that the run makes has a nonce of the intent's. If it is registered all is done;
+    /// if not, nothing is, and no other process can register it: the run ended with the server.
     fn probe(&self, broken: &Broken<'_>) -> Finding {
         let parent = id_of(broken.request.token);
         match self.registrar.was_handed_on(&parent, &nonce_of(broken.leaf)) {
@@ -125,8 +124,7 @@ impl Plan for CreateAgentPlan {
     }
 }
 
-/// What the kernel refused although it could be planned: it ends too late, or the token has ended
-/// since.
+/// The refusal of the kernel after the plan: it ends too late, or the token has ended since.
 fn told(why: &Refused) -> Refused {
     match why.reason() {
         Reason::OutOfScope if why.is_about("expires") => Refused::new(Reason::OutOfScope)

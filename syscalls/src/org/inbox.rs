@@ -1,4 +1,4 @@
-//! Where messages lie, what they are called, and how many there may be.
+//! Messages: their locations, names and number.
 
 use syscap_format::{AgentId, Leaf, Reason, Refused, Seq};
 
@@ -23,7 +23,7 @@ pub const TREE_BYTES_MAX: u64 = 8 << 20;
 const INBOX: &str = "inbox";
 /// The folder of what is on its way, until all of its recipients have room for it.
 const INCOMING: &str = "incoming";
-/// What a message's file is called behind its id.
+/// The suffix of a message's file, behind its id.
 const SUFFIX: &str = ".msg";
 /// Half of a leaf, in hexadecimal digits: tells homes that share a base apart.
 const LEAF_DIGITS: usize = 16;
@@ -68,12 +68,12 @@ impl MessageId {
         AgentId::new(&self.sender().replace('+', "/"))
     }
 
-    /// Where it lies in the inbox of that agent.
+    /// Its location in the inbox of that agent.
     pub(super) fn in_inbox(&self, of: &AgentId) -> Result<Location, FsError> {
         self.at(of, INBOX)
     }
 
-    /// Where it lies before it is delivered.
+    /// Its location before it is delivered.
     pub(super) fn incoming(&self, of: &AgentId) -> Result<Location, FsError> {
         self.at(of, INCOMING)
     }

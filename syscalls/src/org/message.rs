@@ -1,4 +1,4 @@
-//! What lies in an inbox: a message as it was sent, and around it what is known of it.
+//! The contents of an inbox: a message as it was sent, and the known facts around it.
 
 use syscap_format::{AgentId, Canonical, Item, MapBuilder, Profile, UnixMillis};
 
@@ -10,8 +10,8 @@ pub(super) const FILE_BYTES_MAX: u64 = MESSAGE_BYTES_MAX + (32 << 10);
 /// The argument that is no part of the message.
 pub(super) const RECIPIENTS: &str = "recipients";
 
-/// The message itself: all that was sent, but for whom it is for. What nobody here knows is kept,
-/// byte for byte.
+/// The message itself: all that was sent, but for whom it is for. Unknown fields are kept, byte for
+/// byte.
 pub(super) fn of(args: Item<'_>) -> Canonical {
     let kept = args.entries().filter(|(key, _)| *key != RECIPIENTS);
     kept.fold(MapBuilder::new(), |map, (key, value)| map.item(key, value)).finish()

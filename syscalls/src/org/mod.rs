@@ -2,9 +2,9 @@
 //! one home are to each other.
 //!
 //! An agent makes others only below itself, and hands them a part of its own token: a token of its
-//! own, registered as any other, so that all that holds of parts holds of it. Whoever holds the
-//! home signs and registers it ([`Registrar`]), in the tool's run, outside the kernel's lock. The
-//! agent that is made begins with the label of what the one that made it had read.
+//! own, registered as any other, so that all that holds of parts holds of it. The server signs and
+//! registers it ([`Registrar`]), in the tool's run, outside the kernel's lock. The agent that is
+//! made begins with the label of what the one that made it had read.
 //!
 //! A message goes to agents that the sender's grant names, exactly, and to nobody else. It lies in
 //! the recipient's inbox, `agents/NAME/inbox` beneath the base directory, with the label of what
@@ -78,7 +78,7 @@ impl Org {
     }
 }
 
-/// What a first look at all tokens of a home may take of the processor, in microseconds.
+/// The processor time of a first look at all tokens of a home, at most, in microseconds.
 const LOOK_CPU_US: u64 = 5_000_000;
 
 fn manifest(verb: &str, effect: EffectClass) -> Option<Manifest> {

@@ -1,4 +1,4 @@
-//! What is to be handed on to a new agent, by the words of the one that makes it.
+//! The token for a new agent, by the words of its creator.
 
 use syscap_format::{
     AgentId, Budget, Dimension, Grants, Item, ItemKind, Label, Paths, Reason, Refused, Rights,
@@ -17,7 +17,7 @@ fn beyond(field: &'static str, got: &str) -> Refused {
     Refused::new(Reason::OutOfScope).field(field).got(got)
 }
 
-/// What a call asks for, if it is a part of the token that it comes with. The kernel looks again
+/// The part that a call asks for, if it is a part of the call's own token. The kernel looks again
 /// when it is registered.
 pub(super) fn wanted(request: &Request<'_>, registrar: &dyn Registrar) -> Result<Part, Refused> {
     let (parent, above) = (id_of(request.token), request.token);
@@ -209,7 +209,8 @@ fn has(paths: &Paths, rights: Rights) -> bool {
     paths.rules().iter().any(|rule| rights.leq(rule.rights))
 }
 
-/// Whose workspace a token hands on: that of its agent, or of the nearest above whose it names.
+/// The owner of the workspace that a token delegates: its agent, or the nearest ancestor whose
+/// workspace it names.
 #[must_use]
 pub fn workspace_of(token: &TokenBody) -> &AgentId {
     let scopes = token.grants.iter().filter_map(|(_, grant)| grant.scope(PATH_DIMENSION));

@@ -1,11 +1,11 @@
-//! What the tools ask of whoever holds the home.
+//! The tools' requests to the server.
 
 use std::collections::BTreeSet;
 
 use syscap_format::{AgentId, Budget, Grants, Label, Refused, TokenId, ToolId};
 
-/// Whoever holds the home: signs and registers parts of tokens, and knows its agents. It is asked
-/// in runs and probes, outside the kernel's lock; but for [`Registrar::tool`].
+/// The server's part: it signs and registers parts of tokens, and knows its agents. It is asked in
+/// runs and probes, outside the kernel's lock; but for [`Registrar::tool`].
 pub trait Registrar: Send + Sync {
     /// The id of a tool that is called so. It is asked while a call is planned, and answers from
     /// what was known when the home was opened.
@@ -15,8 +15,8 @@ pub trait Registrar: Send + Sync {
     /// on record, and durable, when this returns.
     fn hand_on(&self, part: &Part) -> Result<TokenId, NotHandedOn>;
 
-    /// Whether a part of that token with that nonce is registered. It is asked while a home is
-    /// opened; `None` where it can't be said.
+    /// The registered part of that token with that nonce, if there is one. It is asked while a home
+    /// is opened; `None` where it can't be said.
     fn was_handed_on(&self, parent: &TokenId, nonce: &[u8; 16]) -> Option<bool>;
 
     /// The agents that somebody may see, in the order of their names; `None` where nobody holds the
@@ -33,17 +33,17 @@ pub struct Part {
     pub by: AgentId,
     /// The agent that it is for.
     pub agent: AgentId,
-    /// What makes it another than all others, and known again.
+    /// The nonce, by which the part is unique and known again.
     pub nonce: [u8; 16],
     /// The tools and their scopes.
     pub grants: Grants,
-    /// What it may use.
+    /// The budget.
     pub budget: Budget,
     /// How long it lives; `None` for as long as the token.
     pub life_ms: Option<u64>,
     /// How many levels it may be handed on itself.
     pub levels: u64,
-    /// What its sessions begin with.
+    /// The label with which its sessions begin.
     pub label: Label,
 }
 
@@ -60,10 +60,10 @@ pub enum NotHandedOn {
     Unknown,
 }
 
-/// What somebody asks to see.
+/// A request to see agents.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// Who sees itself and all below.
+    /// The agent that sees itself and all agents below it.
     pub by: AgentId,
     /// Others that it may see.
     pub others: BTreeSet<String>,
@@ -78,7 +78,7 @@ pub struct Seen {
 pub struct Page {
     /// The agents, in the order of their names.
     pub agents: Vec<Listed>,
-    /// Whether there are more behind them.
+    /// True if there are more behind them.
     pub more: bool,
 }
 

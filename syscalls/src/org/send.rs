@@ -28,7 +28,7 @@ const KIND_BYTES_MAX: u64 = 128;
 const FOLDERS: u64 = 4;
 /// How long one recipient may take, beside what the manifest sets aside, in microseconds.
 const WALL_US: u64 = 200_000;
-/// What of that is the processor's: its inbox is looked through.
+/// The processor's part of that: its inbox is looked through.
 const CPU_US: u64 = 50_000;
 
 /// `org.send_message`: puts a message into the inboxes of agents that the grant names.
@@ -101,9 +101,9 @@ impl Tool for SendMessage {
 
     /// A run lays the message beside each inbox before it puts it into the first. So where it lies
     /// beside the first yet it was delivered to nobody, and whoever takes it away has proved that
-    /// it won't be. Where it lies beside others only, the first has it, and may have read it: then
-    /// the rest get it too. Where it lies nowhere nothing is proved: the run may not have begun, or
-    /// it was delivered to all and deleted.
+    /// it won't be. If it lies beside other inboxes only, the first recipient has it, and may have
+    /// read it: then the rest get it too. If it lies nowhere nothing is proved: the run may not
+    /// have begun, or it was delivered to all and deleted.
     fn probe(&self, broken: &Broken<'_>) -> Finding {
         let Ok(plan) = self.plan(&broken.request) else { return Finding::Unknown };
         let id = MessageId::of(broken.intent, broken.leaf, &plan.from);
@@ -238,7 +238,7 @@ impl SendMessagePlan {
         Ok(())
     }
 
-    /// Takes away what was laid beside the first inboxes, and says how many could not be. Nobody
+    /// Takes away what was laid beside the first inboxes, and says how many could not be. No agent
     /// reads those. The first goes last: as long as it is there, nothing was delivered.
     fn take_away(&self, id: &MessageId, laid: usize) -> usize {
         let mut laid: Vec<&AgentId> = self.to.iter().take(laid).collect();
@@ -261,7 +261,8 @@ impl SendMessagePlan {
     }
 
     /// Puts it into the inboxes, one after the other. From the first on there is no way back: who
-    /// has it may have read it. What fails then is told, with who has it.
+    /// has it may have read it. From the first delivery on there is no way back: the recipient may
+    /// have read it. A later failure is reported with the recipients that have it.
     fn deliver(
         &self,
         id: &MessageId,

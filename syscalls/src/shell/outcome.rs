@@ -1,4 +1,4 @@
-//! What a program said and how it ended, within the room that a result has.
+//! A program's output and end, within the room that a result has.
 
 use syscap_format::{Canonical, MapBuilder};
 use syscap_launch::{Ended, Network, Report, Stream};
@@ -6,7 +6,7 @@ use syscap_launch::{Ended, Network, Report, Stream};
 /// Bytes of a result beside its texts.
 const FRAME_BYTES: usize = 512;
 
-/// What was read of a program.
+/// The output of a program.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// Bytes of text that both streams have room for together.
@@ -17,7 +17,7 @@ pub(super) struct Outcome {
 #[derive(Debug, Default)]
 struct Kept {
     bytes: Vec<u8>,
-    /// Of all that it wrote.
+    /// The size of its whole output.
     size: u64,
 }
 
@@ -59,8 +59,8 @@ impl Outcome {
         result.finish()
     }
 
-    /// What both streams said, and whether that is not all. Half of the room is for each; what one
-    /// leaves is the other's.
+    /// The output of both streams, and true if that is not all. Half of the room is for each; what
+    /// one leaves is the other's.
     fn texts(&self) -> (String, String, bool) {
         let [(mut out, out_cut), (mut err, err_cut)] = self.streams.each_ref().map(Kept::text);
         let err_room = (self.room / 2).max(self.room.saturating_sub(out.len()));
@@ -71,8 +71,8 @@ impl Outcome {
 }
 
 impl Kept {
-    /// As text, and whether that is not all of it. What is no text becomes U+FFFD, but for the
-    /// beginning of a character at the end of what was kept.
+    /// As text, and whether that is not all of it. Bytes that are no text become U+FFFD, except for
+    /// the beginning of a character at the end of the kept part.
     fn text(&self) -> (String, bool) {
         let is_cut = u64::try_from(self.bytes.len()).is_ok_and(|kept| kept < self.size);
         let broken = self.bytes.utf8_chunks().last().map(|chunk| chunk.invalid());
@@ -105,7 +105,7 @@ mod tests {
         outcome.streams.each_ref().map(Kept::text)
     }
 
-    /// What is cut is cut between two characters, and no half of one is shown as something else.
+    /// A cut lies between two characters, and no half of one is shown as something else.
     #[test]
     fn output_is_cut_between_two_characters() {
         let text = "\u{1f41d}".repeat(10);

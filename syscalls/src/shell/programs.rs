@@ -12,7 +12,7 @@ use super::plan::{self, ARGUMENTS_MAX, SCRIPT_BYTES_MAX};
 use super::{PROGRAM_DIMENSION, ShellPlan};
 use crate::{beneath::Opener, fs::PATH_DIMENSION};
 
-/// What starts programs over one base directory.
+/// The launcher of programs over one base directory.
 #[derive(Clone, Debug)]
 pub struct Programs {
     pub(super) base: Arc<dyn Opener>,

@@ -1,4 +1,4 @@
-//! What runs: looks through the folder, starts the program, waits, and marks what it changed.
+//! The run: it looks through the folder, starts the program, waits, and marks the changes.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,7 +20,7 @@ use super::{Programs, outcome::Outcome, plan::Parsed};
 use crate::beneath::{FsError, Grown, Location, NAMED, Survey};
 use crate::fs::refusal;
 
-/// Where a program is looked for that is named without a path.
+/// The folders in which a program without a path is looked for.
 const FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// A program that writes more than that is ended.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
@@ -29,8 +29,8 @@ const PROCESSES_MAX: u32 = 128;
 const MEMORY_BYTES_MAX: u64 = 2 << 30;
 /// Open descriptors of a process.
 const DESCRIPTORS_MAX: u64 = 512;
-/// What is kept back of the processor time that is set aside, in milliseconds: a program is found
-/// to be over its bound some turns later.
+/// The part of the reserved processor time that is kept back, in milliseconds: a program is found
+/// over its bound some turns later.
 const MARGIN_MS: u64 = 1_000;
 
 /// A planned `shell` or `shell_script`.
@@ -40,7 +40,7 @@ pub struct ShellPlan {
     programs: Programs,
 }
 
-/// What went wrong, and what it left.
+/// The fault, and the effect that it left.
 type Wrong = (Refused, TxOutcome);
 
 impl ShellPlan {
@@ -175,7 +175,7 @@ fn find(program: &str) -> Result<OwnedFd, Refused> {
     })
 }
 
-/// Nothing of the host's: where programs are, and where the folder is.
+/// The environment: the paths of programs, and the folder. Nothing of it is the host's.
 fn environment(folder: &OwnedFd) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> =
         vec![("PATH".into(), FOLDERS.join(":").into()), ("LANG".into(), "C.UTF-8".into())];
@@ -231,7 +231,7 @@ fn charge(permit: &mut Permit<'_, ShellPlan>, grown: Grown) -> Result<(), Refuse
     over.map_or(Ok(()), Err)
 }
 
-/// What an error of the launcher is to a caller, and what it left.
+/// The refusal for an error of the launcher, and the effect that it left.
 fn of_launch(error: LaunchError) -> Wrong {
     let refused = |reason| Refused::new(reason).field("argv").got(&error.to_string());
     match &error {

@@ -1,4 +1,4 @@
-//! What a script would do, where the token says what scripts may do.
+//! The demands of a script, if the token limits scripts.
 //!
 //! The confinement holds whatever runs. No script is read here: what it does is unknown, which a
 //! token must grant and a policy judges.
@@ -9,7 +9,7 @@ use syscap_kernel::{Demand, Request};
 use super::DOES_DIMENSION;
 use crate::marks::Mark;
 
-/// What a script demands: nothing where the grant does not say what scripts may do.
+/// The demand of a script; none if the grant does not limit scripts.
 pub(super) fn demands(request: &Request<'_>) -> Result<Option<Demand>, Refused> {
     if request.grant.scope(DOES_DIMENSION).is_none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What an argument can name, and how its text is read.
+//! The kinds of name in an argument, and the reading of its text.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::fs::PATH_DIMENSION;
 use crate::net::{self, target::Target};
 use crate::net::{ADDRESS_DIMENSION, HOST_DIMENSION};
 
-/// What an argument names.
+/// The kind of name in an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentKind {
@@ -31,7 +31,7 @@ pub enum ArgumentKind {
     Host,
     /// Whom something is sent to: an address of mail, or a name.
     Recipient,
-    /// What is run: nothing bounds it, and no approval covers more than the one call.
+    /// Code to be run: nothing bounds it, and no approval covers more than the one call.
     Command,
 }
 
@@ -93,9 +93,9 @@ impl fmt::Display for ArgumentKind {
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
-    /// What it names.
+    /// The kind of name.
     pub kind: ArgumentKind,
-    /// What is done there, of paths; by the tool's class where nothing is said.
+    /// The rights at a path; by default those of the tool's class.
     pub needs: Option<Rights>,
 }
 
@@ -163,7 +163,7 @@ impl Declared {
     }
 }
 
-/// What a tool of a class may do at a path that it is given: one that does not only read may read
+/// The rights of a tool of a class at a path that it is given: one that does not only read may read
 /// what it sends elsewhere, and write what it has read.
 const fn needs(class: EffectClass) -> Rights {
     match class {
@@ -183,7 +183,7 @@ fn url(argument: &'static str, text: &str) -> Result<Vec<Demand>, Refused> {
     Ok(net::demands(&target)?.into_iter().map(named).collect())
 }
 
-/// What a URL names is not known in a build that reads none.
+/// A build that reads no URLs knows no resource of one.
 #[cfg(not(feature = "http"))]
 fn url(argument: &'static str, _: &str) -> Result<Vec<Demand>, Refused> {
     Err(Refused::new(Reason::NoProvider).field(argument))

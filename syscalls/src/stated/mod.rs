@@ -1,9 +1,9 @@
-//! What an operator states of a tool that another process runs: what it counts as, and which of
-//! its arguments name what.
+//! An operator's statements about a tool that another process runs: its class, and the resources
+//! that its arguments name.
 //!
 //! It stands in the settings of the tool's manifest, which an operator's key signs; of what a
 //! server says nothing ever comes here. The rest of the manifest is made of it: the class, the
-//! arguments' types, the dimensions that a token must have scopes in. What there was before stands
+//! arguments' types, the dimensions that a token must have scopes in. The earlier value stands
 //! beside it, so that each statement can be taken back.
 
 mod argument;
@@ -34,9 +34,9 @@ pub enum StatedError {
     /// It takes no such argument.
     #[error("it takes no argument {name}; it takes: {takes}")]
     NoArgument {
-        /// What was named.
+        /// The given name.
         name: String,
-        /// Those that there are.
+        /// The existing names.
         takes: String,
     },
     /// The argument has another type than what was declared has.
@@ -46,7 +46,7 @@ pub enum StatedError {
         name: String,
         /// Its type.
         is: ParamType,
-        /// What was declared.
+        /// The declared kind.
         kind: ArgumentKind,
     },
     /// There are as many arguments as a tool can have.
@@ -60,14 +60,14 @@ pub enum StatedError {
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stated {
-    /// What it counts as.
+    /// The stated class.
     pub class: Option<EffectClass>,
     /// The arguments that name something, by their names.
     pub arguments: BTreeMap<Box<str>, Declared>,
 }
 
 impl Stated {
-    /// What is stated in a manifest on record: nothing, where that is no tool of another process.
+    /// The statements in a manifest on record: none, if that is no tool of another process.
     ///
     /// # Errors
     /// [`StatedError::Form`].
@@ -100,7 +100,7 @@ impl Stated {
         Ok(manifest)
     }
 
-    /// Whether nothing is stated.
+    /// True if nothing is stated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.class.is_none() && self.arguments.is_empty()
@@ -116,7 +116,7 @@ impl Stated {
         left_out.filter_map(|(_, declared)| declared.kind.dimension()).collect()
     }
 
-    /// What a call would touch by what its arguments name.
+    /// The demands of a call, by the names in its arguments.
     ///
     /// # Errors
     /// An argument that is not of what was declared, by [`Refused`].
@@ -136,9 +136,9 @@ impl Stated {
     }
 }
 
-/// What is offered, with what is stated of the tool on record. Where the definition is another,
-/// what is declared of arguments is kept as far as the tool still takes them, and a class only
-/// where it is the graver one: what was said of one definition makes no other one harmless.
+/// The offer with the statements about the tool on record. If the definition is another,
+/// declarations of arguments are kept as far as the tool still takes them, and a class only if it
+/// is the stricter one: a statement about one definition makes no other one harmless.
 pub fn carried(offered: Manifest, on_record: &Manifest) -> Manifest {
     let Ok(mut stated) = Stated::of(on_record) else { return offered };
     if stated.is_empty() {

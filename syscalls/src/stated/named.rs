@@ -1,4 +1,4 @@
-//! What the arguments of a call name, by the tool's own manifest.
+//! The resources that a call's arguments name, by the tool's own manifest.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ pub struct NamedResources {
 }
 
 impl NamedResources {
-    /// What the arguments of a call name by [`Manifest::resources`].
+    /// The resources that a call's arguments name by [`Manifest::resources`].
     ///
     /// # Errors
     /// [`Reason::BadArgument`], where a value is no resource of the type.

@@ -1,6 +1,6 @@
 //! Paths of a program that is not ours: names below folders of its own, compared as text.
 //!
-//! What a name leads to is that program's affair: links in it are not seen here. So what could be
+//! The target of a name is that program's affair: links in it are not seen here. So what could be
 //! read in two ways is refused: `.` and `..`, a backslash, `~`, what may be a URL or a drive.
 
 use std::fmt;
@@ -17,14 +17,14 @@ const FOLDER_BYTES_MAX: usize = 1_024;
 pub struct PathRoot {
     /// The root.
     pub root: RootName,
-    /// What stands before the names below it.
+    /// The folder before the names below it.
     pub folder: Folder,
 }
 
-/// What stands before the names below a root.
+/// The text before the names below a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Folder {
-    /// Nothing: the tool takes names as they are below the root.
+    /// No text: the tool takes names as they are below the root.
     Relative,
     /// A folder, from `/` on, without a slash at its end; nothing for `/` itself.
     At(Box<str>),
@@ -55,7 +55,7 @@ impl PathRoot {
         RootedPath::new(Root::Named(root.root.clone()), names).ok()
     }
 
-    /// What of a text stands behind the folder.
+    /// The rest of a text behind the folder.
     fn below<'t>(&self, text: &'t str) -> Option<&'t str> {
         match &self.folder {
             Folder::Relative => {
@@ -190,8 +190,8 @@ mod tests {
         }
     }
 
-    /// Of a root with a folder the path is told whole, and neither `ROOT=FOLDER` nor a relative
-    /// path is what is to be written.
+    /// For a root with a folder the answer has the whole path, and suggests neither `ROOT=FOLDER`
+    /// nor a relative path.
     #[test]
     fn mistyped_path_is_answered_with_the_right_form() {
         let docs = "an absolute path that begins with /srv/docs/";

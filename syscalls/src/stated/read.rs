@@ -1,4 +1,4 @@
-//! What is stated, as it stands in a manifest: a map with what there was before.
+//! The statements as they stand in a manifest: a map with the earlier values.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{ArgumentKind, Declared, PathRoot, ROOTS_MAX, Stated, StatedError};
 /// An argument as it is declared, and the type that it had.
 type KeptArgument = (Declared, Option<ParamType>);
 
-/// What is stated, each with what there was before.
+/// The statements, each with the earlier value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
     pub(super) class: Option<(EffectClass, EffectClass)>,
@@ -17,7 +17,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// What is kept in a manifest; nothing in that of a tool of another kind.
+    /// The statements in a manifest; none in that of a tool of another kind.
     pub(super) fn of(manifest: &Manifest) -> Result<Self, StatedError> {
         match (&manifest.settings, manifest.definition) {
             (Some(settings), Some(_)) => Self::read(settings.item()).ok_or(StatedError::Form),

@@ -1,8 +1,8 @@
 //! Arguments of a server's tool that look as if they name something, and that nothing limits.
 //!
 //! It is a hint for the operator, by the argument's name or the `format` of its schema (JSON Schema
-//! 2020-12, section 7.3). Nothing is decided by it: a server can name an argument as it likes. What
-//! a description says is not looked at, because a description is prose for a model.
+//! 2020-12, section 7.3). It decides nothing: a server can name an argument as it likes.
+//! Descriptions are not read, because a description is prose for a model.
 
 use syscap_format::{Item, ItemKind, Manifest};
 
@@ -58,8 +58,8 @@ const FORMATS: [(&str, &str); 10] = [
 ];
 
 impl Unlimited {
-    /// Those of a tool, in the order of its schema. None for a tool that no server defined: what
-    /// ours name is in their manifests.
+    /// The arguments of a tool, in the order of its schema. None for a tool that no server defined:
+    /// what ours name is in their manifests.
     pub fn of(manifest: &Manifest) -> Vec<Self> {
         let (Some(whole), Ok(stated)) = (manifest.whole_definition(), Stated::of(manifest)) else {
             return Vec::new();

@@ -11,7 +11,7 @@ use super::filter::Filter;
 /// sums is fixed, so every machine finds the same.
 const LANES: usize = 16;
 
-/// What stands around a record on disk, about.
+/// The overhead of a record on disk, about.
 const HEADS_BYTES: usize = 12;
 
 /// The vectors of one collection, each of length one.
@@ -26,12 +26,12 @@ pub(super) struct Collection {
     live_bytes: u64,
 }
 
-/// What stands beside a vector.
+/// The data beside a vector.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) id: Box<str>,
     pub(super) metadata: Canonical,
-    /// What the session had read that put it there.
+    /// The label of the session that put it there.
     pub(super) label: Label,
 }
 
@@ -180,7 +180,7 @@ pub(super) fn unit(numbers: impl Iterator<Item = f64> + Clone) -> Option<Vec<f32
     Some(scaled.map(narrow).collect())
 }
 
-/// Of a number of at most one it loses but digits.
+/// A number of at most one loses only digits.
 #[expect(clippy::cast_possible_truncation, clippy::as_conversions, reason = "rounded on purpose")]
 fn narrow(number: f64) -> f32 {
     number as f32

@@ -1,4 +1,4 @@
-//! What must be so of the metadata beside a vector: a tree of tests, never a text.
+//! Filters of the metadata beside a vector: a tree of tests, never a text.
 
 use syscap_format::{Item, ItemKind, Reason, Refused};
 
@@ -11,7 +11,7 @@ const VALUES_MAX: usize = 256;
 
 const FORM: &str = "{\"field\": value}, or one of and, or, not, eq, in, range";
 
-/// A filter. What asks about a field that is not there does not hold.
+/// A filter. A test of a missing field does not hold.
 #[derive(Debug)]
 pub(super) enum Filter {
     All(Vec<Self>),
@@ -21,7 +21,7 @@ pub(super) enum Filter {
     Range(Box<str>, [Option<i128>; 2]),
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Text(Box<str>),
@@ -139,7 +139,7 @@ impl Filter {
         Ok(Self::All(all))
     }
 
-    /// Whether it holds of the metadata beside a vector.
+    /// True if it holds of the metadata beside a vector.
     pub(super) fn matches(&self, metadata: Item<'_>) -> bool {
         match self {
             Self::All(all) => all.iter().all(|one| one.matches(metadata)),

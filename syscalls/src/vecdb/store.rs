@@ -40,7 +40,7 @@ const ANEW_BYTES_MIN: u64 = 1 << 20;
 /// How many vectors a frame has then: few enough for [`FRAME_BYTES_MAX`].
 const ANEW_ITEMS: usize = 128;
 
-/// What a frame does.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Put = 0,
@@ -51,22 +51,22 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) collection: Collection,
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     end_bytes: u64,
-    /// What lies behind it and is none: of an append that a crash broke off, or damaged.
+    /// The bytes behind it that form no frame: of an append that a crash interrupted, or damaged.
     pub(super) skipped_bytes: u64,
     state: Known,
 }
 
-/// What is known of a collection's file.
+/// The state of the knowledge about a collection's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
-    /// Nothing: it is read by the first who asks.
+    /// Unknown: the first caller reads it.
     #[default]
     Nothing,
-    /// What is held is what is there.
+    /// The held data is the file's.
     All,
-    /// It may be another than what is held. Whoever has this looks for it anew.
+    /// It may be another than what is held. The next caller reads the file anew.
     Lost,
 }
 
@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// Looks at a collection and, where the look lets it, adds a frame to it: to its file, and
-    /// after that to what is held. Nobody else is at it meanwhile.
+    /// after that to what is held. No other caller changes it meanwhile.
     pub(super) fn change<T, E>(
         &self,
         name: &str,
@@ -174,8 +174,8 @@ impl Store {
             .ok_or_else(|| failure(FsError::NotRegular, Effect::Unknown))
     }
 
-    /// Writes a file anew of which more than half is gone, in one step of the file system. What it
-    /// writes is no call's: a call pays for what it brings. Whether what is held is what is there.
+    /// Writes a file anew of which more than half is gone, in one step of the file system. No call
+    /// pays for it: a call pays for its own data. Returns true if the held data is the file's.
     fn write_anew(&self, name: &str, held: &mut Held) -> bool {
         let twice = held.collection.live_bytes().saturating_mul(2);
         if held.end_bytes < ANEW_BYTES_MIN.max(twice) {
@@ -282,7 +282,7 @@ fn head(dimensions: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a call does to a collection.
+/// A call's change of a collection.
 #[derive(Debug)]
 pub(super) struct Frame {
     dimensions: usize,
@@ -290,7 +290,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Of vectors to put, with the label of the session.
+    /// A put of vectors, with the label of the session.
     pub(super) fn put(
         label: Label,
         dimensions: usize,
@@ -345,7 +345,7 @@ fn check(payload: &[u8]) -> [u8; 8] {
     sha256(payload).first_chunk().copied().unwrap_or_default()
 }
 
-/// Where a collection's file is: a folder that is no agent's, since no agent begins with a dot.
+/// The location of a collection's file: in a folder of no agent, since no agent begins with a dot.
 fn location(name: &str) -> Result<Location, FsError> {
     let mut names: Vec<String> = vec!["agents".to_owned(), ".vectors".to_owned()];
     names.extend(name.split('/').map(str::to_owned));

@@ -61,7 +61,7 @@ impl Accounts {
         self.holders.get(account.0).map(|holder| &holder.body)
     }
 
-    /// Whether a token is the old one, renews it, or renews one that does.
+    /// True if a token is the old one, renews it, or renews one that does.
     pub(super) fn renews(&self, token: Account, old: Account) -> bool {
         let before = |at: &Account| {
             let renewed = self.body(*at).and_then(|body| body.renews);
@@ -97,7 +97,7 @@ impl Accounts {
         }
     }
 
-    /// Who holds it, and those that it was derived from.
+    /// Its holder, and those of its ancestors.
     pub(super) fn holders(&self, account: Account) -> Vec<PublicKey> {
         self.chain(account).filter_map(|holder| holder.body.holder).collect()
     }
@@ -106,7 +106,7 @@ impl Accounts {
         self.chain(account).any(|holder| holder.exhausted)
     }
 
-    /// Whether every token of the chain has `wanted` left.
+    /// True if every token of the chain has `wanted` left.
     pub(super) fn covers(&self, account: Account, wanted: &Amounts) -> bool {
         self.chain(account).all(|holder| wanted.leq(&holder.left()))
     }
@@ -180,14 +180,14 @@ impl Accounts {
         });
     }
 
-    /// Nothing runs across a boot.
+    /// A boot ends all runs.
     pub(super) fn free_gauge(&mut self) {
         for holder in &mut self.holders {
             holder.held = holder.held.with(Dimension::Concurrent, 0);
         }
     }
 
-    /// What a session by it begins with.
+    /// The label with which its sessions begin.
     pub(super) fn label(&self, account: Account) -> Label {
         let labels = self.chain(account).map(|holder| holder.body.label());
         labels.fold(Label::PUBLIC, Label::join)

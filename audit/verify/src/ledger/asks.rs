@@ -27,7 +27,7 @@ pub(super) struct Waiting {
     threshold: u64,
     means: Vec<ApprovalChannel>,
     expires: UnixMillis,
-    /// Whether somebody of a level was asked.
+    /// True if a person of a level was asked.
     elevated: bool,
     preconditions: Vec<Precondition>,
     bounds: Bounds,
@@ -271,7 +271,7 @@ impl Ledger {
     }
 }
 
-/// Whether the policy asked for somebody of a level.
+/// True if the policy asked for a person of a level.
 pub(super) fn asks_for_a_level(call: &CallFields) -> bool {
     let asked = call.decision.as_ref().map_or(&[][..], |said| &said.obligations);
     asked.iter().any(|asked| asked.kind == ObligationKind::Approval)

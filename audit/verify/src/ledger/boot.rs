@@ -41,7 +41,7 @@ impl Ledger {
     }
 
     /// Every record of a boot that began after a gap says so, until an operator confirms the time.
-    /// What else was odd about the clocks only the host knew.
+    /// Only the host knew of other oddities of the clocks.
     pub(super) fn follow_gap(&mut self, entry: &mut Entry<'_>, body: &Body, clock: ClockFlags) {
         match body {
             // What a boot must say is held against its own clock.
@@ -108,7 +108,8 @@ impl Ledger {
         }
     }
 
-    /// What was not done may be sent again; what was done has an end, though no result.
+    /// A call that was not done may be sent again; a call that was done has an end, though no
+    /// result.
     fn key_after(&mut self, verdict: Recovered, slot: Option<Slot>) {
         match (verdict, slot) {
             (Recovered::NotDone, Some(slot)) => drop(self.keys.remove(&slot)),

@@ -1,13 +1,12 @@
-//! Where a call came from, and what of it the kernel filled in.
+//! A call's origin, and the fields that the kernel filled in.
 
 use syscap_format::{CallFields, Filled, Intent, PROVENANCE_INPUTS_MAX, TRACE_BYTES_MAX};
 
 use super::{Entry, Fault, Ledger};
 
 impl Ledger {
-    /// Its inputs are records before this one. Where the caller said nothing the kernel has put its
-    /// own
-    /// time, and nothing else.
+    /// Its inputs are records before this one. If the caller stated nothing, the kernel has put its
+    /// own time, and nothing else.
     pub(super) fn came_from(&self, entry: &mut Entry<'_>, call: &CallFields) {
         let Some(from) = &call.provenance else {
             return;

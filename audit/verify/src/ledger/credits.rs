@@ -37,7 +37,7 @@ impl Credits {
         Some(())
     }
 
-    /// Whether each has so much left.
+    /// True if each has so much left.
     pub(super) fn covers(&self, agent: &AgentId, wanted: &Amounts) -> bool {
         let wanted = wanted.get(Dimension::CreditsMicro);
         self.paying(agent).all(|purse| {
@@ -46,7 +46,7 @@ impl Credits {
         })
     }
 
-    /// Whether one has nothing left that was not used.
+    /// True if one has no unused rest.
     pub(super) fn is_spent(&self, agent: &AgentId) -> bool {
         self.paying(agent).any(|purse| purse.used >= purse.granted)
     }

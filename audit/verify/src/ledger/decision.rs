@@ -36,8 +36,9 @@ impl Ledger {
         entry.expect(asked && shadow.is_none_or(|said| is_sound(&said.decision)), Fault::Shadow);
     }
 
-    /// Of a refused call whose arguments were resolved: it had come as far. The token was live and
-    /// granted the tool, as for a call that ran; and the policy was in force, where it was asked.
+    /// For a refused call whose arguments were resolved: it had reached the policy. The token was
+    /// live and granted the tool, as for a call that ran; and the policy was in force, where it was
+    /// asked.
     pub(super) fn asked(&self, entry: &mut Entry<'_>, account: Account, call: &CallFields) {
         let session = call.session.and_then(|number| self.sessions.get(&number));
         let resolved = call.args_hash.is_some() && call.call_hash.is_some();
@@ -61,7 +62,7 @@ impl Ledger {
         self.may_write(entry, account, &registered.manifest);
     }
 
-    /// Of a call that the policy let through and that did not run: why it did not.
+    /// For a call that the policy allowed and that did not run: the reason.
     pub(super) fn unkept(&self, entry: &mut Entry<'_>, call: &CallFields, reason: Reason) {
         let Some(decision) = call.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade)
         else {
@@ -113,12 +114,12 @@ fn is_sound(decision: &Decision) -> bool {
         }
 }
 
-/// Where it stands among others; of each place there is one.
+/// Its place among others; each place is taken once.
 fn place(asked: &Obligation) -> (u64, Option<&str>) {
     (asked.kind.code(), asked.name.as_deref())
 }
 
-/// Whether a run gets less by it.
+/// True if it gives a run less.
 fn takes_away(asked: &Obligation) -> bool {
     matches!(
         asked.kind,
@@ -126,7 +127,7 @@ fn takes_away(asked: &Obligation) -> bool {
     )
 }
 
-/// Whether a run of the tool can keep to it.
+/// True if a run of the tool can meet it.
 fn is_keepable(asked: &Obligation, manifest: &Manifest) -> bool {
     let honours = manifest.honours.contains(&asked.kind);
     match asked.kind {
@@ -151,7 +152,7 @@ fn cut(asked: &Obligation) -> Option<(Dimension, u64)> {
     metered.then_some((dimension, asked.max?))
 }
 
-/// Whether a run of the tool that holds so much keeps to all that is asked.
+/// True if a run of the tool with that hold meets all obligations.
 pub(super) fn keeps<'o>(
     asked: impl Iterator<Item = &'o Obligation>,
     manifest: &Manifest,
@@ -161,7 +162,7 @@ pub(super) fn keeps<'o>(
     asked.fold(true, |fine, one| fine && cuts(one) && is_keepable(one, manifest))
 }
 
-/// What must be set aside at the least, after what is asked has been taken away.
+/// The least hold, after the obligations have been applied.
 pub(super) fn cut_down(asked: &[Obligation], wanted: Amounts) -> Amounts {
     asked.iter().filter_map(cut).fold(wanted, |wanted, (dimension, max)| {
         wanted.with(dimension, wanted.get(dimension).min(max))

@@ -40,7 +40,7 @@ impl Heads {
         self.facts.as_ref()
     }
 
-    /// Whether a call may name it: the head, or one of so many before.
+    /// True if a call may name it: the head, or one of so many before.
     pub(super) fn knows(&self, snapshot: SnapshotId) -> bool {
         self.head == snapshot || self.before.contains(&snapshot)
     }

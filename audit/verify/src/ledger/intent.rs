@@ -54,12 +54,12 @@ impl Ledger {
         self.open.insert(entry.seq, Open { call, account, effect, label, slot, cancelled });
     }
 
-    /// Whether a key still stands for its first call.
+    /// True if a key still stands for its first call.
     pub(super) fn is_kept(&self, used: &KeyUse, now: UnixMillis) -> bool {
         !used.ended || !self.is_over(used.intent, used.until, now)
     }
 
-    /// Whether a key's time is over. While the time is not confirmed nobody can tell that of what
+    /// True if a key's time is over. While the time is not confirmed nobody can tell that of what
     /// lies before.
     pub(super) fn is_over(&self, intent: Seq, until: UnixMillis, now: UnixMillis) -> bool {
         now >= until && intent >= self.unconfirmed_before
@@ -194,7 +194,7 @@ fn slot(intent: &Intent) -> Option<Slot> {
 }
 
 impl Open {
-    /// Whether an outcome's call is this one's.
+    /// True if an outcome's call is this one.
     pub(super) fn is_of(&self, call: &CallFields) -> bool {
         let CallFields {
             agent_id,

@@ -27,7 +27,7 @@ impl Leaves {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Whether a head is one of those before.
+    /// True if a head is one of those before.
     pub(super) fn has<E>(
         &self,
         head: &Head,
@@ -45,7 +45,7 @@ impl Leaves {
     }
 }
 
-/// What a key has signed.
+/// The signatures of a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Signer {
     pub(super) counter: u64,

@@ -36,14 +36,14 @@ use credits::Credits;
 use heads::Heads;
 use leaves::{Leaves, Signer};
 
-/// What is carried from record to record.
+/// The state that is carried from record to record.
 pub(super) struct Ledger {
     home: HomeId,
     limits: HomeLimits,
     time: UnixMillis,
     boot: u64,
     phase: Phase,
-    /// Whether this boot began after a gap that no operator has confirmed since.
+    /// True if this boot began after a gap that no operator has confirmed since.
     gap: bool,
     roles: Roles,
     recovery: Option<RecoveryHash>,
@@ -87,7 +87,7 @@ pub(super) struct Ledger {
     unbound: Row,
 }
 
-/// Where the kernel stands in its life.
+/// The phase of the kernel's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Before the first boot.
@@ -143,14 +143,14 @@ struct Open {
     call: CallFields,
     account: Option<Account>,
     effect: EffectClass,
-    /// What its outcome must carry.
+    /// The label that its outcome must carry.
     label: Label,
     slot: Option<Slot>,
-    /// Whether a `cancel` of it is on record.
+    /// True if its `cancel` is on record.
     cancelled: bool,
 }
 
-/// Where an idempotency key belongs.
+/// The slot of an idempotency key.
 type Slot = (AgentId, ToolId, IdempotencyKey);
 
 /// The first call with an idempotency key.
@@ -173,7 +173,7 @@ struct Finished {
     account: Option<Account>,
 }
 
-/// What is stopped.
+/// The freezes in force.
 #[derive(Clone, Debug, Default)]
 struct Frozen {
     kernel: bool,

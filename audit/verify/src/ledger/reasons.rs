@@ -8,7 +8,7 @@ use syscap_format::{
 use super::{Account, Entry, Fault, Ledger, Open, Phase, Session};
 
 impl Ledger {
-    /// Whether the kernel could have refused this for that reason.
+    /// Checks that the kernel could have refused this for that reason.
     pub(super) fn could_refuse(
         &self,
         entry: &mut Entry<'_>,
@@ -76,8 +76,8 @@ impl Ledger {
         entry.expect(first && fine, Fault::Reason);
     }
 
-    /// Whether a call that nothing stopped could be refused so before its arguments were resolved:
-    /// for the first of these that held.
+    /// Checks that an unstopped call could be refused so before its arguments were resolved: for
+    /// the first of these that held.
     fn could_look(&self, call: &CallFields, reason: Reason, account: Account) -> bool {
         let Some(tool) = &call.tool_id else {
             return reason == Reason::UnknownTool;
@@ -124,7 +124,7 @@ impl Ledger {
         entry.expect(first && fine, Fault::Reason);
     }
 
-    /// Whether a change that nothing stopped could be refused so: for the first of these that held.
+    /// Checks that an unstopped change could be refused so: for the first of these that held.
     fn could_propose(&self, reason: Reason, account: Account) -> bool {
         let (only_reads, spent) = (self.only_reads(account), self.accounts.is_exhausted(account));
         let none_left = self.accounts.calls_left(account) == 0;
@@ -167,7 +167,7 @@ impl Ledger {
         said == first(frozen) || (maybe && said == first(true))
     }
 
-    /// What stops a session's work, as the kernel looks at it.
+    /// The stop of a session's work, in the kernel's order.
     fn first_stop(&self, entry: &Entry<'_>, account: Account, frozen: bool) -> Option<Reason> {
         let body = self.accounts.body(account)?;
         let as_of = self.list.map(|(_, as_of)| as_of);
@@ -187,7 +187,7 @@ impl Ledger {
     }
 }
 
-/// Whether it says that a token, or an agent, was stopped.
+/// True if it reports a stopped token or agent.
 const fn is_a_stop(reason: Reason) -> bool {
     matches!(
         reason,
@@ -200,14 +200,14 @@ const fn is_a_stop(reason: Reason) -> bool {
     )
 }
 
-/// Whether it may be given before the token was looked at: the envelope can't be read, or is not
-/// the session's. Later steps give some of these too, and no record tells which step did.
+/// True if it may be given before the token was checked: the envelope can't be read, or is not the
+/// session's. Later steps give some of these too, and no record tells which step did.
 const fn comes_first(reason: Reason) -> bool {
     reason.code() < 200
         || matches!(reason, Reason::BadProof | Reason::NotBound | Reason::PolicyNotInForce)
 }
 
-/// Whether a call that may be made may be refused for it before its arguments are resolved.
+/// True if a permitted call may be refused for it before its arguments are resolved.
 const fn comes_before_arguments(reason: Reason) -> bool {
     matches!(
         reason,
@@ -228,12 +228,12 @@ const fn comes_before_arguments(reason: Reason) -> bool {
     )
 }
 
-/// Whether a call whose arguments were resolved may be refused for it before the policy is asked.
+/// True if a call whose arguments were resolved may be refused for it before the policy decides.
 const fn is_of_arguments(reason: Reason) -> bool {
     reason.is_of_a_plan() || matches!(reason, Reason::PolicyMismatch | Reason::UnknownSnapshot)
 }
 
-/// Whether it says what is wrong with a change of a state.
+/// True if it reports the fault of a state change.
 const fn is_of_a_change(reason: Reason) -> bool {
     matches!(
         reason,
@@ -247,7 +247,7 @@ const fn is_of_a_change(reason: Reason) -> bool {
     )
 }
 
-/// Whether a control event, a token or a session may be refused for it.
+/// True if a control event, a token or a session may be refused for it.
 fn is_of_control(reason: Reason, phase: Phase) -> bool {
     match reason {
         Reason::Closing => phase == Phase::Shut,
@@ -267,7 +267,7 @@ fn is_of_control(reason: Reason, phase: Phase) -> bool {
 }
 
 impl Open {
-    /// Whether a run may end so. Of one that the host gave up nothing is known but what it held.
+    /// Checks that a run may end so. Of an abandoned run only its hold is known.
     pub(super) fn ends_so(&self, outcome: &Outcome) -> bool {
         let Some(reason) = outcome.reason else {
             return true;

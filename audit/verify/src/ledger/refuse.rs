@@ -50,7 +50,7 @@ impl Ledger {
         }
     }
 
-    /// What a call that did not run owes: one of `calls`, as long as its token has one. `None`
+    /// The charge of a call that did not run: one of `calls`, as long as its token has one. `None`
     /// where the session is not open.
     pub(super) fn fee(
         &mut self,

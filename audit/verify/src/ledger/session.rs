@@ -167,7 +167,7 @@ impl Ledger {
         self.credits.pay(&session.agent, entry.seq, &charge.amounts);
     }
 
-    /// What a user said, to a session that is open and that agent's.
+    /// A user's message, to an open session of that agent.
     pub(super) fn input(&mut self, entry: &mut Entry<'_>, input: &Input) {
         let Some(session) = self.sessions.get_mut(&input.session) else {
             return entry.fault(Fault::UnknownSession);

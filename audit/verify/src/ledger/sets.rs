@@ -6,7 +6,7 @@ use syscap_format::{
     TokenId, ToolId, UnixMillis,
 };
 
-/// What a set can be made of, of a call that waits.
+/// The request that a standing approval can be made of.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     token: Option<TokenId>,
@@ -50,7 +50,7 @@ impl Bounds {
         self.policy
     }
 
-    /// Whether a decision asks what was asked then, and no more.
+    /// True if a decision asks for the same as then, and no more.
     fn answer(&self, decision: &Decision) -> bool {
         let listed = u64::try_from(decision.matches.len()).ok() == Some(decision.match_count);
         let level = decision.obligations.iter().any(|one| one.kind == ObligationKind::Approval);
@@ -59,7 +59,7 @@ impl Bounds {
     }
 }
 
-/// What those who approve agree on.
+/// The terms on which the approvers agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
     uses: Option<u64>,
@@ -74,7 +74,7 @@ impl Terms {
         Self { uses, scopes, expires, with_session: expires.is_none() }
     }
 
-    /// What both say, `None` where they name other scopes.
+    /// The terms that both allow; `None` if they name other scopes.
     pub(super) fn and(self, other: Self) -> Option<Self> {
         let with_session = self.with_session || other.with_session;
         let expires = match (self.expires, other.expires) {
@@ -105,7 +105,7 @@ pub(super) struct Set {
     pub(super) until: UnixMillis,
 }
 
-/// Whose call it is, and of what.
+/// The caller and the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Of {
     pub(super) agent: Option<AgentId>,
@@ -121,7 +121,8 @@ impl Of {
 }
 
 impl Bounds {
-    /// Whether a set may be given of a call of that tool; `open`: while the session that asked is.
+    /// Checks that a standing approval may be given for a call of that tool; `open`: while the
+    /// session that asked is.
     pub(super) fn permit(&self, tool: Option<&ToolId>, body: &ApprovalBody, open: bool) -> bool {
         let scopes: Vec<_> = body.scopes.iter().flat_map(Grants::iter).collect();
         let wide = match (&body.scopes, &scopes[..]) {
@@ -157,8 +158,8 @@ impl Set {
         Some(Self { of, leaf, eligible, bounds, session, left: terms.uses?, until })
     }
 
-    /// Counts a call of a session that had been given so much. Whether it is one that the set is
-    /// for: what it touches the log does not say.
+    /// Counts a call of a session that had been given so much. Returns true if it is a call that
+    /// the approval is for; the log does not show its resources.
     pub(super) fn spend(
         &mut self,
         call: &CallFields,
@@ -185,7 +186,7 @@ impl Set {
         self.left == 0
     }
 
-    /// Whether it ends where that session closes, or by a boot.
+    /// True if it ends when that session closes, or by a boot.
     pub(super) fn ends_with(&self, session: Option<Seq>) -> bool {
         match session {
             Some(closed) => self.session == Some(closed),

@@ -111,7 +111,7 @@ impl Ledger {
     }
 }
 
-/// Whether what is there after is what was there before, but for the keys that were changed.
+/// Checks that the facts after are the facts before, except for the changed keys.
 fn follows(before: &FactIds, change: &StateChange, after: &FactIds) -> bool {
     let (set, removed) = (&change.set, &change.removed);
     let kept = |key: &&FactKey| !removed.contains(key) && !set.contains(key);
@@ -121,7 +121,7 @@ fn follows(before: &FactIds, change: &StateChange, after: &FactIds) -> bool {
         && after.iter().filter(|(key, _)| kept(key)).all(|(key, id)| before.get(key) == Some(id))
 }
 
-/// Whoever wrote may write all the keys that were set or taken away.
+/// Checks that the writer may write all the keys that were set or removed.
 fn may_write(change: &StateChange) -> bool {
     let space = match change.writer {
         Writer::User | Writer::Agent => "goal",

@@ -229,7 +229,7 @@ impl<'a> Decoder<'a> {
         if self.uint()? == key { Ok(()) } else { Err(fault_at(DecodeFault::Key, start)) }
     }
 
-    /// Whether that key stands next; it is read only if it does.
+    /// True if that key stands next; it is read only then.
     ///
     /// # Errors
     /// [`DecodeFault::Type`] where no unsigned integer stands there.
@@ -371,8 +371,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What stands within an array or map, a level deeper: a caller that reads the head itself
-    /// counts it here, so that what it takes is never nested deeper than the profile allows.
+    /// Reads the content of an array or map, a level deeper. A caller that reads the head itself
+    /// counts the level here, so that its content is never nested deeper than the profile allows.
     ///
     /// # Errors
     /// [`DecodeFault::Depth`]; those that `read` returns.

@@ -34,7 +34,7 @@ impl Encoder {
         self.out.len()
     }
 
-    /// Whether nothing was written.
+    /// True if nothing was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
@@ -140,7 +140,7 @@ pub(crate) fn head(major: u8, value: u64, mut put: impl FnMut(&[u8])) {
 /// A map with text keys in the making. The keys may come in any order; of a key that is set
 /// twice the last value stands.
 ///
-/// What was set lies side by side behind room for the map's head. Where the keys came in canonical
+/// The entries lie side by side behind room for the map's head. If the keys came in canonical
 /// order, as most do, that is the map already, and nothing is copied.
 #[must_use]
 #[derive(Clone, Debug, Default)]
@@ -149,7 +149,7 @@ pub struct MapBuilder {
     entries: Vec<Entry>,
 }
 
-/// Where an entry lies: its key with the key's head, and then its value.
+/// The position of an entry: its key with the key's head, and then its value.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: usize,
@@ -246,7 +246,7 @@ impl MapBuilder {
     }
 }
 
-/// What a map in the making has room for behind a value.
+/// The room behind a value, in a map under construction.
 const BEHIND_BYTES: usize = 64;
 /// The longest head.
 const HEAD_BYTES_MAX: usize = 9;
@@ -312,7 +312,7 @@ mod tests {
     use crate::cbor::Profile;
     use alloc::{format, string::String};
 
-    /// Whatever order the keys come in, and however often: the map is that of the last values.
+    /// In any order of keys, with any repetition, the map has the last values.
     #[test]
     fn a_map_is_the_same_in_any_order() {
         for count in [0_u64, 1, 2, 5, 23, 24, 25, 300] {

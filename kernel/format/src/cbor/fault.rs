@@ -1,4 +1,4 @@
-//! What was wrong with the bytes, and where.
+//! Decoding faults, and their positions.
 
 /// One way in which bytes are not canonical CBOR of the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -67,7 +67,7 @@ pub enum DecodeFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {fault}")]
 pub struct DecodeError {
-    /// What was wrong.
+    /// The fault.
     pub fault: DecodeFault,
     /// Offset from the start of the input, in bytes.
     pub at: usize,

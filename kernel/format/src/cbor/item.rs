@@ -99,7 +99,7 @@ impl<'a> Item<'a> {
         self.decoder().boolean().ok()
     }
 
-    /// Whether it is `null`.
+    /// True if it is `null`.
     #[must_use]
     pub fn is_null(self) -> bool {
         self.0 == Self::NULL.0

@@ -30,7 +30,7 @@ pub struct Profile {
     floats: Floats,
 }
 
-/// Whether a profile takes floating point numbers.
+/// Decides if a profile accepts floating point numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Floats {
     Refused,
@@ -42,8 +42,8 @@ impl Profile {
     pub const CONTROL: Self = Self { depth_max: 16, floats: Floats::Refused };
     /// Envelopes, arguments and results: depth 64, floats in shortest form.
     pub const DATA: Self = Self { depth_max: 64, floats: Floats::Shortest };
-    /// Messages between processes, in which data stands: depth 80, floats in shortest form. What
-    /// is taken out of one as an item of its own is within [`Profile::DATA`].
+    /// Messages between processes, in which data stands: depth 80, floats in shortest form. An item
+    /// that is taken out of one is within [`Profile::DATA`].
     pub const MESSAGE: Self = Self { depth_max: 80, floats: Floats::Shortest };
 
     /// How many arrays and maps may enclose one another.

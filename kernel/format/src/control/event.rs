@@ -10,7 +10,7 @@ use crate::record::head::Head;
 use crate::record::kind::RecordKind;
 use crate::sign::{PublicKey, Signature, SignatureError};
 
-/// What a control event's signature covers, before the message.
+/// The domain separator of a control event's signature, before the message.
 pub const CONTROL_CONTEXT: &[u8] = b"syscap/control/v2\0";
 
 shape! {
@@ -28,7 +28,7 @@ shape! {
 shape! {
     /// A signed control event as it stands in its record.
     pub struct Control {
-        /// Where the log ended, as its signers saw it: nothing up to there can be cut out.
+        /// The head of the log as the signers saw it: no record up to there can be cut out.
         1 => pub head: Head,
         /// The canonical body, of the kind's form.
         2 => pub body: Vec<u8>,
@@ -77,7 +77,7 @@ impl Control {
         decode::<Self>(bytes)
     }
 
-    /// Whether there is a signature, not too many, sorted by keys, no key twice.
+    /// True if it has at least one signature, not too many, sorted by keys, no key twice.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let signed = &self.signatures;
@@ -85,8 +85,8 @@ impl Control {
         sorted && (1..=ROLE_KEYS_MAX).contains(&signed.len())
     }
 
-    /// Verifies every signature, for a home and a kind. Whether the keys have the role is the
-    /// caller's question.
+    /// Verifies every signature, for a home and a kind. The caller checks that the keys have the
+    /// role.
     ///
     /// # Errors
     /// [`SignatureError::Mismatch`].

@@ -45,15 +45,15 @@ shape! {
         1 => pub set: RoleSet,
         /// A proof for each key that the role did not have, sorted by key.
         2 => pub proofs: Vec<Possession>,
-        /// Of the issuer: root tokens by keys that it no longer has, registered after this
-        /// record, are revoked. Null: they stay. Null for every other role.
+        /// For the issuer: root tokens by keys that it no longer has, registered after this record,
+        /// are revoked. Null: they stay. Null for every other role.
         3 => pub cut_off: Option<Seq>,
     }
 }
 
 impl KeyChange {
-    /// Whether the set is sound, all keys that are new to `before` prove to be held, and nothing
-    /// else is proved.
+    /// True if the set is sound, each key that is new to `before` has a proof of possession, and no
+    /// other proof is there.
     #[must_use]
     pub fn is_proved(&self, home: &HomeId, before: &RoleSet) -> bool {
         let role = self.set.role;
@@ -70,7 +70,7 @@ impl KeyChange {
 }
 
 code! {
-    /// What a revocation ends.
+    /// The target of a revocation.
     pub enum RevokeTarget {
         /// A token and all that was derived from it.
         Subtree = 1 "subtree",
@@ -87,7 +87,7 @@ shape! {
     /// Body of a `revoke` event: what it names ends, for ever.
     #[must_use]
     pub struct Revocation {
-        /// What kind of thing ends.
+        /// The kind of target.
         1 => pub target: RevokeTarget,
         /// The token; null for an epoch or a key.
         2 => pub token: Option<TokenId>,
@@ -100,7 +100,7 @@ shape! {
     }
 }
 
-/// What a revocation ends, by what names it.
+/// A revocation's target, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revoked {
     /// A token and all that was derived from it.
@@ -141,7 +141,7 @@ impl Revocation {
         Self { cause: Some(cause), ..self }
     }
 
-    /// What it ends; `None` where it names something else than its target, or more.
+    /// The target; `None` if it names something else than its target, or more.
     pub const fn revoked(&self) -> Option<Revoked> {
         let Self { target, token, epoch, key, cause: _ } = *self;
         match (target, token, epoch, key) {
@@ -175,8 +175,8 @@ shape! {
 }
 
 impl RevocationList {
-    /// Whether it is of its form, and has room beside so many that earlier lists have named and
-    /// that are not registered: at most 65,536 are kept.
+    /// True if it has its form, and fits beside the number of listed tokens that are not
+    /// registered: at most 65,536 are kept.
     #[must_use]
     pub fn is_sound(&self, kept: usize) -> bool {
         let count = self.tokens.len();
@@ -186,7 +186,7 @@ impl RevocationList {
 }
 
 code! {
-    /// What a freeze stops.
+    /// The target of a freeze.
     pub enum FreezeTarget {
         /// One agent.
         Agent = 1 "agent",
@@ -224,7 +224,7 @@ impl Freeze {
 }
 
 code! {
-    /// Whether a freeze begins or ends.
+    /// The beginning or the end of a freeze.
     pub enum FreezeChange {
         /// It begins.
         Freeze = 1 "freeze",
@@ -237,11 +237,11 @@ shape! {
     /// Body of a `freeze` event.
     #[must_use]
     pub struct Freeze {
-        /// What it stops.
+        /// The target.
         1 => pub target: FreezeTarget,
         /// The agent's or the tool's id; empty for the kernel.
         2 => pub name: Box<str>,
-        /// Whether it begins or ends.
+        /// The beginning or the end.
         3 => pub change: FreezeChange,
     }
 }
@@ -280,7 +280,7 @@ shape! {
     pub struct Notify {
         /// The program, by its absolute path; empty: none.
         1 => pub program: Box<str>,
-        /// Of an ask that is more confidential it is told no more than that there is one.
+        /// Of a more confidential request it is told only that there is one.
         2 => pub ceiling: Confidentiality,
         /// After so many milliseconds it is killed: 1 to 60,000.
         3 => pub limit_ms: u64,
@@ -288,7 +288,7 @@ shape! {
 }
 
 impl Notify {
-    /// Whether it can be run, or says that nothing is.
+    /// True if it can be run, or names no program.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let program = &*self.program;
@@ -304,7 +304,7 @@ shape! {
     pub struct Resolution {
         /// The intent.
         1 => pub intent: Seq,
-        /// What became of it.
+        /// The outcome of the call.
         2 => pub verdict: Recovered,
     }
 }

@@ -10,11 +10,11 @@ use crate::limits::ROLE_KEYS_MAX;
 use crate::record::kind::RecordKind;
 use crate::sign::PublicKey;
 
-/// What a proof of possession covers, before the message.
+/// The domain separator of a proof of possession, before the message.
 pub const POSSESSION_CONTEXT: &[u8] = b"syscap/possession/v1\0";
 
 code! {
-    /// What a key may sign.
+    /// A role: the records that a key may sign.
     pub enum Role {
         /// Tokens.
         Issuer = 1 "issuer",
@@ -36,8 +36,9 @@ impl Role {
     pub const IN_USE: [Self; 5] =
         [Self::Issuer, Self::Policy, Self::Revoker, Self::Approver, Self::Operator];
 
-    /// The role that signs control events of `kind`; `None` for kinds that are not signed. Who must
-    /// sign one event of a home is [`HomeLimits::role_of`](crate::record::HomeLimits::role_of).
+    /// The role that signs control events of `kind`; `None` for kinds that are not signed. The
+    /// signer of one event of a home is
+    /// [`HomeLimits::role_of`](crate::record::HomeLimits::role_of).
     pub const fn of(kind: RecordKind) -> Option<Self> {
         match kind {
             RecordKind::Policy => Some(Self::Policy),
@@ -101,13 +102,13 @@ impl RoleSet {
         self.keys.iter().map(|key| key.key)
     }
 
-    /// Whether a key is one of them.
+    /// True if it contains the key.
     #[must_use]
     pub fn holds(&self, key: &PublicKey) -> bool {
         self.keys.iter().any(|found| found.key == *key)
     }
 
-    /// Whether the set keeps to the rules of its fields. A reserved role's never does.
+    /// True if the set keeps to the rules of its fields. A reserved role's never does.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let keys = &self.keys;
@@ -157,7 +158,7 @@ impl Roles {
         self.0.iter()
     }
 
-    /// Whether a key is one of a role's.
+    /// True if a key belongs to one of the roles.
     #[must_use]
     pub fn holds(&self, role: Role, key: &PublicKey) -> bool {
         self.set(role).is_some_and(|set| set.holds(key))
@@ -201,7 +202,7 @@ pub fn possession(home: &HomeId, role: Role, key: &PublicKey) -> Vec<u8> {
     encoder.into_bytes()
 }
 
-/// What the genesis record keeps of a recovery key: it shows its key only when it is used.
+/// The genesis record's commitment to a recovery key, whose public key shows only when it is used.
 #[must_use]
 pub fn recovery_hash(key: &PublicKey) -> RecoveryHash {
     let mut encoder = Encoder::with_capacity(40);

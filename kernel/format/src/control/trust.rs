@@ -23,7 +23,7 @@ shape! {
 }
 
 impl Trust {
-    /// What a verifier must know.
+    /// The data that a verifier must trust.
     pub const fn new(home: HomeId, roles: Roles) -> Self {
         Self { version: VERSION, home, roles }
     }

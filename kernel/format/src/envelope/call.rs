@@ -45,7 +45,7 @@ flags! {
     }
 }
 
-/// What is filled in where the caller named nothing.
+/// The defaults for fields that the caller left out.
 #[derive(Clone, Debug)]
 pub struct Defaults<'a> {
     /// The session's agent.
@@ -56,7 +56,7 @@ pub struct Defaults<'a> {
     pub snapshot: SnapshotId,
     /// The policy in force.
     pub policy: PolicyHash,
-    /// Where the call came from, by the host's word; what the caller says of it is kept beside it.
+    /// The call's origin, as the host states it; the caller's claim is kept beside it.
     pub provenance: Provenance,
 }
 
@@ -111,7 +111,7 @@ impl<'a> ToolCall<'a> {
         self.policy
     }
 
-    /// Where it came from.
+    /// The call's origin.
     pub const fn provenance(&self) -> &Provenance {
         &self.provenance
     }
@@ -121,12 +121,12 @@ impl<'a> ToolCall<'a> {
         self.key.as_ref()
     }
 
-    /// What was filled in.
+    /// The defaults that were filled in.
     pub const fn filled(&self) -> Filled {
         self.filled
     }
 
-    /// What it names.
+    /// The names in the envelope.
     pub fn named(&self) -> Named<'_> {
         Named {
             tool: Some(self.tool()),
@@ -173,7 +173,7 @@ impl<'a> ToolCall<'a> {
     }
 }
 
-/// What an envelope names, as far as its fields could be read.
+/// The names in an envelope, as far as its fields could be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Named<'a> {
     /// The tool, by its id or an alias.
@@ -182,7 +182,7 @@ pub struct Named<'a> {
     pub token: Option<TokenId>,
     /// The snapshot.
     pub snapshot: Option<SnapshotId>,
-    /// Where it came from.
+    /// The call's origin.
     pub provenance: Option<&'a Provenance>,
 }
 
@@ -204,12 +204,12 @@ impl Faulty {
         Box::new(Self { refused, tool, token, snapshot, provenance })
     }
 
-    /// What is wrong with it.
+    /// The fault of the envelope.
     pub const fn refused(&self) -> &Refused {
         &self.refused
     }
 
-    /// What it names.
+    /// The names in the envelope.
     pub fn named(&self) -> Named<'_> {
         Named {
             tool: self.tool.as_deref(),
@@ -232,7 +232,7 @@ struct Seen {
     policy: Option<PolicyHash>,
     provenance: Option<Provenance>,
     key: Option<IdempotencyKey>,
-    /// What is not there at all.
+    /// The missing fields.
     absent: Filled,
     /// The first field that is not well-formed.
     fault: Option<Refused>,
@@ -362,7 +362,7 @@ impl Seen {
     }
 }
 
-/// What can be filled in, in the canonical order of the keys.
+/// The fields with defaults, in the canonical order of the keys.
 const FILLED: [(Filled, &str); 6] = [
     (Filled::VERSION, "v"),
     (Filled::AGENT, "agent_id"),
@@ -434,7 +434,7 @@ fn id<T>(
     }
 }
 
-/// What a field of the envelope may be.
+/// The allowed forms of a field of the envelope.
 fn form_of(field: &str) -> &'static str {
     match field {
         "v" => "1, or left out",
@@ -457,14 +457,14 @@ fn form_of(field: &str) -> &'static str {
 const NUMBERS: &str =
     "integers from -9223372036854775808 to 18446744073709551615 but -0, and finite floats";
 
-/// What is said of a field that is not well-formed.
+/// The refusal of a field that is not well-formed.
 fn bad_field(field: &str, item: Item<'_>) -> Refused {
     let reason = if field == "proof" { Reason::BadProof } else { Reason::BadField };
     let got = item.as_text().unwrap_or(kind_name(item.kind()));
     Refused::new(reason).field(field).got(got).allowed(form_of(field))
 }
 
-/// What is said of a fault of bytes, by the field in which it lies.
+/// The refusal of undecodable bytes, by the field that contains the fault.
 fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused {
     let field = field.unwrap_or("envelope");
     let reason = match error.fault {
@@ -494,8 +494,7 @@ fn from_decode(error: DecodeError, field: Option<&str>, bytes: &[u8]) -> Refused
 /// Most of a text that is shown from the place of a fault on, in bytes.
 const EXCERPT_BYTES: usize = 40;
 
-/// What is said of a fault of JSON: where it lies and what stands there. All of it is the
-/// caller's own text.
+/// The refusal of faulty JSON: the position and the text there. All of it is the caller's own text.
 fn from_json(field: &str, error: json::JsonError, text: &[u8]) -> Refused {
     let (reason, allowed) = match error.fault {
         JsonFault::Depth => (Reason::TooDeep, levels()),
@@ -517,7 +516,7 @@ pub fn levels() -> String {
     format!("at most {} levels, the call's own included", Profile::DATA.depth_max())
 }
 
-/// What a value is called where callers are told of it.
+/// The name of a value's type, for callers.
 #[must_use]
 pub const fn kind_name(kind: ItemKind) -> &'static str {
     match kind {

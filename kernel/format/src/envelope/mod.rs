@@ -1,4 +1,4 @@
-//! What goes in and what comes out: the call's envelope and the result's.
+//! Envelopes: of calls, and of results.
 
 mod call;
 mod read;

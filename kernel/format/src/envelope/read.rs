@@ -86,7 +86,7 @@ impl Receipt {
     }
 }
 
-/// What [`Provenance::to_envelope`] wrote.
+/// Reads the form that [`Provenance::to_envelope`] writes.
 fn provenance(item: Item<'_>) -> Option<Provenance> {
     let source = |item: Item<'_>| named(Source::ALL, Source::name, item);
     let mut read = Provenance::new(source(item.get("source")?)?, UnixMillis::default());

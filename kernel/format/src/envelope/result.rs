@@ -15,7 +15,7 @@ use crate::reason::{Reason, Retry};
 use crate::record::CallFields;
 
 code! {
-    /// Whether a call brought a result.
+    /// The status of a call: a result or an error.
     pub enum Status {
         /// It brought a result.
         Ok = 0 "ok",
@@ -25,7 +25,7 @@ code! {
 }
 
 code! {
-    /// What became of a call's effect.
+    /// The outcome of a call's effect.
     pub enum TxOutcome {
         /// The effect was made.
         Committed = 1 "committed",
@@ -33,7 +33,7 @@ code! {
         RolledBack = 2 "rolled_back",
         /// There was no effect.
         NoOp = 3 "no_op",
-        /// Whether there was an effect is not known.
+        /// It is unknown if there was an effect.
         Unknown = 4 "unknown",
     }
 }
@@ -49,9 +49,9 @@ pub struct Receipt {
     pub outcome_seq: Seq,
     /// That record's leaf.
     pub outcome_leaf: Leaf,
-    /// What the call used.
+    /// The amounts that the call used.
     pub used: Amounts,
-    /// What is left of the token's budget, the tightest of its chain.
+    /// The rest of the token's budget, the tightest of its chain.
     pub left: Amounts,
     /// How the scope was enforced.
     pub enforcement: Enforcement,
@@ -103,7 +103,7 @@ impl ToolResult {
         }
     }
 
-    /// Whether there is a result.
+    /// The status: a result or an error.
     pub const fn status(&self) -> Status {
         if self.reason.is_some() { Status::Error } else { Status::Ok }
     }
@@ -124,17 +124,17 @@ impl ToolResult {
         self.result_hash
     }
 
-    /// What became of the effect.
+    /// The outcome of the effect.
     pub const fn tx_outcome(&self) -> TxOutcome {
         self.tx
     }
 
-    /// What the policy took away from the call: empty unless it was degraded.
+    /// The obligations by which the policy degraded the call: empty unless it did.
     pub fn degraded(&self) -> &[Obligation] {
         &self.degraded
     }
 
-    /// Where the call stands in the log.
+    /// The call's place in the log.
     pub const fn receipt(&self) -> &Receipt {
         &self.receipt
     }
@@ -144,7 +144,7 @@ impl ToolResult {
         self.tool.as_ref()
     }
 
-    /// Where the call came from, as its record says; `None` where the call could not be read.
+    /// The call's origin, as its record says; `None` if the call could not be read.
     pub const fn provenance(&self) -> Option<&Provenance> {
         self.provenance.as_ref()
     }
@@ -171,7 +171,7 @@ impl ToolResult {
         Ok(text.unwrap_or_default())
     }
 
-    /// What a model is given of it, as JSON: the result, or the error object with its `hint`.
+    /// The model's part of it, as JSON: the result, or the error object with its `hint`.
     pub fn to_json(&self) -> String {
         json::from_data(self.delivered.item())
     }
@@ -186,7 +186,7 @@ impl ToolResult {
         number.parse().ok().map(Seq::new)
     }
 
-    /// What the caller can do, where there is no result: as in the error object.
+    /// The caller's next step after an error, as in the error object.
     pub fn retry(&self) -> Option<Retry> {
         self.reason.map(|reason| reason.retry_after(self.tx))
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a text, and what its escapes are to mean.
+//! JSON faults, and the meaning of escapes.
 
 /// One way in which a text is not JSON that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -65,17 +65,17 @@ pub enum JsonFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {fault}")]
 pub struct JsonError {
-    /// What was wrong.
+    /// The fault.
     pub fault: JsonFault,
     /// Offset from the start of the text, in bytes.
     pub at: usize,
 }
 
-/// What `$ref`, `$lit` and `$bytes` mean in arguments that somebody else than the host wrote.
+/// The meaning of `$ref`, `$lit` and `$bytes` in arguments that another author than the host wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Escapes {
-    /// Nothing: they are data like all else.
+    /// None: they are data like any other.
     Data,
-    /// What they mean in an envelope: whoever wrote the text may refer to results of its session.
+    /// Their meaning in an envelope: the text's author may refer to results of its session.
     Read,
 }

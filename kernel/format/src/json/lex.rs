@@ -50,7 +50,7 @@ impl<'t> Lexer<'t> {
         self.at = self.at.saturating_add(1);
     }
 
-    /// What is wrong here where no token of the grammar stands.
+    /// The fault at this place, where no token of the grammar stands.
     pub(super) fn unexpected<T>(&self) -> Result<T, JsonError> {
         match self.peek() {
             None => fault(JsonFault::End, self.at),
@@ -226,7 +226,7 @@ pub(super) fn skip_space(text: &str, at: usize) -> usize {
     at.saturating_add(rest.iter().take_while(|byte| space(byte)).count())
 }
 
-/// Where each array and map opens and closes, in order of opening.
+/// The positions at which each array and map opens and closes, in order of opening.
 pub(super) fn brackets(text: &str) -> Vec<(usize, usize)> {
     let (mut pairs, mut open) = (Vec::new(), Vec::new());
     let mut bytes = text.bytes().enumerate();

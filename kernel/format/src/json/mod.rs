@@ -1,10 +1,10 @@
 //! JSON, read once at the edge into canonical CBOR, and printed back for people and models.
 //!
-//! What is hashed is the CBOR, so a text has one meaning or none. Refused are, beyond what
-//! RFC 8259 forbids: duplicate keys, integers outside [-2^63, 2^64-1], the integer `-0`, floats
-//! that overflow, lone surrogates, a byte order mark, text that is not UTF-8, and whatever
-//! nests deeper in CBOR than [`Profile::DATA`](crate::cbor::Profile::DATA) allows. Integers
-//! stay exact. A literal with a point or an exponent is a float, even `1.0`.
+//! The hash covers the CBOR, so a text has one meaning or none. Refused are, beyond what RFC 8259
+//! forbids: duplicate keys, integers outside [-2^63, 2^64-1], the integer `-0`, floats that
+//! overflow, lone surrogates, a byte order mark, text that is not UTF-8, and whatever nests deeper
+//! in CBOR than [`Profile::DATA`](crate::cbor::Profile::DATA) allows. Integers stay exact. A
+//! literal with a point or an exponent is a float, even `1.0`.
 //!
 //! A map with exactly one key may be an escape:
 //!
@@ -67,11 +67,11 @@ pub fn arguments(text: &[u8], escapes: Escapes) -> Result<Canonical, JsonError> 
 ///   the one key `$ref` has the form of a reference,
 /// * where, inside the value of a lone `$lit`, there is no byte string.
 ///
-/// These are exactly the items that [`to_cbor`] can yield. Of the others, a lone `$bytes` map
-/// and a lone `$ref` map of another form can only be data: each is wrapped in a `$lit`, so that
-/// it reads back as data. A byte string inside a `$lit` is printed as elsewhere but reads back
-/// as a map. Unsigned keys are printed as decimal text. An item that is nested too deep for the
-/// profile, which only [`MapBuilder`](crate::cbor::MapBuilder) can make, is printed as `null`.
+/// These are exactly the items that [`to_cbor`] can yield. A lone `$bytes` map, or a lone `$ref`
+/// map of another form, can only be data: each is wrapped in a `$lit`, so that it reads back as
+/// data. A byte string inside a `$lit` is printed as elsewhere but reads back as a map. Unsigned
+/// keys are printed as decimal text. An item that is nested too deep for the profile, which only
+/// [`MapBuilder`](crate::cbor::MapBuilder) can make, is printed as `null`.
 ///
 /// Control and other invisible characters are escaped, so text can't act on a terminal.
 #[must_use]

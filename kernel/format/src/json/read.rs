@@ -21,7 +21,7 @@ const BYTES: &[u8] = b"\x66$bytes";
 const LIT: &[u8] = b"\x64$lit";
 const REF: &[u8] = b"\x64$ref";
 
-/// Whether escapes are read.
+/// Decides if escapes are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Arguments,
@@ -40,9 +40,10 @@ struct Entry {
 struct Reader<'t> {
     lexer: Lexer<'t>,
     out: Vec<u8>,
-    /// Where each array and map of the text opens and closes, once a `$lit` has asked for it.
+    /// The positions at which each array and map of the text opens and closes, once a `$lit` has
+    /// asked for them.
     pairs: Option<Vec<(usize, usize)>>,
-    /// Whether a map that was read as data has the form of a `$ref` or a `$lit`.
+    /// True if a map that was read as data has the form of a `$ref` or a `$lit`.
     like_escapes: bool,
 }
 
@@ -215,7 +216,7 @@ impl Reader<'_> {
         Ok(Entry { key, value, end: self.out.len(), at })
     }
 
-    /// Whether another item follows, else reads the closing bracket.
+    /// True if another item follows; else it reads the closing bracket.
     fn more(&mut self, close: u8) -> Result<bool, JsonError> {
         let token = self.lexer.token();
         if token != Some(b',') && token != Some(close) {
@@ -225,9 +226,9 @@ impl Reader<'_> {
         Ok(token == Some(b','))
     }
 
-    /// Whether the array or map that comes next is the last value of its map. Of a scalar that
-    /// needn't be known: it reads alike in both modes. Of text that is no JSON the answer may be
-    /// wrong, and the parser refuses it in both modes.
+    /// True if the array or map that comes next is the last value of its map. For a scalar the
+    /// answer doesn't matter: it reads alike in both modes. For text that is no JSON the answer may
+    /// be wrong, and the parser refuses it in both modes.
     fn is_last(&mut self) -> bool {
         if !matches!(self.lexer.token(), Some(b'{' | b'[')) {
             return false;

@@ -2,7 +2,7 @@
 
 use crate::cbor::{Decoder, ItemKind};
 
-/// Whether the next item is `{"path": [text or uint, ...], "record": uint}`.
+/// True if the next item is `{"path": [text or uint, ...], "record": uint}`.
 pub(super) fn is_reference(mut decoder: Decoder<'_>) -> bool {
     let mut read = || {
         decoder.shape(2)?;

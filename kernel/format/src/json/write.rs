@@ -117,7 +117,7 @@ fn uint_map(decoder: &mut Decoder<'_>, form: Form, out: &mut String) -> Result<(
     Ok(())
 }
 
-/// A string. What a terminal would act on, or a reader can't see, is escaped.
+/// A string. Characters that a terminal acts on, or that are invisible, are escaped.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

@@ -74,7 +74,7 @@ impl Object {
         Self { kind: ObjectKind::Token, id: ObjectId::from_bytes(*id.as_bytes()), bytes: wire }
     }
 
-    /// Whether the bytes are canonical, of their kind's form, and hash to the name.
+    /// True if the bytes are canonical, have the form of their kind, and hash to the name.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         if self.bytes.len() > OBJECT_BYTES_MAX

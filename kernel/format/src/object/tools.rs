@@ -26,7 +26,7 @@ shape! {
 }
 
 impl ToolsObject {
-    /// Whether the tools ascend, each once: one set has one encoding.
+    /// True if the tools ascend, each once: one set has one encoding.
     pub fn is_sorted(&self) -> bool {
         self.tools.windows(2).all(|pair| match pair {
             [a, b] => a.tool < b.tool,

@@ -18,8 +18,8 @@ use crate::provenance::Provenance;
 use crate::reason::Reason;
 
 shape! {
-    /// What every record of a call holds: the eight fields that the requirement names, null
-    /// where not known yet or not parsed, and what the kernel adds to them.
+    /// The fields of every record of a call: the eight that the requirement names, null where not
+    /// known yet or not parsed, and the kernel's additions.
     pub struct CallFields {
         /// The calling agent.
         10 => pub agent_id: Option<AgentId>,
@@ -35,26 +35,26 @@ shape! {
         15 => pub args_hash: Option<ArgsHash>,
         /// Commitment to what was delivered.
         16 => pub result_hash: Option<ResultHash>,
-        /// Where the call came from: by the host's word and the caller's.
+        /// The call's origin, as the host and the caller state it.
         17 => pub provenance: Option<Provenance>,
         /// Commitment to the envelope's bytes.
         18 => pub call_hash: Option<CallHash>,
         /// The session.
         19 => pub session: Option<Seq>,
-        /// What the policy said.
+        /// The policy's decision.
         20 => pub decision: Option<Decision>,
         /// The tool's manifest.
         21 => pub manifest: Option<ObjectId>,
-        /// What was set aside.
+        /// The amounts reserved.
         22 => pub held: Amounts,
-        /// What was used.
+        /// The amounts used.
         23 => pub used: Amounts,
         /// How the scope was enforced.
         24 => pub enforcement: Option<Enforcement>,
         /// The agent's head snapshot, on which the policy decided; null where it is the one
         /// that the call named, or where nothing was decided.
         25 => pub head: Option<SnapshotId>,
-        /// What a policy that is not in force would have said.
+        /// The decision of a shadow policy.
         26 => pub shadow: Option<Shadow>,
     }
 }
@@ -83,7 +83,7 @@ impl CallFields {
         }
     }
 
-    /// What the policy took away from a call that it let through.
+    /// The obligations by which the policy degraded an allowed call.
     pub fn degraded(&self) -> Vec<Obligation> {
         let decision = self.decision.as_ref().filter(|d| d.verdict <= Verdict::Degrade);
         let asked = decision.map_or(&[][..], |decision| &decision.obligations);
@@ -114,7 +114,7 @@ code! {
 }
 
 shape! {
-    /// Where an argument came from.
+    /// The origin of an argument.
     pub struct ArgumentLabel {
         /// Its place among the resolved arguments in their canonical order, from 0.
         1 => pub place: u64,
@@ -122,13 +122,13 @@ shape! {
         2 => pub source: ArgumentSource,
         /// The record that it came from; null where there is no single one.
         3 => pub record: Option<Seq>,
-        /// What it carries.
+        /// The argument's label.
         4 => pub label: Label,
     }
 }
 
 code! {
-    /// What a precondition is about.
+    /// The kind of a precondition.
     pub enum PreconditionKind {
         /// The digest of a content.
         Digest = 1 "digest",
@@ -140,9 +140,9 @@ code! {
 }
 
 shape! {
-    /// What must still be so when a call that was approved runs.
+    /// A condition that must still hold when an approved call runs.
     pub struct Precondition {
-        /// What kind of thing.
+        /// The kind.
         1 => pub kind: PreconditionKind,
         /// Commitment to the name of what it is about.
         2 => pub subject: TextHash,
@@ -152,11 +152,11 @@ shape! {
 }
 
 shape! {
-    /// A call is about to run. What it holds is set aside by this record.
+    /// A call is about to run. This record reserves its hold.
     pub struct Intent {
         .. /// The call.
         pub call: CallFields,
-        /// What the tool does to the world, by its manifest.
+        /// The effect class of the tool, by its manifest.
         30 => pub effect: EffectClass,
         /// When this record is durable.
         31 => pub mode: RunMode,
@@ -166,21 +166,22 @@ shape! {
         33 => pub sent_hash: Option<SentHash>,
         /// Which fields the caller left out.
         34 => pub filled: Filled,
-        /// What the session had been given before: the join of its results' labels.
+        /// The label of everything that the session was given before: the join of its results'
+        /// labels.
         35 => pub label: Label,
-        /// What this call does to the world. Reserved: the manifest's.
+        /// The effect class of this call. Reserved: the manifest's.
         36 => pub call_effect: EffectClass,
-        /// Where its arguments came from, by place. Reserved: empty.
+        /// The origins of its arguments, by place. Reserved: empty.
         37 => pub arguments: Vec<ArgumentLabel>,
         /// The approval that it uses up; null where the policy asked nobody.
         38 => pub approval: Option<Seq>,
-        /// What the approval rested on. Reserved: empty.
+        /// The preconditions of the approval. Reserved: empty.
         39 => pub preconditions: Vec<Precondition>,
     }
 }
 
 flags! {
-    /// What else is to be said of an outcome: a set of bits.
+    /// Further facts about an outcome: a set of bits.
     pub struct OutcomeFlags {
         /// Measured time exceeded what was set aside: the token is exhausted.
         OVERRUN = 1,
@@ -190,8 +191,8 @@ flags! {
         FROZEN = 4,
         /// The run had not come back: its slot of `concurrent` is still held.
         RUNNING = 8,
-        /// Nobody waited for the run any more, or the home closed, before it began: the host gave
-        /// its permit back.
+        /// The run was abandoned, or the home closed, before it began: the host gave its permit
+        /// back.
         GIVEN_BACK = 16,
         /// The call was cancelled during the run, or before it.
         CANCELLED = 32,
@@ -201,21 +202,21 @@ flags! {
 }
 
 shape! {
-    /// What came of a call. What it held is freed, what it used is charged.
+    /// The outcome of a call. Its hold is freed, and the amounts used are charged.
     pub struct Outcome {
         .. /// The call.
         pub call: CallFields,
         /// The intent.
         30 => pub intent: Seq,
-        /// Whether there is a result.
+        /// The status: a result or an error.
         31 => pub status: Status,
-        /// What became of the effect.
+        /// The outcome of the effect.
         32 => pub tx: TxOutcome,
         /// Why there is no result.
         33 => pub reason: Option<Reason>,
-        /// What else is to be said.
+        /// Further facts about it.
         34 => pub flags: OutcomeFlags,
-        /// What the delivered result, or error, carries.
+        /// The label of the delivered result or error.
         35 => pub label: Label,
     }
 }
@@ -247,7 +248,7 @@ shape! {
 }
 
 code! {
-    /// Whether a run of refusals begins or ends.
+    /// The beginning or the end of a run of refusals.
     pub enum AggregatePhase {
         /// It begins: the reserve is charged.
         Open = 1 "open",
@@ -261,7 +262,7 @@ code! {
 shape! {
     /// A run of refusals in one session, answered at once and counted together.
     pub struct Refusals {
-        /// Whether it begins or ends.
+        /// The beginning or the end.
         10 => pub phase: AggregatePhase,
         /// The session; null for calls of no session.
         11 => pub session: Option<Seq>,
@@ -289,14 +290,14 @@ shape! {
         30 => pub intent: Seq,
         /// The first outcome.
         31 => pub outcome: Seq,
-        /// What the first outcome carries.
+        /// The label of the first outcome.
         32 => pub label: Label,
     }
 }
 
 shape! {
-    /// A call was cancelled: by the revoker, signed, or by the session that it is of. What has not
-    /// begun does not run; what runs is told, and its outcome says so.
+    /// A call was cancelled: by the revoker, signed, or by the session that it is of. A call that
+    /// has not begun does not run; a running call is notified, and its outcome says so.
     pub struct Cancel {
         /// The intent.
         10 => pub intent: Seq,
@@ -322,17 +323,17 @@ shape! {
     pub struct Late {
         /// The intent.
         10 => pub intent: Seq,
-        /// Whether it brought a result.
+        /// The status: a result or an error.
         11 => pub status: Status,
         /// Commitment to what it brought; it is delivered to nobody. Null where it broke off.
         12 => pub result_hash: Option<ResultHash>,
-        /// What it says became of the effect.
+        /// The outcome of the effect, by the tool's word.
         13 => pub tx: TxOutcome,
     }
 }
 
 code! {
-    /// What became of an intent that was found open.
+    /// The recovered outcome of an intent that was found open.
     pub enum Recovered {
         /// Its effect was made.
         Done = 1 "done",
@@ -350,9 +351,9 @@ shape! {
     pub struct Recovery {
         /// The intent.
         10 => pub intent: Seq,
-        /// What became of it.
+        /// The outcome.
         11 => pub verdict: Recovered,
-        /// What is charged.
+        /// The amounts charged.
         12 => pub used: Amounts,
         /// The operator's word; null at boot.
         13 => pub control: Option<Control>,

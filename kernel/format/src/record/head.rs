@@ -1,8 +1,8 @@
-//! Where a log ends.
+//! The end of a log.
 
 use crate::id::{Leaf, Seq};
 
-/// Where a log ends.
+/// The end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The last record.

@@ -27,7 +27,7 @@ code! {
         Tools = 10 "tools",
         /// The configuration changed.
         Config = 11 "config",
-        /// What a user said to an agent.
+        /// A user's message to an agent.
         Input = 12 "input",
         /// An agent's state changed.
         State = 13 "state",
@@ -35,13 +35,13 @@ code! {
         Declassify = 14 "declassify",
         /// A call waits for a person.
         Ask = 15 "ask",
-        /// What a person answered.
+        /// A person's answer.
         Approval = 16 "approval",
         /// The host posted usage after the fact.
         Charge = 17 "charge",
         /// A call is about to run.
         Intent = 18 "intent",
-        /// What came of a call.
+        /// The outcome of a call.
         Outcome = 19 "outcome",
         /// A call, or a control event, was refused.
         Refusal = 20 "refusal",

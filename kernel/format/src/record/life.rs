@@ -14,7 +14,7 @@ use crate::sign::PublicKey;
 use crate::time::UnixMillis;
 
 flags! {
-    /// What was odd about the clocks when a record was made: a set of bits.
+    /// Oddities of the clocks when a record was made: a set of bits.
     pub struct ClockFlags {
         /// The wall clock lies beyond the skew limit and is not followed.
         SKEWED = 1,
@@ -25,13 +25,13 @@ flags! {
 }
 
 code! {
-    /// What an acknowledged record survives.
+    /// The failures that an acknowledged record survives.
     pub enum Durability {
         /// A power cut.
         Full = 1 "full",
         /// A crash of the process, not a power cut.
         Process = 2 "process",
-        /// Nothing: the log lives in memory.
+        /// None: the log lives in memory.
         Memory = 3 "memory",
     }
 }
@@ -87,9 +87,9 @@ shape! {
         10 => pub entropy: [u8; 32],
         /// A name for people; it is no audience.
         11 => pub origin: Box<str>,
-        /// What is fixed for the home.
+        /// The limits that are fixed for the home.
         12 => pub limits: HomeLimits,
-        /// What an acknowledged record survives.
+        /// The failures that an acknowledged record survives.
         13 => pub durability: Durability,
         /// The keys of issuer, policy, revoker, approver and operator.
         14 => pub roles: Roles,
@@ -122,7 +122,7 @@ shape! {
         12 => pub wall: UnixMillis,
         /// The version of the software.
         13 => pub software: Box<str>,
-        /// What an acknowledged record survives from here on.
+        /// The failures that an acknowledged record survives from here on.
         14 => pub durability: Durability,
         /// Intents found open.
         15 => pub open: u64,
@@ -142,7 +142,7 @@ shape! {
     pub struct Issue {
         /// The token.
         10 => pub token: TokenId,
-        /// Who signed it.
+        /// The issuer that signed it.
         11 => pub issuer: PublicKey,
         /// The token it was derived from.
         12 => pub parent: Option<TokenId>,
@@ -152,7 +152,7 @@ shape! {
 }
 
 code! {
-    /// Whether a session begins or ends.
+    /// The beginning or the end of a session.
     pub enum SessionPhase {
         /// It begins.
         Open = 1 "open",
@@ -165,7 +165,7 @@ shape! {
     /// A session was opened or closed. A session is a slot of the host's, bound to one agent
     /// and one token; its number is the position of the record that opened it.
     pub struct SessionChange {
-        /// Whether it begins or ends.
+        /// The beginning or the end.
         10 => pub phase: SessionPhase,
         /// The session; null where it begins.
         11 => pub session: Option<Seq>,
@@ -175,12 +175,12 @@ shape! {
         13 => pub token: TokenId,
         /// The agent's head snapshot.
         14 => pub snapshot: SnapshotId,
-        /// Who stands behind it: a salted commitment, the text in the vault. Reserved: null.
+        /// The principal behind it: a salted commitment, the text in the vault. Reserved: null.
         15 => pub principal: Option<TextHash>,
     }
 }
 
-/// What a session is bound to.
+/// The binding of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The session.

@@ -41,7 +41,7 @@ use crate::time::UnixMillis;
 /// whose form changes gets a new version here, and a decoder for each that there was.
 macro_rules! bodies {
     ($($use:ident $kind:ident $version:literal $type:ty,)*) => {
-        /// What a record says, by kind.
+        /// The body of a record, by kind.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Body {
             $( #[doc = concat!("Of kind `", stringify!($kind), "`.")] $kind(Box<$type>), )*
@@ -73,7 +73,7 @@ macro_rules! bodies {
             }
         }
 
-        /// What a record says, lent by whoever has it: what is written need not be boxed first.
+        /// A borrowed body of a record: it need not be boxed to be written.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum BodyView<'a> {
             $( #[doc = concat!("Of kind `", stringify!($kind), "`.")] $kind(&'a $type), )*
@@ -104,7 +104,7 @@ macro_rules! bodies {
                 match self { $( Self::$kind => $version, )* }
             }
 
-            /// Whether the kind's form is settled and nothing writes it yet.
+            /// True if the kind's form is settled and nothing writes it yet.
             #[must_use]
             pub const fn is_reserved(self) -> bool {
                 match self { $( Self::$kind => bodies!(@$use), )* }
@@ -173,9 +173,9 @@ pub struct Record {
     pub time: UnixMillis,
     /// Which boot of the kernel wrote it; 0 for genesis.
     pub boot: u64,
-    /// What was odd about the clocks.
+    /// The oddities of the clocks.
     pub clock: ClockFlags,
-    /// What it says.
+    /// The body.
     pub body: Body,
 }
 
@@ -190,9 +190,9 @@ pub struct RecordView<'a> {
     pub time: UnixMillis,
     /// Which boot of the kernel wrote it; 0 for genesis.
     pub boot: u64,
-    /// What was odd about the clocks.
+    /// The oddities of the clocks.
     pub clock: ClockFlags,
-    /// What it says.
+    /// The body.
     pub body: BodyView<'a>,
 }
 

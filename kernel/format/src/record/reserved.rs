@@ -24,9 +24,9 @@ shape! {
         12 => pub constraint: ConstraintId,
         /// The approval that it needed; null for none.
         13 => pub approval: Option<Seq>,
-        /// What it carried.
+        /// The label before.
         14 => pub from: Label,
-        /// What it carries from here on.
+        /// The label from here on.
         15 => pub to: Label,
     }
 }
@@ -40,13 +40,13 @@ shape! {
         30 => pub effect: EffectClass,
         /// The call's own.
         31 => pub call_effect: EffectClass,
-        /// Where its arguments came from.
+        /// The origins of its arguments.
         32 => pub arguments: Vec<ArgumentLabel>,
-        /// What its session had been given before.
+        /// The label of everything that its session was given before.
         33 => pub label: Label,
         /// Commitments to the resources that it would touch, in the plan's order.
         34 => pub resources: Vec<TextHash>,
-        /// What must still be so when it goes on.
+        /// The conditions that must still hold when it continues.
         35 => pub preconditions: Vec<Precondition>,
         /// The keys that may answer, sorted.
         36 => pub eligible: Vec<PublicKey>,
@@ -78,8 +78,8 @@ code! {
 }
 
 impl ApprovalChannel {
-    /// Whether it is a window of the agent's own client: the weakest, which counts only where the
-    /// policy says so, once, for one call, and where one approval is enough.
+    /// True for a window of the agent's own client. It is the weakest channel: it counts only where
+    /// the policy says so, once, for one call, and where one approval is enough.
     #[must_use]
     pub const fn is_a_clients(self) -> bool {
         matches!(self, Self::Elicitation | Self::ClientPrompt)
@@ -87,7 +87,7 @@ impl ApprovalChannel {
 }
 
 code! {
-    /// What an approver said.
+    /// An approver's answer.
     pub enum ApprovalAnswer {
         /// Yes, once.
         Once = 1 "once",
@@ -103,14 +103,14 @@ shape! {
     pub struct ApprovalBody {
         /// The leaf of the `ask` record.
         1 => pub ask: Leaf,
-        /// What was said.
+        /// The answer.
         2 => pub answer: ApprovalAnswer,
         /// By which means.
         3 => pub means: ApprovalChannel,
-        /// Of a bounded set what it covers beside the resources of the `ask`: scopes of its tool,
-        /// none of which lists names. Null: nothing, and otherwise.
+        /// For a standing approval, the scopes covered besides the resources of the `ask`: scopes
+        /// of its tool, none of which lists names. Null: nothing, and otherwise.
         4 => pub scopes: Option<Grants>,
-        /// Of a bounded set for how many calls it stands; null otherwise.
+        /// For a standing approval, the number of calls; null otherwise.
         5 => pub uses: Option<u64>,
         /// When the answer ends. Null: with what it answers, and a bounded set with the session.
         6 => pub expires: Option<UnixMillis>,

@@ -10,9 +10,9 @@ use crate::label::Label;
 use crate::provenance::Source;
 
 shape! {
-    /// An agent's state changed: another snapshot is its head. Of the call's fields
-    /// `state_snapshot_id` is the head before, `args_hash` commits to the changes, and
-    /// `tool_id`, `result_hash` and `call_hash` are null. The values lie in the vault.
+    /// An agent's state changed: another snapshot is its head. In the call's fields,
+    /// `state_snapshot_id` is the head before, `args_hash` commits to the changes, and `tool_id`,
+    /// `result_hash` and `call_hash` are null. The values lie in the vault.
     pub struct StateChange {
         .. /// Whose state, under which token and policy, and what it cost.
         pub call: CallFields,
@@ -30,7 +30,7 @@ shape! {
 }
 
 shape! {
-    /// What a user said to an agent, by the word of the host that brought it. A longer text than
+    /// A user's message to an agent, as the host reports it. A longer text than
     /// [`TEXT_BYTES_MAX`](crate::limits::TEXT_BYTES_MAX) bytes is several of them, one after the
     /// other.
     pub struct Input {
@@ -40,7 +40,7 @@ shape! {
         11 => pub agent: AgentId,
         /// Commitment to the text, which lies in the vault.
         12 => pub text: TextHash,
-        /// What it carries.
+        /// The message's label.
         13 => pub label: Label,
     }
 }

@@ -117,7 +117,7 @@ impl Cidrs {
         &self.0
     }
 
-    /// Whether a block has `addr`.
+    /// True if a block contains `addr`.
     #[must_use]
     pub fn permits(&self, addr: IpAddr) -> bool {
         self.covers(match addr.to_canonical() {

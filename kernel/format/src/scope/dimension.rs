@@ -80,7 +80,7 @@ dimensions! {
     AGENT "agent" Names Tool("org.list_agents");
     /// Programs that may be started.
     PROGRAM "program" Names Itself;
-    /// What commands may do beside running programs and touching files.
+    /// The effects of commands besides running programs and touching files.
     DOES "does" Names Beside("program");
     /// Networks that a program may reach.
     NETWORK "network" Names Beside("program");
@@ -96,14 +96,15 @@ impl ScopeDimension {
         Self::ALL.iter().find(|dimension| dimension.name == name)
     }
 
-    /// Whether a resource in `compared` compares what a manifest declares as `declared`.
+    /// True if a resource in `compared` compares a dimension that a manifest declares as
+    /// `declared`.
     #[must_use]
     pub fn compares(compared: &str, declared: &str) -> bool {
         let instead = Self::named(compared).map(|dimension| dimension.declared_by);
         compared == declared || matches!(instead, Some(InsteadOf(other)) if other == declared)
     }
 
-    /// Whether a tool that declares these dimensions may compare a resource in `dimension`.
+    /// True if a tool that declares these dimensions may compare a resource in `dimension`.
     #[must_use]
     pub fn is_declared(dimension: &str, tool: &ToolId, declared: &[Box<str>]) -> bool {
         let has = |name: &str| declared.iter().any(|known| **known == *name);

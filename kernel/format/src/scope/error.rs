@@ -1,6 +1,6 @@
 //! Why a scope could not be made.
 
-/// What was wrong with a scope or with a part of one.
+/// The fault of a scope or of a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeError {

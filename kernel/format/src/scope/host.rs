@@ -87,7 +87,7 @@ impl HostPattern {
         }
     }
 
-    /// What stands before a suffix.
+    /// The prefix of a suffix pattern.
     const WILD: &str = "*.";
 
     const fn wild(&self) -> &'static str {
@@ -133,7 +133,7 @@ impl Hosts {
         &self.0
     }
 
-    /// Whether a pattern covers `host`.
+    /// True if a pattern covers `host`.
     #[must_use]
     pub fn permits(&self, host: &Host) -> bool {
         covers(&self.0, Reach::Exact, host)
@@ -184,12 +184,12 @@ impl Parts for Hosts {
     }
 }
 
-/// Whether one of the sorted patterns covers all that a pattern of this reach and host does.
+/// True if one of the sorted patterns covers everything that a pattern of this reach and host does.
 fn covers(patterns: &[HostPattern], reach: Reach, host: &Host) -> bool {
     has(patterns, reach, &host.0) || within_suffix(patterns, host)
 }
 
-/// Whether a suffix strictly above `host` stands in the sorted patterns.
+/// True if a suffix strictly above `host` stands in the sorted patterns.
 fn within_suffix(patterns: &[HostPattern], host: &Host) -> bool {
     let mut above = iter::successors(parent_of(&host.0), |host| parent_of(host));
     above.any(|suffix| has(patterns, Reach::Below, suffix))
@@ -211,7 +211,7 @@ fn is_label(label: &str) -> bool {
         && !label.ends_with('-')
 }
 
-/// What the URL standard and C resolvers take for the end of an IPv4 address.
+/// True for a label that the URL standard and C resolvers take for the end of an IPv4 address.
 fn is_number(label: &str) -> bool {
     match label.strip_prefix("0x") {
         Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),

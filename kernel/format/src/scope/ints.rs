@@ -39,7 +39,7 @@ impl Ints {
         self.greatest
     }
 
-    /// Whether `value` lies in the interval.
+    /// True if `value` lies in the interval.
     #[must_use]
     pub const fn permits(self, value: i128) -> bool {
         self.least <= value && value <= self.greatest

@@ -10,8 +10,8 @@
 //! scope: a scope that would permit nothing can't be made, isn't valid on the wire, and is
 //! `None` as a meet. A grant says "nothing" by leaving the dimension out.
 //!
-//! On the wire a scope is `[type, value]`. Of lists only the normal form is accepted, in
-//! ascending order:
+//! On the wire a scope is `[type, value]`. A list is accepted in its normal form only, in ascending
+//! order:
 //!
 //! | type | value | order |
 //! |---|---|---|
@@ -59,7 +59,7 @@ use crate::field::Field;
 use crate::summary::summary;
 use parts::Parts;
 
-/// What a grant covers in one dimension. It permits at least one resource.
+/// A grant's scope in one dimension. It permits at least one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// A finite set of text.
@@ -156,7 +156,7 @@ impl Scope {
         }
     }
 
-    /// Whether the scope covers the resource. A resource of another type is never covered.
+    /// True if the scope covers the resource. A resource of another type is never covered.
     #[must_use]
     pub fn permits(&self, resource: &Resource) -> bool {
         match (self, resource) {
@@ -173,7 +173,7 @@ impl Scope {
         }
     }
 
-    /// Whether `other` permits all that this permits. Between types it never holds.
+    /// True if `other` permits everything that this permits. Between types it never holds.
     #[must_use]
     pub fn leq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -203,9 +203,8 @@ impl Scope {
         }
     }
 
-    /// What to change a resource to that isn't permitted, in words for its caller: `below
-    /// workspace/notes`, `one of: a, b`, `from 1 to 9`. Of paths only those that have the rights
-    /// that are needed.
+    /// The permitted alternatives to a refused resource, in words for its caller: `below
+    /// workspace/notes`, `one of: a, b`, `from 1 to 9`. It names only paths with the needed rights.
     pub fn advice(&self, refused: &Resource) -> String {
         match (self, refused) {
             (Self::Paths(scope), Resource::Path { needs, .. } | Resource::Tree { needs, .. }) => {
@@ -267,9 +266,9 @@ impl Field for Scope {
     }
 }
 
-/// What is allowed, for an error message: `workspace (read, write), shared (read)`. Names are
-/// escaped, and both their number and their length are bounded. Whose a workspace is stands
-/// there where the scope has more than one, and always with `{:#}`.
+/// The permitted resources, for an error message: `workspace (read, write), shared (read)`. Names
+/// are escaped, and both their number and their length are bounded. It names a workspace's owner
+/// where the scope has more than one, and always with `{:#}`.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -61,7 +61,7 @@ impl Names {
         &self.0
     }
 
-    /// Whether the set has `name`.
+    /// True if the set contains `name`.
     #[must_use]
     pub fn permits(&self, name: &Name) -> bool {
         self.0.binary_search(name).is_ok()

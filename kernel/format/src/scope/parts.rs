@@ -1,4 +1,4 @@
-//! What the scopes that are lists have in common: normal form, limit and wire.
+//! The common parts of the list scopes: normal form, limit and wire.
 
 use alloc::vec::Vec;
 

@@ -9,7 +9,7 @@ use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder};
 use crate::field::Field;
 use crate::id::AgentId;
 
-/// What may be done at a path: a set of three bits.
+/// The rights at a path: a set of three bits.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rights(u8);
@@ -29,7 +29,7 @@ impl Field for Rights {
 }
 
 impl Rights {
-    /// Nothing: a rule with it takes away what a rule above gives.
+    /// No rights: a rule with it takes away the rights that a rule above gives.
     pub const NONE: Self = Self(0);
     /// To read files and to list folders.
     pub const READ: Self = Self(1);
@@ -51,17 +51,17 @@ impl Rights {
         if bits <= Self::ALL.0 { Some(Self(bits)) } else { None }
     }
 
-    /// What either has.
+    /// The rights of either.
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What both have.
+    /// The rights of both.
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether `other` has all of these.
+    /// True if `other` has all of these.
     #[must_use]
     pub const fn leq(self, other: Self) -> bool {
         self.0 & other.0 == self.0
@@ -113,7 +113,7 @@ impl RootName {
     }
 }
 
-/// Where a path begins.
+/// The root of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// A root that belongs to no agent.
@@ -123,7 +123,7 @@ pub enum Root {
 }
 
 impl Root {
-    /// What every workspace is called, in paths and on the wire.
+    /// The name of every workspace, in paths and on the wire.
     pub const WORKSPACE: &str = "workspace";
 
     /// A root that belongs to no agent.
@@ -142,7 +142,7 @@ impl Root {
         }
     }
 
-    /// Whose it is.
+    /// The owner of the root.
     pub const fn owner(&self) -> Option<&AgentId> {
         match self {
             Self::Named(_) => None,
@@ -191,7 +191,7 @@ impl RootedPath {
         Ok(Self { root, below: Arc::from(below) })
     }
 
-    /// Where it begins.
+    /// The root.
     pub const fn root(&self) -> &Root {
         &self.root
     }
@@ -232,7 +232,7 @@ impl RootedPath {
         self.below.split('/').filter(|component| !component.is_empty())
     }
 
-    /// Whether this is `other` or lies below it, by whole components.
+    /// True if this is `other` or lies below it, by whole components.
     #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
         self.root == other.root

@@ -12,9 +12,9 @@ use crate::summary::summary;
 /// Rights to a path and to all below it for which no longer rule stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Where the rule begins to hold.
+    /// The path from which the rule holds.
     pub path: RootedPath,
-    /// What may be done there.
+    /// The rights there.
     pub rights: Rights,
 }
 
@@ -57,28 +57,27 @@ impl Paths {
         deciding(&self.0, path)
     }
 
-    /// What may be done at `path`.
+    /// The rights at `path`.
     pub fn rights(&self, path: &RootedPath) -> Rights {
         rights(&self.0, path)
     }
 
-    /// Whether all of `needs` may be done at `path`. To need nothing is not a use that could be
-    /// permitted.
+    /// True if `path` has all of `needs`. To need nothing is not a use that could be permitted.
     #[must_use]
     pub fn permits(&self, path: &RootedPath, needs: Rights) -> bool {
         needs != Rights::NONE && needs.leq(self.rights(path))
     }
 
-    /// Whether all of `needs` may be done at `path` and everywhere below it.
+    /// True if `path` and every path below it has all of `needs`.
     #[must_use]
     pub fn permits_tree(&self, path: &RootedPath, needs: Rights) -> bool {
         let mut below = self.0.iter().filter(|rule| rule.path.is_within(path));
         self.permits(path, needs) && below.all(|rule| needs.leq(rule.rights))
     }
 
-    /// Where a path would have these rights, in words: `below workspace or below shared/notes,
-    /// not below workspace/old`. Workspaces stand first: that is where a path begins that names
-    /// no root.
+    /// The paths that have these rights, in words: `below workspace or below shared/notes, not
+    /// below workspace/old`. Workspaces stand first: that is where a path begins that names no
+    /// root.
     pub fn advice(&self, needs: Rights) -> String {
         let permitted = |rule: &&Rule| needs != Rights::NONE && needs.leq(rule.rights);
         let below = |rule: &Rule| format!("below {}", ShownRule(rule, self.owners()).path());
@@ -98,7 +97,7 @@ impl Paths {
         if inner.is_empty() { may } else { format!("{may}, {inner}") }
     }
 
-    /// Whether to say whose a workspace is: only where there are several owners.
+    /// Decides if workspaces are shown with their owners: only where there are several owners.
     fn owners(&self) -> Owners {
         let mut found = self.0.iter().filter_map(|rule| rule.path.root().owner());
         let first = found.next();
@@ -187,7 +186,7 @@ impl Parts for Paths {
 /// A rule and whether to say whose workspace it is about.
 struct ShownRule<'a>(&'a Rule, Owners);
 
-/// Whether owners are shown.
+/// Decides if owners are shown.
 #[derive(Clone, Copy)]
 enum Owners {
     Shown,

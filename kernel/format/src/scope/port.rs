@@ -74,7 +74,7 @@ impl Ports {
         &self.0
     }
 
-    /// Whether a range has `port`.
+    /// True if a range contains `port`.
     #[must_use]
     pub fn permits(&self, port: u16) -> bool {
         self.has(port, port)

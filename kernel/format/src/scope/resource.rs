@@ -1,4 +1,4 @@
-//! What a call touches, and the types of it.
+//! Resources that a call touches, and their types.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -23,7 +23,7 @@ pub enum Resource {
     },
     /// A path and all that lies below it, and what is to be done there.
     Tree {
-        /// Where it begins.
+        /// The path at its beginning.
         path: RootedPath,
         /// All that is needed, everywhere in it; no scope permits [`Rights::NONE`].
         needs: Rights,

@@ -41,13 +41,13 @@ fn escaped(char: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// What a resource may be, of a list: first what is most like the one that was refused.
+/// The permitted values of a list, the most similar to the refused one first.
 pub(super) fn one_of<T: fmt::Display>(parts: &[T], refused: &Resource) -> String {
     let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
     format!("one of: {}", nearest(&refused.to_string(), names.iter().map(String::as_str)))
 }
 
-/// What an integer may be.
+/// The permitted integers.
 pub(super) fn from(scope: &Ints) -> String {
     let text = format!("{scope}");
     if text.contains(" to ") { format!("from {text}") } else { format!("one of: {text}") }

@@ -4,9 +4,9 @@ use super::{TokenBody, TokenFlags};
 use crate::id::TokenId;
 use crate::reason::{Reason, Refused};
 
-/// Whether `child` is a rightful derivation of the parent of that id: signed by its holder, for the
-/// same home, for the same agent or one below, later to begin, sooner to end, and with no grant,
-/// budget, flag or policy that gives more. The rules are those of `docs/spec/tokens.md`.
+/// Checks that `child` is a rightful derivation of the parent of that id: signed by its holder, for
+/// the same home, for the same agent or one below, later to begin, sooner to end, and with no
+/// grant, budget, flag or policy that gives more. The rules are those of `docs/spec/tokens.md`.
 ///
 /// # Errors
 /// [`Reason::OutOfScope`] naming the key that gives more, [`Reason::WrongIssuer`],

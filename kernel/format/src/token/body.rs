@@ -18,7 +18,7 @@ use crate::record::Head;
 use crate::sign::{PublicKey, Signature};
 use crate::time::UnixMillis;
 
-/// What a token's signature covers, before the body.
+/// The domain separator of a token's signature, before the body.
 pub const TOKEN_CONTEXT: &[u8] = b"syscap/token/v2\0";
 
 /// The entry of [`TokenBody::ext`] that is a label.
@@ -38,15 +38,15 @@ flags! {
 }
 
 shape! {
-    /// What a token says. All keys are critical: one that is not known, or missing, refuses it.
+    /// The body of a token. All keys are critical: one that is not known, or missing, refuses it.
     pub struct TokenBody {
         /// Version of this form: 2.
         0 => pub version: u64,
         /// Random: makes the same authority, issued again, another token.
         1 => pub nonce: [u8; 16],
-        /// Who signed it.
+        /// The issuer that signed it.
         2 => pub issuer: PublicKey,
-        /// Who may delegate it and prove to hold it; null: in process only, not delegable.
+        /// The key that may delegate it and prove possession; null: in process only, not delegable.
         3 => pub holder: Option<PublicKey>,
         /// The agent that may use it.
         4 => pub agent: AgentId,
@@ -64,21 +64,21 @@ shape! {
         10 => pub epoch: u64,
         /// The tools and their scopes.
         11 => pub grants: Grants,
-        /// What it may use in all.
+        /// Its limits.
         12 => pub budget: Budget,
         /// Further conditions: [`TokenBody::renew_by`], [`TokenBody::fresh_within`]. A token with
         /// any other is refused.
         13 => pub caveats: Vec<Canonical>,
         /// The only policy under which it is valid; null for any.
         14 => pub policy: Option<PolicyHash>,
-        /// What is taken away besides.
+        /// The restrictions besides.
         15 => pub flags: TokenFlags,
         /// A map that is kept and hashed, and never authority: [`TokenBody::label`].
         16 => pub ext: Canonical,
         /// The home that it is for.
         17 => pub audience: HomeId,
-        /// Of a root where the log ended, as its issuer saw it: nothing up to there can be cut
-        /// out. Null for a derived token.
+        /// For a root token, the head of the log as its issuer saw it: no record up to there can be
+        /// cut out. Null for a derived token.
         18 => pub head: Option<Head>,
         /// The token, also a root, that it takes the place of: it answers the idempotency keys of
         /// that one besides its own. Null for none, and in a derived token.
@@ -87,14 +87,14 @@ shape! {
 }
 
 impl TokenBody {
-    /// Whether it is by that key, or held by it.
+    /// True if that key is its issuer or its holder.
     #[must_use]
     pub fn concerns(&self, key: &PublicKey) -> bool {
         self.issuer == *key || self.holder == Some(*key)
     }
 
-    /// What [`TokenBody::ext`] says where sessions by the token begin with a label: whoever made
-    /// the agent that it is for had read that.
+    /// The value of [`TokenBody::ext`] for a token whose sessions begin with a label: the agent's
+    /// creator had read content of that label.
     pub fn ext_with(label: Label) -> Canonical {
         let mut number = Encoder::new();
         label.put(&mut number);
@@ -104,8 +104,8 @@ impl TokenBody {
         }
     }
 
-    /// The label that a session by it begins with, joined with those of the tokens above it. What
-    /// stands there and is none counts as a stranger's word that few may see.
+    /// The label that a session by it begins with, joined with those of the tokens above it. A
+    /// malformed label there counts as untrusted content that few may see.
     pub fn label(&self) -> Label {
         match self.ext.item().get(LABEL) {
             None => Label::PUBLIC,
@@ -186,8 +186,8 @@ pub struct Token {
 }
 
 impl Token {
-    /// Reads a wire and verifies the signature by the issuer that it names. Whether that issuer
-    /// may issue is the kernel's question.
+    /// Reads a wire and verifies the signature by the issuer that it names. The kernel checks that
+    /// the issuer may issue.
     ///
     /// # Errors
     /// [`Reason::BadToken`], [`Reason::UnknownAuthority`], [`Reason::LifeTooLong`],
@@ -231,12 +231,12 @@ impl Token {
         self.id
     }
 
-    /// What the token says.
+    /// The token's body.
     pub fn into_body(self) -> TokenBody {
         self.body
     }
 
-    /// What it says.
+    /// The body.
     pub const fn body(&self) -> &TokenBody {
         &self.body
     }

@@ -40,8 +40,7 @@ impl TokenBody {
         known.filter(|(found, _)| *found == number).map(|(_, value)| value).next()
     }
 
-    /// Whether each caveat is one that is known, in the order of their numbers, and none stands
-    /// twice.
+    /// True if each caveat is known, in the order of their numbers, and none stands twice.
     pub(super) fn knows_its_caveats(&self) -> bool {
         let numbers: Vec<u64> = self.caveats.iter().filter_map(parts).map(|(n, _)| n).collect();
         numbers.len() == self.caveats.len() && numbers.is_sorted_by(|one, next| one < next)

@@ -1,4 +1,4 @@
-//! What a token grants: tools, and for each the scopes by dimension.
+//! A token's grants: tools, and for each its scopes by dimension.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -43,19 +43,19 @@ impl ToolGrant {
         self.scopes.iter().map(|(name, scope)| (&**name, scope))
     }
 
-    /// Whether `resource` may be touched in `dimension`.
+    /// True if `resource` may be touched in `dimension`.
     #[must_use]
     pub fn permits(&self, dimension: &str, resource: &Resource) -> bool {
         self.scope(dimension).is_some_and(|scope| scope.permits(resource))
     }
 
-    /// Whether this grant permits nothing that `other` doesn't.
+    /// True if this grant permits no more than `other`.
     #[must_use]
     pub fn leq(&self, other: &Self) -> bool {
         self.iter().all(|(name, scope)| other.scope(name).is_some_and(|wider| scope.leq(wider)))
     }
 
-    /// What both permit.
+    /// The grant that both permit.
     pub fn meet(&self, other: &Self) -> Self {
         let scopes = self
             .iter()
@@ -87,7 +87,7 @@ impl Grants {
         self
     }
 
-    /// What a tool is granted.
+    /// The grant of a tool.
     pub fn get(&self, tool: &ToolId) -> Option<&ToolGrant> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, grant)| grant)
     }
@@ -97,13 +97,13 @@ impl Grants {
         self.tools.iter().map(|(tool, grant)| (tool, grant))
     }
 
-    /// Whether these grants permit nothing that `other` doesn't.
+    /// True if these grants permit no more than `other`.
     #[must_use]
     pub fn leq(&self, other: &Self) -> bool {
         self.iter().all(|(tool, grant)| other.get(tool).is_some_and(|wider| grant.leq(wider)))
     }
 
-    /// What both permit.
+    /// The grants that both permit.
     pub fn meet(&self, other: &Self) -> Self {
         let tools = self
             .iter()

@@ -23,10 +23,10 @@ shape! {
 }
 
 impl Opening {
-    /// What the signature covers, before the message.
+    /// The domain separator of the signature, before the message.
     pub const CONTEXT: &[u8] = b"syscap/opening/v2\0";
 
-    /// What the holder signs.
+    /// The bytes that the holder signs.
     #[must_use]
     pub fn message(home: &HomeId, token: &TokenId, challenge: &[u8; 32]) -> Vec<u8> {
         let mut encoder = Encoder::with_capacity(112);
@@ -37,7 +37,7 @@ impl Opening {
         encoder.into_bytes()
     }
 
-    /// Whether that key has signed it.
+    /// True if that key has signed it.
     #[must_use]
     pub fn is_by(&self, holder: &PublicKey, home: &HomeId, token: &TokenId) -> bool {
         let message = Self::message(home, token, &self.challenge);
@@ -57,10 +57,10 @@ shape! {
 }
 
 impl Proof {
-    /// What the signature covers, before the message.
+    /// The domain separator of the signature, before the message.
     pub const CONTEXT: &[u8] = b"syscap/proof/v2\0";
 
-    /// What the holder signs: in that session, opened over that challenge, these bytes.
+    /// The bytes that the holder signs: in that session, opened over that challenge, these bytes.
     #[must_use]
     pub fn message(
         home: &HomeId,
@@ -79,7 +79,7 @@ impl Proof {
         encoder.into_bytes()
     }
 
-    /// Whether that key has signed it.
+    /// True if that key has signed it.
     #[must_use]
     pub fn is_by(
         &self,

@@ -28,7 +28,7 @@ use sieve::Sieve;
 #[derive(Debug)]
 pub(super) struct Classes {
     pub(super) all: Vec<Class>,
-    /// Whether nothing was left out.
+    /// True if nothing was left out.
     pub(super) exact: bool,
 }
 

@@ -70,7 +70,7 @@ pub(super) fn address_texts(address: IpAddr) -> Vec<alloc::string::String> {
     [usual, full.join(":")].into()
 }
 
-/// Whether any of these asks for addresses.
+/// The address blocks that these ask for.
 pub(super) fn blocks(asks: &[&Ask]) -> Vec<Cidr> {
     let of = |ask: &&Ask| if let Ask::Cidr(block) = ask { Some(*block) } else { None };
     asks.iter().filter_map(of).collect()

@@ -8,7 +8,7 @@ use syscap_policy::{Attribute, Given, Other, Truth, Value, semantics};
 use crate::formula::{Is, Needs};
 use crate::variable::Atom;
 
-/// What a value is to the fields below it.
+/// The relation of a value to the fields below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shape {
     Missing,
@@ -21,7 +21,7 @@ pub(crate) enum Shape {
 /// One class of values of a variable.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// The value that stands for it, by attribute. What is missing is not listed.
+    /// The value that stands for it, by attribute. A missing value is not listed.
     pub(crate) given: Vec<(Attribute, Given)>,
     /// Its answers, in the order of the tests asked for.
     pub(crate) answers: Vec<Truth>,
@@ -38,9 +38,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) group: Option<(usize, Is)>,
 }
 
-/// Answers as far as they matter: what is alike here stays alike whatever is joined to it. Of a
-/// group one answer is enough, since a list or a bundle meets a question of a group where one of
-/// its parts does.
+/// Answers as far as they matter: what is alike here stays alike whatever is joined to it. One
+/// answer stands for a group, since a list or a bundle meets a question of a group if one of its
+/// parts does.
 pub(crate) fn reduced(
     answers: impl Iterator<Item = Option<Truth>>,
     asked: &[Asked<'_>],

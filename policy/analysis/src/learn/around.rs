@@ -38,7 +38,7 @@ pub(super) fn around(reach: Reach, all: &[&Resource], settings: &Settings) -> Op
     }
 }
 
-/// What `of` makes of each; `None` where one is of another type.
+/// The result of `of` for each; `None` if one is of another type.
 fn each<T>(all: &[&Resource], of: fn(&Resource) -> Option<T>) -> Option<Vec<T>> {
     all.iter().map(|one| of(one)).collect()
 }
@@ -123,8 +123,8 @@ fn give(things: &mut BTreeMap<RootedPath, Rights>, path: RootedPath, rights: Rig
     *entry = entry.union(rights);
 }
 
-/// Puts a folder in the place of enough things below it, from the deepest folders on. What was
-/// gathered is one thing: many files in one folder do not open the folder above it.
+/// Puts a folder in the place of enough things below it, from the deepest folders on. A gathered
+/// folder counts as one thing: many files in one folder do not open the folder above it.
 fn gather(things: &mut BTreeMap<RootedPath, Rights>, enough: usize) {
     let mut all: Vec<RootedPath> = things.keys().flat_map(folders).collect();
     all.sort_by_key(|folder| core::cmp::Reverse(folder.components().count()));

@@ -1,9 +1,9 @@
 //! Arguments: what values of one have in common, and how often that would not hold.
 //!
-//! A class turns each value into one or a few keys, and asks that a later value has keys that
-//! were seen. A task that is the only one to show a key would be refused if it had not been
-//! recorded, so the share of such tasks estimates how often the next one will be (Good and
-//! Turing). Of a range, a task is alone where the others' range would not hold it.
+//! A class turns each value into one or a few keys, and asks that a later value has keys that were
+//! seen. A task that is the only one to show a key would be refused if it had not been recorded, so
+//! the share of such tasks estimates how often the next one will be (Good and Turing). In a range,
+//! a task is alone if the others' range would not hold it.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

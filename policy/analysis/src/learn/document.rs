@@ -46,7 +46,7 @@ fn id(place: usize, agent: &AgentId, tool: &ToolId) -> String {
     }
 }
 
-/// What the evidence is. It stands in the policy, so it names no value.
+/// The evidence. It stands in the policy, so it names no value.
 fn reason(line: &ToolLine) -> String {
     if line.seen.calls == 0 {
         return "Named by the operator; never called while it was recorded.".to_string();

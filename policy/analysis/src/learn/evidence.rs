@@ -21,7 +21,7 @@ pub(super) struct Call<'r> {
 }
 
 impl Call<'_> {
-    /// What it touched, as far as that is known.
+    /// The resources that it touched, as far as they are known.
     pub(super) fn demands(&self) -> &[Demand] {
         match &self.observation.touched {
             Touched::Known(demands) => demands,
@@ -34,7 +34,7 @@ impl Call<'_> {
     }
 }
 
-/// Of a call, a condition that was learned asks nothing but its arguments.
+/// A learned condition asks for nothing but the call's arguments.
 impl Values for Call<'_> {
     fn value(&self, attribute: &Attribute) -> Value<'_> {
         match attribute {
@@ -46,7 +46,7 @@ impl Values for Call<'_> {
     }
 }
 
-/// What a session was for.
+/// The task of a session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Task<'r> {
     Named(&'r [u8]),
@@ -117,7 +117,7 @@ impl<'r> Evidence<'r> {
         found
     }
 
-    /// Whether a call counts, and what for.
+    /// The class of a call, if it counts.
     fn take(
         &self,
         observation: &'r Observation,
@@ -151,7 +151,7 @@ impl<'r> Evidence<'r> {
     }
 }
 
-/// Whether what was learned of one is true of the other: words and labels may have changed.
+/// True if evidence about one holds for the other: words and labels may have changed.
 fn is_same(then: &Manifest, now: &Manifest) -> bool {
     let described = |manifest: &Manifest| {
         let params = manifest.params.iter();

@@ -1,9 +1,9 @@
 //! Joins a proposal with the policy in force: of each call the stricter of the two verdicts stands.
 //!
 //! A deny of the policy in force is taken over as it is. An allow with a condition becomes a deny
-//! with the same `on_fail`, where no allow that overlaps with it grants: what asked still asks.
-//! What no allow covers stays denied, and what an allow bounds stays bounded. What a person denied
-//! becomes a deny of that very call. An operator loosens each by its name.
+//! with the same `on_fail`, where no allow that overlaps with it grants: what asked still asks. A
+//! call that no allow covers stays denied, and an allow's bounds stay. A person's denial becomes a
+//! deny of that very call. An operator loosens each by its name.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -16,9 +16,9 @@ use syscap_format::{
 use syscap_kernel::PolicyEngine as _;
 use syscap_policy::{LoadError, Policy, limits::TEXT_CONSTANT_BYTES_MAX};
 
-/// What the ids of constraints begin with that stand for a person's denial.
+/// The prefix of the ids of constraints that stand for a person's denial.
 const DENIED: &str = "denied/";
-/// What the ids of constraints begin with that keep an allow's condition.
+/// The prefix of the ids of constraints that keep an allow's condition.
 const KEPT: &str = "kept/";
 /// Names of parameters that have a meaning of their own.
 const MEANING: [&str; 5] = ["tools", "agents", "risk", "elevated", "client_means"];
@@ -45,8 +45,8 @@ impl Denial {
     }
 }
 
-/// What can be loosened, by name: the constraints of the policy in force, that it denies what none
-/// of them allows, and the denials.
+/// The parts that can be loosened, by name: the constraints of the policy in force, its denial of
+/// all that none of them allows, and the denials.
 #[must_use]
 pub fn constraint_names(
     proposed: &Policy,
@@ -145,7 +145,7 @@ fn free(taken: &mut BTreeSet<String>, id: &str) -> String {
     id
 }
 
-/// What a constraint is about.
+/// The subject of a constraint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum About<'a> {
     All,
@@ -164,7 +164,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Whether a call can be of both.
+    /// True if a call can be of both.
     fn overlaps(self, other: Self) -> bool {
         match (self, other) {
             (Self::Tool(one), Self::Tool(other)) | (Self::Class(one), Self::Class(other)) => {
@@ -193,7 +193,7 @@ fn equal(attribute: &str, value: &Canonical) -> Canonical {
     operation("eq", Vec::from([Canonical::text(attribute), value.clone()]))
 }
 
-/// Whether a condition always holds.
+/// True if a condition always holds.
 fn is_always(when: Item<'_>) -> bool {
     when.get("op").and_then(Item::as_text) == Some("all")
         && when.get("args").is_some_and(|args| args.count() == 0)
@@ -264,12 +264,12 @@ fn default_deny(proposed: Item<'_>, allows: &[Item<'_>]) -> Option<(String, Cano
     Some((id, deny))
 }
 
-/// What an allow asks of each run that it lets through.
+/// The obligations of an allow for each run.
 fn obligations(allow: Item<'_>) -> Vec<Item<'_>> {
     allow.get("obligations").into_iter().flat_map(Item::elements).collect()
 }
 
-/// Whether an allow gives a run less than it asked for.
+/// True if an allow gives a run less than it asked for.
 fn takes_away(allow: Item<'_>) -> bool {
     obligations(allow).iter().any(|asked| {
         let kind = asked.get("type").and_then(Item::as_text);
@@ -307,7 +307,7 @@ fn noticed(proposed: Item<'_>, allows: &[Item<'_>]) -> Canonical {
     Canonical::map(others.chain([("obligations", all.item())]).collect())
 }
 
-/// The deny of what a person denied. What can't be compared is left out: then it denies more.
+/// The deny of what a person denied. Incomparable parts are left out: then it denies more.
 fn denied(denial: &Denial, id: &str) -> Canonical {
     let mut all = Vec::from([equal("call.agent", &Canonical::text(denial.agent.as_str()))]);
     let args = denial.args.as_ref().map(|args| args.item().entries());

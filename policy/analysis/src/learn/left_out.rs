@@ -1,4 +1,4 @@
-//! What is not in a proposal, and why.
+//! The calls that are not in a proposal, and the reasons.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -15,7 +15,7 @@ pub enum Why {
     Failed,
     /// It brought a result in which its tool says that it failed.
     ToolFailed,
-    /// What came of it is not on record.
+    /// Its outcome is not on record.
     Open,
     /// Its session had been given a stranger's word, and it goes beyond what other calls show.
     Untrusted,
@@ -52,7 +52,7 @@ impl Why {
 /// Calls, or a tool, that are not in a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Whose they are.
+    /// The agent.
     pub agent: AgentId,
     /// The tool.
     pub tool: ToolId,
@@ -67,7 +67,7 @@ pub struct LeftOut {
 /// Most records that are named of one line of what is left out.
 pub const LEFT_OUT_LISTED: usize = 8;
 
-/// What is left out, once for each agent, tool and reason.
+/// The calls left out, once for each agent, tool and reason.
 pub(super) type LeftOuts = BTreeMap<(AgentId, ToolId, Why), LeftOut>;
 
 /// Counts a call that is left out.

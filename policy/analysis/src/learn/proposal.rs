@@ -1,4 +1,4 @@
-//! What the learner says.
+//! The learner's proposal.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -19,7 +19,7 @@ pub struct Proposal {
     pub agents: Vec<ForAgent>,
     /// The policy: what is said of the agents above, and nothing else. It denies all others.
     pub policy: Policy,
-    /// What is not in it, sorted by agent, tool and reason.
+    /// The calls left out, sorted by agent, tool and reason.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -34,7 +34,7 @@ pub struct ForAgent {
     pub grants: Grants,
     /// How much in all.
     pub budget: Budget,
-    /// What is said of each tool, in the order in which it was decided: the riskiest first.
+    /// The lines of the tools, in the order in which they were decided: the riskiest first.
     pub tools: Vec<ToolLine>,
     /// Why the budget is what it is.
     pub limits: Vec<LimitLine>,
@@ -55,16 +55,16 @@ pub struct Support {
     pub calls: usize,
     /// Sessions that they were made in.
     pub sessions: usize,
-    /// What those were for: independent pieces of evidence.
+    /// The number of tasks: independent pieces of evidence.
     pub tasks: usize,
 }
 
-/// What is said of one tool.
+/// The line of one tool.
 #[derive(Clone, Debug)]
 pub struct ToolLine {
     /// The tool.
     pub tool: ToolId,
-    /// What it does to the world.
+    /// The effect class.
     pub effect: EffectClass,
     /// The evidence; none where the operator named it.
     pub seen: Support,
@@ -100,7 +100,7 @@ pub struct ArgumentLine {
     pub name: Box<str>,
     /// How it was narrowed.
     pub class: Class,
-    /// What must hold; `None` where nothing is asked.
+    /// The required condition; `None` if there is none.
     pub condition: Option<Condition>,
     /// How many different values it had; of a list, its elements'.
     pub values: usize,
@@ -119,7 +119,7 @@ impl ForAgent {
 }
 
 impl ArgumentLine {
-    /// What must hold, as the policy's document writes it; null where nothing is asked.
+    /// The required condition, as the policy's document writes it; null if there is none.
     pub fn written(&self) -> Canonical {
         self.condition.as_ref().map_or_else(Canonical::null, document::condition)
     }

@@ -1,4 +1,4 @@
-//! What was recorded, as the learner is given it.
+//! The recording, as the learner is given it.
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
@@ -18,12 +18,12 @@ pub struct Recording {
     pub tokens: BTreeMap<TokenId, Authority>,
     /// The tools on record at the end.
     pub tools: Vec<Manifest>,
-    /// What sessions paid besides their calls: changes of state, usage that the host posted.
+    /// The sessions' payments besides their calls: changes of state, usage that the host posted.
     pub charges: Vec<Paid>,
 }
 
 impl Recording {
-    /// Whether an agent called a tool at all, whatever came of it.
+    /// True if an agent called a tool at all, with any outcome.
     pub(super) fn was_called(&self, agent: &AgentId, tool: &ToolId) -> bool {
         let is_its = |session| self.sessions.get(session).is_some_and(|one| one.agent == *agent);
         self.calls.iter().any(|call| call.tool == *tool && is_its(&call.session))
@@ -43,15 +43,15 @@ pub struct Observation {
     pub manifest: Option<Arc<Manifest>>,
     /// The resolved arguments, or why they are not known.
     pub args: Result<Canonical, Lost>,
-    /// What the call touched.
+    /// The resources that the call touched.
     pub touched: Touched,
     /// How it ended.
     pub ended: Ended,
-    /// What its session had been given before.
+    /// The context of its session before.
     pub context: Context,
-    /// What was set aside.
+    /// The amounts reserved.
     pub held: Amounts,
-    /// What was used.
+    /// The amounts used.
     pub used: Amounts,
 }
 
@@ -64,7 +64,7 @@ pub enum Lost {
     Altered,
 }
 
-/// What a call touched.
+/// The resources that a call touched.
 #[derive(Clone, Debug)]
 pub enum Touched {
     /// This.
@@ -88,10 +88,10 @@ pub enum Ended {
     Open,
 }
 
-/// What a session had been given before a call.
+/// The context of a session before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Context {
-    /// Nothing but what the operator vouches for.
+    /// Only content that the operator vouches for.
     Trusted,
     /// A stranger's word: the call may be what the stranger wants.
     Untrusted,
@@ -100,16 +100,16 @@ pub enum Context {
 /// A session, as it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedSession {
-    /// Whose it is.
+    /// The agent.
     pub agent: AgentId,
-    /// What it was opened with.
+    /// The token by which it was opened.
     pub token: TokenId,
-    /// What it was for, where the operator says how to tell: sessions of the same agent for the
-    /// same thing are no independent evidence. `None` where it stands for itself.
+    /// Its task, if the operator says how to tell: sessions of the same agent for the same task are
+    /// no independent evidence. `None` where it stands for itself.
     pub task: Option<Vec<u8>>,
 }
 
-/// What a token gives.
+/// A token's grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// The record that registered it.
@@ -120,7 +120,7 @@ pub struct Authority {
     pub budget: Budget,
 }
 
-/// What a session paid besides its calls.
+/// A session's payment besides its calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paid {
     /// The session.

@@ -14,7 +14,7 @@ use super::proposal::ScopeLine;
 use super::recording::Touched;
 use super::settings::Settings;
 
-/// What a tool's calls touched in one dimension, with the tasks that touched it.
+/// The resources that a tool's calls touched in one dimension, with the tasks that touched them.
 type Touching<'r> = BTreeMap<Shown, (&'r Resource, BTreeSet<usize>)>;
 
 /// Resources have no order of their own; each has one text.
@@ -86,8 +86,8 @@ fn choose(
 }
 
 /// Tasks that would be refused by what is drawn around the others' resources. Only one that is
-/// alone with a resource can be. Of what is drawn only that counts which lies within `scope`:
-/// around fewer resources something wider may be drawn.
+/// alone with a resource can be. Only wider forms within `scope` count: around fewer resources
+/// something wider may be drawn.
 fn alone(
     reach: Reach,
     scope: &Scope,
@@ -113,7 +113,7 @@ fn alone(
     lonely.into_iter().filter(lost).collect()
 }
 
-/// What a scope is made of.
+/// The parts of a scope.
 fn parts(scope: &Scope) -> Vec<Scope> {
     match scope {
         Scope::Paths(paths) => {

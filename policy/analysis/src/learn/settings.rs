@@ -1,4 +1,4 @@
-//! What the operator says beforehand.
+//! The operator's settings.
 
 use alloc::vec::Vec;
 
@@ -9,8 +9,8 @@ use syscap_format::{AgentId, Manifest, ToolId};
 pub struct Settings {
     /// The agents to learn for; all where none is named.
     pub agents: Vec<AgentId>,
-    /// Of a hundred tasks like those recorded, how many may be refused something at the most
-    /// because of all that was narrowed.
+    /// The largest share of tasks like the recorded ones, in percent, that may be refused something
+    /// because of all narrowing.
     pub refused_percent: u64,
     /// How many times the most that was seen a number may be.
     pub headroom: u64,
@@ -40,7 +40,7 @@ impl Default for Settings {
 pub enum Allowed {
     /// This one.
     Tool(ToolId),
-    /// Of those below a name, the ones that only read.
+    /// The read-only tools below a name.
     ReadsBelow(ToolId),
 }
 
@@ -53,7 +53,7 @@ impl Allowed {
         }
     }
 
-    /// Whether it names a tool.
+    /// True if it names a tool.
     #[must_use]
     pub fn names(&self, manifest: &Manifest) -> bool {
         match self {

@@ -42,11 +42,11 @@ pub struct Case {
     pub name: Box<str>,
     /// The call.
     pub given: Scenario,
-    /// What must come of it.
+    /// The expected outcome.
     pub expected: Expected,
 }
 
-/// What must come of a case. What is `None` is not looked at.
+/// The expected outcome of a case. A field that is `None` is not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The verdict.
@@ -60,7 +60,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Whether that came of it.
+    /// True if the outcome is as expected.
     #[must_use]
     pub fn is_met(&self, outcome: &Outcome) -> bool {
         let deciding = self.deciding.as_ref();
@@ -106,11 +106,11 @@ pub enum TableFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {fault}: {key}")]
 pub struct TableError {
-    /// What was wrong.
+    /// The fault.
     pub fault: TableFault,
     /// The key, or the text, that was wrong.
     pub key: Box<str>,
-    /// Where, such as `cases[3].verdict`; of a text that is not JSON `byte N`.
+    /// Its place, such as `cases[3].verdict`; for a text that is not JSON `byte N`.
     pub place: Box<str>,
 }
 

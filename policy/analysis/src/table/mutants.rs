@@ -6,8 +6,7 @@ use core::fmt;
 use syscap_format::{Obligation, ObligationKind};
 use syscap_policy::{Ask, Condition, Constraint, Effect, OnFail};
 
-/// What was changed about a constraint. Tests are counted from 0 in the order in which they are
-/// written.
+/// A change of a constraint. Tests are counted from 0 in the order in which they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {

@@ -1,4 +1,4 @@
-//! What a run of a table says.
+//! The report on a table.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
@@ -8,14 +8,14 @@ use syscap_policy::{Test, semantics::Outcome};
 
 use super::{Change, Expected};
 
-/// What came of a table.
+/// The results of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// How many cases there were.
     pub cases: usize,
-    /// Those that failed.
+    /// The failed cases.
     pub failures: Vec<Failure>,
-    /// What of each constraint was seen, in the order of their ids.
+    /// The coverage of each constraint, in the order of their ids.
     pub coverage: Vec<ConstraintCoverage>,
     /// Which changes to the document were noticed.
     pub mutation: Mutation,
@@ -26,13 +26,13 @@ pub struct Report {
 pub struct Failure {
     /// The case.
     pub name: Box<str>,
-    /// What had to come of it.
+    /// The expected outcome.
     pub expected: Expected,
-    /// What came of it.
+    /// The actual outcome.
     pub got: Outcome,
 }
 
-/// What was seen of one constraint.
+/// The coverage of one constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConstraintCoverage {
     /// The constraint.
@@ -45,7 +45,7 @@ pub struct ConstraintCoverage {
     pub tests: Vec<TestCoverage>,
 }
 
-/// What was seen of one test, in cases to which its constraint is applicable.
+/// The coverage of one test, in cases to which its constraint is applicable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestCoverage {
     /// The test.
@@ -57,7 +57,7 @@ pub struct TestCoverage {
 }
 
 impl TestCoverage {
-    /// Whether it was seen both ways.
+    /// True if both answers were seen.
     #[must_use]
     pub const fn is_covered(&self) -> bool {
         self.held > 0 && self.not_held > 0
@@ -88,12 +88,12 @@ impl Mutation {
 pub struct Survivor {
     /// The constraint that was changed.
     pub constraint: ConstraintId,
-    /// What was changed.
+    /// The change.
     pub change: Change,
 }
 
 impl Report {
-    /// Whether no case failed.
+    /// True if no case failed.
     #[must_use]
     pub const fn is_passed(&self) -> bool {
         self.failures.is_empty()

@@ -138,7 +138,7 @@ fn changed(document: &Document, of: &Constraint, made: Option<&Constraint>) -> D
     with(document, constraints.collect())
 }
 
-/// Whether a change is shown to have no effect on any call.
+/// True if a change is shown to have no effect on any call.
 fn is_equivalent(document: &Document, of: &Constraint, made: Option<&Constraint>) -> bool {
     // A change shows only in calls that the constraint is about: those of other tools are none.
     let near = only(document, |one| match (&one.subject, &of.subject) {

@@ -60,7 +60,7 @@ pub(crate) fn give_leave(way: &OwnedFd) {
     }
 }
 
-/// What came by the way: the program, by number and to be sent signals, and its door.
+/// The introduced program: its process number, its handle for signals, and its door.
 pub(crate) struct Introduced {
     pub(crate) pid: Pid,
     pub(crate) program: OwnedFd,
@@ -85,13 +85,13 @@ pub(crate) fn introduced(way: &OwnedFd) -> Option<Introduced> {
     Some(Introduced { pid: Pid::from_raw(i32::from_ne_bytes(number))?, program, door })
 }
 
-/// What those who come to the door wait at.
+/// The waiting place of connections to the door.
 pub(crate) struct Door {
     listener: OwnedFd,
 }
 
 impl Door {
-    /// What is to be polled.
+    /// The handle to poll.
     pub(crate) fn listener(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }

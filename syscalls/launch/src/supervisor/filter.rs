@@ -28,7 +28,7 @@ const AUDIT: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const AUDIT: Option<u32> = None;
 
-/// The last call that this list has been read against: `mseal`, of Linux 6.10. Those of x32 have
+/// The last call that this list has been read against: `mseal`, of Linux 6.10. Calls of x32 have
 /// higher numbers too.
 const LAST: u32 = 462;
 
@@ -68,7 +68,7 @@ fn unknown() -> BpfProgram {
     ]
 }
 
-/// Whether filters are to be had on this architecture.
+/// True if filters exist on this architecture.
 pub(crate) fn known() -> bool {
     ARCH.is_some()
 }
@@ -275,23 +275,23 @@ const MODES: &[(i64, u8)] = &[
     (libc::SYS_mkdir, 1),
 ];
 
-/// Where an argument, of 64 bits, has this bit.
+/// The rule for a 64-bit argument with this bit.
 fn has(argument: u8, bit: u64) -> Result<SeccompRule, ()> {
     let operation = SeccompCmpOp::MaskedEq(bit);
     let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Qword, operation, bit);
     SeccompRule::new(vec![condition.map_err(|_| ())?]).map_err(|_| ())
 }
 
-/// Where an argument, of which the kernel takes 32 bits, is this.
+/// The rule for an argument of this value, of which the kernel takes 32 bits.
 fn is(argument: u8, value: u64) -> Result<SeccompRule, ()> {
     let condition =
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
     SeccompRule::new(vec![condition.map_err(|_| ())?]).map_err(|_| ())
 }
 
-/// Where a socket is of this type, whatever flags stand beside it.
+/// The rule for a socket of this type, with any flags.
 fn kind(kind: i32) -> Result<SeccompRule, ()> {
-    /// What of the argument is the type (`SOCK_TYPE_MASK`).
+    /// The mask of the type in the argument (`SOCK_TYPE_MASK`).
     const TYPE: u64 = 0xf;
     let operation = SeccompCmpOp::MaskedEq(TYPE);
     let kind = u64::from(kind.unsigned_abs());
@@ -299,7 +299,7 @@ fn kind(kind: i32) -> Result<SeccompRule, ()> {
     SeccompRule::new(vec![condition.map_err(|_| ())?]).map_err(|_| ())
 }
 
-/// Where a Unix socket is made by any protocol but the door's.
+/// The rule for a Unix socket of any protocol but the door's.
 fn no_door() -> Result<SeccompRule, ()> {
     let word = SeccompCmpArgLen::Dword;
     let unix = u64::from(libc::AF_UNIX.unsigned_abs());
@@ -311,7 +311,7 @@ fn no_door() -> Result<SeccompRule, ()> {
     SeccompRule::new(conditions.map_err(|_| ())?).map_err(|_| ())
 }
 
-/// Where a socket's family is none of these.
+/// The rule for a socket of none of these families.
 fn not(families: &[i32]) -> Result<SeccompRule, ()> {
     let conditions = families.iter().map(|family| {
         let family = u64::from(family.unsigned_abs());

@@ -17,7 +17,7 @@ pub(crate) struct Group {
     members: File,
     kill: File,
     usage: File,
-    /// Whether it bounds the number of processes.
+    /// True if it bounds the number of processes.
     processes: bool,
 }
 
@@ -61,7 +61,7 @@ impl Group {
         Some(Self { parent, name, members, kill, usage, processes })
     }
 
-    /// Whether the kernel itself bounds the number of its processes.
+    /// True if the kernel itself bounds the number of its processes.
     pub(crate) fn bounds_processes(&self) -> bool {
         self.processes
     }
@@ -72,7 +72,7 @@ impl Group {
         Ok(())
     }
 
-    /// Kills all that is in it. Where that fails, pid 1 is killed besides.
+    /// Kills all that is in it. If that fails, pid 1 is killed besides.
     pub(crate) fn kill(&self) {
         match write(&self.kill, b"1") {
             Ok(_) | Err(_) => {}
@@ -97,7 +97,7 @@ impl Group {
     }
 }
 
-/// Where this process's group is mounted.
+/// The mount of this process's group.
 fn place() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let root = mounts.lines().find_map(|line| {

@@ -25,7 +25,7 @@ pub(crate) const FLOOD: u8 = 2;
 /// The host's order to send the program the signal whose number follows.
 pub(crate) const SIGNAL: u8 = 3;
 
-/// What can fail before a program starts.
+/// A step that can fail before a program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Receive,
@@ -81,7 +81,7 @@ impl Step {
     }
 }
 
-/// What a step is called in errors.
+/// The name of a step in errors.
 pub(crate) fn step_name(number: u8) -> &'static str {
     Step::ALL.get(usize::from(number)).map_or("setting up", |(_, name)| name)
 }

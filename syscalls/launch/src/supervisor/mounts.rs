@@ -1,4 +1,4 @@
-//! What the program sees of the file system: all of it, but read-only where it was not granted for
+//! The program's view of the file system: all of it, but read-only where it was not granted for
 //! writing, and the processes of its own namespace.
 //!
 //! Landlock says what may be opened. It says nothing of modes, owners, times and attributes, which
@@ -45,7 +45,7 @@ pub(crate) fn lay(plan: &Plan, own_processes: bool) -> Result<bool, Failed> {
     Ok(own_processes && mount(c"proc", c"/proc", c"proc", flags, None).is_ok())
 }
 
-/// What is open, as the mounts of this namespace have it. It is found by its name, and must be the
+/// The open file, as the mounts of this namespace have it. It is found by its name, and must be the
 /// same file.
 fn again(handle: &OwnedFd) -> Result<OwnedFd, Failed> {
     let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
@@ -60,7 +60,7 @@ fn again(handle: &OwnedFd) -> Result<OwnedFd, Failed> {
     }
 }
 
-/// Whether that is a folder.
+/// True if it is a folder.
 pub(crate) fn is_folder(handle: impl AsFd) -> bool {
     statat(handle, c"", AtFlags::EMPTY_PATH).is_ok_and(|stat| {
         rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory

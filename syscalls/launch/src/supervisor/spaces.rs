@@ -9,7 +9,7 @@ use crate::{plan::Network, report::Achieved, sys};
 /// Leaves the host's namespaces for new ones, as far as that is to be had, and says which.
 ///
 /// A user namespace comes first: in it nobody is root over anything of the host's, whoever started
-/// this. Where there are none, root can have the others without.
+/// this. Without user namespaces root can have the others.
 pub(crate) fn leave(network: Network) -> Achieved {
     let mut flags =
         UnshareFlags::NEWPID | UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;

@@ -1,8 +1,8 @@
 //! Traces the program (`ptrace(2)`): where processes are bounded, and neither a control group nor a
 //! namespace of their own holds them. At each fork the kernel stops parent and child until this
 //! process lets them on. So a bomb can't outrun it, however late it is, and should it be killed the
-//! kernel kills all that it traces. Nothing is read or changed in what is traced; signals that it
-//! ignores stop it too, for a moment.
+//! kernel kills all that it traces. It reads or changes nothing in the traced processes; ignored
+//! signals stop them too, for a moment.
 //!
 //! A look at `/proc` from time to time would be outrun; a filter that asks before each fork
 //! (`seccomp_unotify(2)`) has signals come between the question and the call, which then fails with
@@ -19,7 +19,7 @@ use crate::sys::{self, Onward};
 /// How many stops are answered before the clock and the host have their turn again.
 const AT_A_TIME: usize = 64;
 
-/// What came of a turn.
+/// The result of a turn.
 pub(crate) enum Turn {
     /// All that were stopped go on.
     Done,
@@ -29,15 +29,15 @@ pub(crate) enum Turn {
     Over,
 }
 
-/// What is traced.
+/// The traced processes.
 pub(crate) struct Trace {
-    /// Where it is seen that something stopped or ended.
+    /// The handle that shows when a process stopped or ended.
     woken: OwnedFd,
     /// All that began, as far as it is not known to be gone: one that has ended and was not waited
     /// for has its place still.
     known: BTreeSet<i32>,
     most: usize,
-    /// Whether each was looked for in this turn.
+    /// True if each was looked for in this turn.
     looked: bool,
 }
 
@@ -56,7 +56,7 @@ impl Trace {
         })
     }
 
-    /// What is to be polled.
+    /// The handle to poll.
     pub(crate) fn woken(&self) -> BorrowedFd<'_> {
         self.woken.as_fd()
     }
@@ -87,8 +87,8 @@ impl Trace {
         Turn::More
     }
 
-    /// Lets this one on; if it began, or begins another, only within the bound. Whoever is killed
-    /// meanwhile needs no more leave, which is no error.
+    /// Lets this one on; if it began, or begins another, only within the bound. A process that is
+    /// killed meanwhile needs no leave, which is no error.
     fn stopped(&mut self, pid: Pid, status: i32) -> bool {
         let signal = libc::WSTOPSIG(status);
         let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
@@ -108,7 +108,7 @@ impl Trace {
         within
     }
 
-    /// Whether there may be this one besides those that there are.
+    /// True if the bound has room for this one.
     fn begins(&mut self, pid: i32) -> bool {
         self.known.insert(pid);
         if self.known.len() > self.most {
@@ -124,8 +124,9 @@ pub(crate) fn all() -> WaitOptions {
     WaitOptions::from_bits_retain(libc::__WALL.unsigned_abs())
 }
 
-/// Whether this number is one that is traced still, or has ended and waits for its parent. Numbers
-/// are used again. What can't be seen counts: a program can hide its own from `/proc`.
+/// True if this number belongs to a process that is still traced, or has ended and waits for its
+/// parent. Numbers are used again. An invisible process counts: a program can hide its own from
+/// `/proc`.
 fn is_there(pid: i32) -> bool {
     let Some(id) = Pid::from_raw(pid) else { return false };
     let wall = WaitIdOptions::from_bits_retain(libc::__WALL.unsigned_abs());

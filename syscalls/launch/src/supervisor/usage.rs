@@ -1,11 +1,11 @@
-//! What a tree of processes uses, as `/proc` tells it: where no control group counts.
+//! The use of a tree of processes, by `/proc`: for systems without a control group.
 //!
-//! What a process used that ended unwaited for (its parent ignores `SIGCHLD`) is told to nobody.
+//! The use of a process that ended unwaited for (its parent ignores `SIGCHLD`) is lost.
 use std::{collections::BTreeMap, fs};
 
 use rustix::process::Pid;
 
-/// What was seen.
+/// The use seen so far.
 pub(crate) struct Used {
     /// Microseconds of processor time.
     pub(crate) cpu_us: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Used {
 /// Looks at a tree of processes.
 pub(crate) struct Meter {
     root: Pid,
-    /// Whether `/proc` shows that tree only.
+    /// True if `/proc` shows that tree only.
     own: bool,
     /// Microseconds of one of the system's ticks.
     tick: u64,
@@ -29,7 +29,7 @@ struct Process {
 }
 
 impl Meter {
-    /// Of this process's descendants; `own` where it is pid 1 of a namespace.
+    /// The use of this process's descendants; `own` if it is pid 1 of a namespace.
     pub(crate) fn new(root: Pid, own: bool) -> Self {
         let ticks = rustix::param::clock_ticks_per_second().max(1);
         Self { root, own, tick: 1_000_000 / ticks }

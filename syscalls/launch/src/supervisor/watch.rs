@@ -124,20 +124,20 @@ fn receive(control: &OwnedFd) -> Result<Plan, Failed> {
 #[derive(Clone, Copy)]
 struct First {
     pid: Pid,
-    /// Whether its end is the end of all.
+    /// True if its end is the end of all.
     alone: bool,
 }
 
 struct Watch<'a> {
     control: &'a OwnedFd,
     notes: OwnedFd,
-    /// Where the program makes itself known and waits for leave to begin.
+    /// The socket on which the program introduces itself and waits for leave to begin.
     way: OwnedFd,
     door: Option<Door>,
     /// The bound to which it is to be traced, and the trace then.
     traced: Option<u32>,
     trace: Option<Trace>,
-    /// Whether more of what is traced may have stopped than was let on.
+    /// True if more traced processes may have stopped than were let on.
     more: bool,
     /// The program, from its start on, to be sent signals.
     program: Option<OwnedFd>,
@@ -153,7 +153,7 @@ struct Watch<'a> {
     ended: Option<Ended>,
     /// The most that was seen to be used, in microseconds.
     seen: u64,
-    /// Whether what was heard before the start was its failure.
+    /// True if a failure was received before the start.
     failed: bool,
     listening: bool,
 }
@@ -295,12 +295,12 @@ impl<'a> Watch<'a> {
         wall.into_iter().chain(turn).min()
     }
 
-    /// Whether use is bounded that nothing but a look says.
+    /// True if a bound can be checked only by looking.
     fn looks(&self) -> bool {
         self.limits.cpu_ms.is_some() || (self.limits.processes.is_some() && self.trace.is_none())
     }
 
-    /// Whether it is time for a look: what is traced wakes this process more often.
+    /// True if it is time for a look: traced processes wake this one more often.
     fn due(&self) -> bool {
         let wall = self.limits.wall_ms.map(Duration::from_millis);
         let over = self.began.zip(wall).is_some_and(|(began, wall)| began.elapsed() >= wall);
@@ -436,8 +436,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Where pid 1 was none: what lost its parent is this process's child now. Each round stops
-    /// what it finds before it kills, so that nothing forks on.
+    /// Ends orphans where there was no pid 1: they are this process's children now. Each round
+    /// stops what it finds before it kills, so that nothing forks on.
     fn end_orphans(&self) {
         if self.first.alone {
             return;
@@ -474,7 +474,7 @@ fn ended_by(status: i32) -> Ended {
     }
 }
 
-/// Whether nobody reads what is written here any more.
+/// True if no process reads these notes any more.
 pub(crate) fn unheard(notes: impl AsFd) -> bool {
     let mut polled = [PollFd::new(&notes, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
