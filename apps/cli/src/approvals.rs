@@ -73,7 +73,7 @@ pub(crate) struct Show {
     ask: u64,
 }
 
-/// What is answered.
+/// Answer calls.
 #[derive(Args, Debug)]
 pub(crate) struct Give {
     /// The home.
@@ -86,7 +86,7 @@ pub(crate) struct Give {
     because: Option<String>,
 }
 
-/// What is refused.
+/// Deny calls.
 #[derive(Args, Debug)]
 pub(crate) struct Deny {
     /// The home.
@@ -99,7 +99,7 @@ pub(crate) struct Deny {
     because: Option<String>,
 }
 
-/// What is approved.
+/// Approve calls.
 #[derive(Args, Debug)]
 pub(crate) struct Approve {
     #[command(flatten)]
@@ -139,7 +139,7 @@ fn request(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| form.to_owned())
 }
 
-/// Those that wait now.
+/// The calls that wait now.
 fn waiting(home: &Path) -> Result<(Vec<WaitingCall>, UnixMillis), Failure> {
     let log = runtime::look(home)?;
     let now = now(log.kernel().now());

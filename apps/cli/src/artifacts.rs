@@ -11,7 +11,7 @@ use clap::Subcommand;
 pub(crate) use self::json::short;
 use crate::{exit::Ended, output::Out};
 
-/// What to do with results.
+/// A command on results.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Artifacts {
     /// The newest results, one row each. Works beside the process that holds the home.

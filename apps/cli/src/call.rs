@@ -15,7 +15,7 @@ use crate::output::{Object, Out, with_hex};
 use crate::token::TokenName;
 use crate::{artifacts, lane, parse, recording, runtime};
 
-/// Whose calls, and where they stand.
+/// The agent, and the source of its calls.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Each line is a whole envelope, or {\"tool_id\": ..., \"args\": {...}}; blank lines are skipped.

@@ -101,7 +101,7 @@ fn line(path: &str, change: Change) -> String {
     format!("  {:<8}{path}{source}", word(change))
 }
 
-/// What a run notes at its start; its end lists what changed.
+/// A run's baseline; its end lists the changes.
 pub(crate) struct Noted<'h> {
     home: &'h Path,
     baseline: Baseline,
@@ -135,7 +135,7 @@ impl<'h> Noted<'h> {
 }
 
 impl Drop for Noted<'_> {
-    /// However the run ends. What can't be listed stays in the home.
+    /// However the run ends. A list that can't be printed stays in the home.
     fn drop(&mut self) {
         if let Err(failure) = self.list() {
             diagnose(&format!("what changed in the workspace is not known: {failure}"));

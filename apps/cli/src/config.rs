@@ -17,7 +17,7 @@ use crate::{parse, runtime, signing};
 /// How long a program may take that tells of a call which waits, where nobody says so.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What to set; without any of it what is set is shown.
+/// The settings to change; without any the present ones are shown.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "syscap config <HOME> [--notify COMMAND [--ceiling LEVEL] [--limit DURATION]|\
@@ -41,7 +41,7 @@ pub(crate) struct Config {
     /// Run none.
     #[arg(long, conflicts_with = "notify")]
     no_notify: bool,
-    /// What it may be told at most: public, internal, private, sensitive, secret.
+    /// The highest level that it may be told: public, internal, private, sensitive, secret.
     #[arg(long, value_name = "LEVEL", requires = "notify", default_value = "internal",
           value_parser = parse::confidentiality)]
     ceiling: Confidentiality,

@@ -11,7 +11,7 @@ use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Form, Object, Out};
 use crate::{parse, runtime, signing};
 
-/// What to do about agents' credits.
+/// A command on agents' credits.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Credits {
     /// Show the accounts: what was given, used, set aside, and is left.
@@ -84,7 +84,7 @@ fn credits(micro: u64) -> String {
     }
 }
 
-/// Whose account, and how much.
+/// The account, and the amount.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Signed by the operator, and added to what was given before; nothing takes it away again. Once an

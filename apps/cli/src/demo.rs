@@ -16,7 +16,7 @@ use crate::init;
 use crate::output::Out;
 use crate::scratch::Scratch;
 
-/// Where to do it.
+/// The place of the demo.
 #[derive(Args, Debug)]
 pub(crate) struct Demo {
     /// Make the home here and keep it, to look at afterwards.

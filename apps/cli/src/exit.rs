@@ -107,13 +107,13 @@ pub(crate) enum Failure {
     /// Standard input or output failed.
     #[error("{0}")]
     Stream(io::Error),
-    /// Whoever read the output has gone.
+    /// The reader of the output has gone.
     #[error("the reader of the output has gone")]
     Pipe,
     /// No such token.
     #[error("no token {token} in {}; see: syscap token list {}", home.display(), word_of(home))]
     UnknownToken { home: PathBuf, token: String },
-    /// What was named on the command line is not there or not of its form.
+    /// A name on the command line does not exist or has a wrong form.
     #[error("{what}: {advice}")]
     Usage { what: String, advice: String },
     /// Records of the log can't be read.
@@ -162,7 +162,7 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error. Where nobody reads the output nobody is told.
+    /// Says it on standard error. Without a reader of the output it is silent.
     pub(crate) fn report(&self) {
         if !matches!(self, Self::Pipe) {
             diagnose(&self.to_string());
@@ -243,7 +243,7 @@ pub(crate) fn usage(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// What to do about a command line that newcomers type.
+/// The advice on a command line that newcomers type.
 fn tip(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(plain(text).into_owned()),
@@ -318,13 +318,13 @@ fn unsound(file: Option<&Path>, error: &LoadError) -> String {
     line
 }
 
-/// What to do about a process that has the home open for itself.
+/// The advice on a process that has the home open for itself.
 const UNSERVED: &str = "; end that process or wait (commands that only read work)";
 
-/// What to do where there is no room for another record.
+/// The advice on a disk without room for another record.
 const FULL: &str = "; make room: `syscap doctor` with the home says how much, and what goes on";
 
-/// What to do about a kernel that stopped on the way.
+/// The advice on a kernel that stopped on the way.
 fn stopped(error: &syscap::Error) -> &'static str {
     match error {
         syscap::Error::Home(StoreError::Full) => FULL,
@@ -332,7 +332,7 @@ fn stopped(error: &syscap::Error) -> &'static str {
     }
 }
 
-/// What is wrong with a home that can't be made or opened, and what to do.
+/// The fault of a home that can't be made or opened, and the advice.
 fn home_text(folder: &Path, source: &syscap::Error) -> String {
     let (shown, word) = (folder.display(), word_of(folder));
     match source {
@@ -355,7 +355,7 @@ fn home_text(folder: &Path, source: &syscap::Error) -> String {
     }
 }
 
-/// What to do about a home that can't be made or opened.
+/// The advice on a home that can't be made or opened.
 fn advice(error: &syscap::Error) -> &'static str {
     match error {
         syscap::Error::Home(error) => match error {

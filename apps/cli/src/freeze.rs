@@ -10,7 +10,7 @@ use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out};
 use crate::{parse, runtime, signing};
 
-/// What to stop, or to let go on.
+/// The target to stop or to resume.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 What is frozen is refused, on the record; what runs already goes on, and its result is marked.
@@ -37,8 +37,8 @@ struct What {
 }
 
 impl Frozen {
-    /// The record that it is on. Whoever holds the home signs, so that it can be stopped by a
-    /// program of any version; but to go on may take a person, as the home was made.
+    /// The record that it is on. The server signs a freeze, so that a program of any version can
+    /// stop the home; to resume may take a person, as the home was made.
     fn seq(&self, change: &Change) -> Result<Seq, Failure> {
         let thaws = change.change == FreezeChange::Thaw;
         if thaws && signing::is_sealed(&self.home, Role::Operator)? {
@@ -84,8 +84,8 @@ impl Frozen {
         Ok(Exit::Done)
     }
 
-    /// What may have been meant otherwise: said once it is done, since a stop is not to wait, and
-    /// where the log can be read.
+    /// A warning about a probable mistake: printed afterwards, since a stop must not wait, and only
+    /// if the log can be read.
     fn doubt(&self, change: FreezeChange) -> Option<String> {
         let log = runtime::look(&self.home).ok()?;
         let kernel = log.kernel();
@@ -100,7 +100,7 @@ impl Frozen {
     }
 }
 
-/// What is frozen, in words.
+/// The frozen target, in words.
 fn named(frozen: &Change) -> String {
     match frozen.target {
         FreezeTarget::Kernel => "all calls".to_owned(),

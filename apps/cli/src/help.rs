@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Mend", &["doctor", "recover", "config", "serve"]),
 ];
 
-/// What `syscap` alone shows.
+/// The commands that `syscap` alone shows.
 const FIRST: [&str; 5] = ["init", "mcp", "hook", "run", "approvals"];
 
 const EXIT_CODES: &str = "\
@@ -38,7 +38,7 @@ Exit codes:
       125 not started, 126 can't be executed, 127 not found
 ";
 
-/// What a command line asks of this module, if anything.
+/// The help that a command line asks for, if any.
 pub(crate) fn asked(words: &[OsString], command: &Command) -> Option<String> {
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     match &*words {

@@ -1,7 +1,7 @@
 //! `syscap hook`: an agent's client asks before each use of a tool, and tells of it afterwards.
 //!
-//! Whatever goes wrong before a use means that it must not be made: exit code 2, which clients
-//! take for no. What goes wrong afterwards, or with what a user says, changes nothing.
+//! Any fault before a use means that it must not be made: exit code 2, which clients take for no. A
+//! fault afterwards, or with a user's prompt, changes nothing.
 
 mod asked;
 mod class;
@@ -98,21 +98,21 @@ pub(crate) struct Hook {
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "12h")]
     #[arg(requires = "setup", help_heading = "Set up")]
     expires: Duration,
-    /// What is done when the policy asks a person: wait, prompt (the client asks, where the policy
-    /// names client_prompt) or deny.
+    /// The action when the policy asks a person: wait, prompt (the client asks, if the policy names
+    /// client_prompt) or deny.
     #[arg(long, value_enum, default_value_t, help_heading = "Decisions")]
     ask: Ask,
     /// Answer `allow` for an allowed use, so that the client does not ask its user, too.
     #[arg(long, help_heading = "Decisions")]
     allow: bool,
-    /// What tools do, by the client's own names: read=mcp__docs__* (may be repeated).
+    /// The classes of tools, by the client's own names: read=mcp__docs__* (may be repeated).
     #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
     #[arg(help_heading = "Decisions")]
     classes: Vec<ClassRule>,
     /// Vouch for the tools' results: they count as trusted, for `syscap learn` too.
     #[arg(long, help_heading = "Decisions")]
     trust_results: bool,
-    /// Where the client runs. `syscap run` says so to the hook that it starts.
+    /// The place of the client. `syscap run` says so to the hook that it starts.
     #[arg(long, value_enum, help_heading = "Decisions")]
     pub(crate) inside: Option<Inside>,
     /// How long a use may be in flight.
@@ -214,8 +214,8 @@ impl Hook {
         }
     }
 
-    /// What the client's user says is put on record. Where it can't be the user is told, and goes
-    /// on: nothing is done by that.
+    /// Records a prompt of the client's user. If it can't, the user is told, and continues: a
+    /// prompt has no effect by itself.
     fn heard(&self, conversation: String, text: String, out: &mut Out) -> Result<Exit, String> {
         let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
         // A picture alone, say, comes without words.
@@ -313,7 +313,7 @@ impl Hook {
         Ok(Exit::Done)
     }
 
-    /// What the model is told of a refusal, and the operator: the command that goes on.
+    /// The refusal for the model, and the command for the operator.
     fn refused(
         &self,
         access: &Runtime,
@@ -360,9 +360,10 @@ impl Hook {
         Ok((self.client.denied(&words::expired(tool, at)), note))
     }
 
-    /// Whether one of the client's own tools for files writes what other programs execute or obey. A
-    /// policy that knows nothing of that lets the use through, or nothing says that the argument is
-    /// a path; so the client's user is asked, whatever `--allow` says, where nobody was.
+    /// The danger if one of the client's own tools for files writes a file that other programs
+    /// execute or obey. A policy that knows nothing of that lets the use through, or nothing says
+    /// that the argument is a path; so the client's user is asked, whatever `--allow` says, where
+    /// nobody was.
     fn plants(&self, event: &Event) -> Option<&'static str> {
         let writes = self.client.class(&event.tool) != EffectClass::Read;
         let argument = self.client.file_argument(&event.tool).filter(|_| writes)?;
@@ -459,8 +460,8 @@ impl Hook {
     }
 }
 
-/// A pattern is no path to a scope, and some lead out of the folder that the use names. Where the
-/// tool is held to roots the client's user is asked.
+/// A pattern is no path to a scope, and some lead out of the folder that the use names. If the tool
+/// is held to roots the client's user is asked.
 fn strays(event: &Event, access: &Runtime, used: &ToolUse) -> Option<&'static str> {
     let pattern = event.args.item().get("pattern").filter(|_| event.tool == "Glob")?.as_text()?;
     let begins = |text: &str| text.starts_with(['/', '~']);
@@ -474,7 +475,7 @@ fn strays(event: &Event, access: &Runtime, used: &ToolUse) -> Option<&'static st
         .then_some("looks outside of the folder that it is given")
 }
 
-/// What the operator is told of a refused use.
+/// The remedy for a refused use, for the operator.
 fn goes_on(tool: &ToolId, command: &str) -> String {
     format!("{tool}: an operator goes on with: {command}")
 }
@@ -487,8 +488,8 @@ fn asked(begun: &Begun) -> Option<Seq> {
     }
 }
 
-/// Where the client says that its shell runs a command: shown to whoever is asked, and a part of
-/// what is approved. Nothing is decided by it.
+/// The location at which the client's shell runs a command: shown to the person who is asked, and a
+/// part of the approved call. It decides nothing.
 fn place(folder: &str) -> Canonical {
     MapBuilder::new().text("folder", folder).finish()
 }

@@ -22,7 +22,7 @@ use crate::{parse, runtime};
 /// Longest settings, in bytes: they stand in the log.
 const SETTINGS_BYTES_MAX: u64 = 64 << 10;
 
-/// What to do with the tools that make requests.
+/// A command on the tools that make requests.
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 Settings are a JSON object, of the fields that docs/http.md lists; all of them have defaults:
@@ -80,7 +80,7 @@ impl Set {
 }
 
 impl Set {
-    /// What is still missing, and what the policy lets through already.
+    /// The missing steps, and the calls that the policy allows already.
     fn advise(&self, approves: bool, settings: &Canonical) -> Result<(), Failure> {
         let (home, tool) = (word_of(&self.home), &self.tool);
         let known: Vec<String> = SecretFiles::of(&Home::at(&self.home))

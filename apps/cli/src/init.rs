@@ -38,8 +38,8 @@ pub(crate) struct Init {
     /// Keep the agents' files below this folder, which must exist.
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     base: Option<PathBuf>,
-    /// What must open the agents' files: openat2, cap_std or strongest. A system without it can't
-    /// open the home.
+    /// The file backend that the home requires: openat2, cap_std or strongest. A system without it
+    /// can't open the home.
     #[arg(long, value_name = "NAME", default_value = "strongest", value_parser = parse::openers)]
     #[arg(help_heading = "Files")]
     opener: Openers,
@@ -57,7 +57,7 @@ pub(crate) struct Init {
     no_recovery: bool,
 }
 
-/// What the passphrase is for.
+/// The purpose of the passphrase.
 const SEALED: &str = "the keys of policy, approver, operator and recovery";
 
 impl Init {
@@ -160,7 +160,7 @@ impl Init {
         options.create(&self.home).map_err(Failure::home(&self.home))
     }
 
-    /// Where the recovery key lies.
+    /// The path of the recovery key.
     fn recovery(&self, home: &Home) -> Option<String> {
         let path = match &self.recovery_out {
             _ if self.no_recovery => return None,

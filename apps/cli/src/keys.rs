@@ -12,7 +12,7 @@ use clap::Subcommand;
 
 use crate::{exit::Ended, output::Out};
 
-/// What to do with keys.
+/// A command on keys.
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 Roles: issuer (tokens), policy, revoker (revocations and freezes), approver, operator (keys, tools,

@@ -30,7 +30,7 @@ pub(crate) const FRAME_BYTES_MAX: usize = 1 << 16;
 /// Most bytes that are kept of an answer which is only given whole.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
-/// What is to be had by the lane.
+/// A service of the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Service {
     /// `syscap hook`.
@@ -56,7 +56,7 @@ impl Service {
     }
 }
 
-/// What a frame carries.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Standard output.
@@ -105,8 +105,8 @@ fn read_frame(from: &mut impl Read) -> io::Result<(Kind, Vec<u8>)> {
     Ok((kind, bytes))
 }
 
-/// Whether this process is within `syscap run`, by its word. Where it is not, the door is none and
-/// the command fails.
+/// True if this process is within `syscap run`, by its environment. If that is wrong, the door does
+/// not exist and the command fails.
 pub(crate) fn is_here() -> bool {
     env::var_os(VARIABLE).is_some_and(|services| !services.is_empty())
 }
@@ -164,7 +164,7 @@ pub(crate) fn ask(service: Service, input: impl Read + Send + 'static) -> Result
     Ok(Answer { code, ..answer })
 }
 
-/// What a service said.
+/// A service's answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) out: Vec<u8>,
@@ -183,7 +183,7 @@ pub(crate) fn pass(kind: Kind, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Hands the input on to its end. Where the other side reads no more its answer says why.
+/// Hands the input on to its end. If the other side reads no more its answer says why.
 fn hand_on(mut input: impl Read, lane: &UnixStream) {
     let mut to = lane;
     match io::copy(&mut input, &mut to).and_then(|_| lane.shutdown(Shutdown::Write)) {

@@ -19,7 +19,7 @@ use crate::exit::{Ended, Exit, Failure, diagnose};
 use crate::output::{Form, Out};
 use crate::{parse, runtime, signing};
 
-/// What to learn from, and how.
+/// The input of the learner, and its settings.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Put preset:recording in force first (`syscap policy set HOME preset:recording`), let the agents
@@ -79,7 +79,7 @@ fn allowed(text: &str) -> Result<Allowed, parse::BadWord> {
     Allowed::parse(text).ok_or(parse::BadWord::Tool)
 }
 
-/// What came of `--apply`.
+/// The result of `--apply`.
 struct Applied {
     policy: Seq,
     tokens: Vec<(AgentId, TokenId)>,
@@ -152,7 +152,7 @@ impl Learn {
         join(&proposal.policy, &in_force, denied, &loosened).map_err(unsound)
     }
 
-    /// What the log shows besides, and what the proposal would have said of it.
+    /// The log's findings besides, and the proposal's verdicts.
     fn found(
         &self,
         home: &Inspection,
@@ -197,7 +197,7 @@ impl Learn {
     }
 }
 
-/// What is to be known before the proposal is put in force.
+/// The warnings before the proposal is put in force.
 fn caution(proposal: &Proposal, settings: &Settings, home: &Inspection) {
     for one in &proposal.agents {
         if !one.tools.is_empty() && one.least_percent() > settings.refused_percent {

@@ -4,11 +4,11 @@ use std::io::{self, BufRead};
 
 use syscap::format::ENVELOPE_BYTES_MAX;
 
-/// What is kept of a line: one byte more than an envelope may have, so that the kernel can tell
-/// a line that is too long.
+/// The kept part of a line: one byte more than an envelope may have, so that the kernel can
+/// recognise a line that is too long.
 const KEPT_MAX: usize = ENVELOPE_BYTES_MAX.saturating_add(1);
 
-/// Whether there was a line.
+/// The result of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// There was one.
@@ -17,8 +17,8 @@ pub(crate) enum Read {
     End,
 }
 
-/// Reads up to the next line feed, which is not kept, into `line`. Of a line that is longer than
-/// an envelope may be, the beginning is kept and the rest dropped as it comes in.
+/// Reads up to the next line feed, which is not kept, into `line`. If a line is longer than an
+/// envelope may be, its beginning is kept and the rest dropped as it comes in.
 pub(crate) fn read(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Read> {
     line.clear();
     let mut any = Read::End;
@@ -45,7 +45,7 @@ pub(crate) fn read(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<R
     }
 }
 
-/// Whether there is nothing in a line but white space.
+/// True if a line has only white space.
 pub(crate) fn is_blank(line: &[u8]) -> bool {
     line.len() < KEPT_MAX && line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }

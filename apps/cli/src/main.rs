@@ -1,6 +1,6 @@
 //! `syscap`: homes, tokens, calls and the log from the command line.
 //!
-//! A module a command. What a command prints goes through [`output::Out`]; how it ends is an
+//! A module a command. A command's output goes through [`output::Out`]; its end is an
 //! [`exit::Exit`].
 #![deny(clippy::as_conversions)]
 
@@ -235,8 +235,8 @@ fn is_init(word: &OsString) -> bool {
     word == "init"
 }
 
-/// What is wrong with the same words without what a terminal would obey: of text that is made
-/// plain afterwards, a part would be lost.
+/// The error with the same words, and without characters that a terminal obeys: text that is made
+/// plain afterwards would lose a part.
 fn of_plain_words(error: clap::Error) -> clap::Error {
     let words: Vec<String> =
         std::env::args_os().map(|word| plain(&word.to_string_lossy()).into_owned()).collect();

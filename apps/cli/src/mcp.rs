@@ -66,8 +66,8 @@ pub(crate) struct Mcp {
     #[arg(long = "env", value_name = "[SERVER:]NAME[=VALUE]", value_parser = variable)]
     #[arg(help_heading = "Servers")]
     env: Vec<Variable>,
-    /// What a server may ask of the client: elicitation, sampling, roots; without SERVER the one
-    /// after -- (may be repeated).
+    /// A server's permitted requests to the client: elicitation, sampling, roots; without SERVER
+    /// the one after -- (may be repeated).
     #[arg(long = "allow", value_name = "[SERVER:]WHAT,WHAT", value_parser = allowed)]
     #[arg(help_heading = "Servers")]
     allow: Vec<Allowed>,
@@ -85,7 +85,7 @@ pub(crate) struct Mcp {
     /// Let no resources through.
     #[arg(long, help_heading = "Servers")]
     no_resources: bool,
-    /// What tools do: read=read_*,list_* (may be repeated).
+    /// The classes of tools: read=read_*,list_* (may be repeated).
     #[arg(long = "class", value_name = "CLASS=TOOL,TOOL*", value_parser = ClassRule::parse)]
     #[arg(help_heading = "Trust")]
     classes: Vec<ClassRule>,
@@ -177,7 +177,7 @@ fn variable(text: &str) -> Result<Variable, String> {
     Ok(Variable { server, name: name.to_owned(), value })
 }
 
-/// What a server may ask.
+/// A server's permitted requests.
 #[derive(Clone, Debug)]
 struct Allowed {
     server: Option<String>,
@@ -374,8 +374,8 @@ impl Mcp {
     }
 }
 
-/// The words, with the home's folder made absolute and without what only prints. Of the server's own
-/// words the paths are made absolute, too: the client decides in which folder all of it starts.
+/// The words, with the home's folder made absolute and without what only prints. Paths among the
+/// server's own words are made absolute, too: the client decides in which folder all of it starts.
 fn with_home(words: impl Iterator<Item = String>, given: &str, whole: &str) -> Vec<String> {
     let (mut args, mut replaced, mut command) = (Vec::new(), false, None);
     let mut words = words;
@@ -402,7 +402,7 @@ fn with_home(words: impl Iterator<Item = String>, given: &str, whole: &str) -> V
     args
 }
 
-/// Where a word of a server's command stands.
+/// The place of a word in a server's command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// It is looked up in PATH, where it has no slash.
@@ -410,8 +410,8 @@ enum Place {
     Argument,
 }
 
-/// Whether a word is a path by its form, or names a file that is there. The bare name of a folder
-/// may be a word of another meaning, as in `npm run test`.
+/// True if a word is a path by its form, or names an existing file. The bare name of a folder may
+/// be a word of another meaning, as in `npm run test`.
 fn is_path(word: &str, place: Place) -> bool {
     let path = Path::new(word);
     [".", ".."].contains(&word)

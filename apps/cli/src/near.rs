@@ -1,4 +1,4 @@
-//! What somebody may have meant by a name that is not there.
+//! Suggestions for a name that does not exist.
 
 /// The name that takes the fewest edits, where these are few; the first of those that are alike.
 pub(crate) fn near<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {

@@ -1,4 +1,4 @@
-//! What goes to standard output, for people or for machines.
+//! Standard output, for people or for machines.
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
@@ -20,7 +20,7 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Whether somebody reads what is written.
+/// The state of the output's reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
     There,
@@ -40,7 +40,7 @@ impl Out {
         Self::to(form, Box::new(io::stdout()))
     }
 
-    /// What is printed for people, line by line.
+    /// The lines that are printed for people.
     pub(crate) fn lines(
         print: impl FnOnce(&mut Self) -> Result<(), Failure>,
     ) -> Result<Vec<String>, Failure> {
@@ -142,7 +142,7 @@ impl Out {
     }
 }
 
-/// What is written here is kept.
+/// The output is kept.
 #[derive(Clone, Default)]
 struct Kept(Rc<RefCell<Vec<u8>>>);
 

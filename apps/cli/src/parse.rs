@@ -1,4 +1,4 @@
-//! What stands on the command line in a form of its own.
+//! Words of the command line with a form of their own.
 
 use std::time::Duration;
 
@@ -94,14 +94,14 @@ pub(crate) fn tool(text: &str) -> Result<ToolId, BadWord> {
 pub(crate) enum Tools {
     /// The one of this name.
     One(ToolId),
-    /// Those whose names begin so, with a dot at its end.
+    /// Tools whose names begin so, with a dot at its end.
     Below(String),
     /// All.
     All,
 }
 
 impl Tools {
-    /// Whether a tool of that name is one of them.
+    /// True if a tool of that name is one of them.
     pub(crate) fn include(&self, tool: &str) -> bool {
         match self {
             Self::One(one) => one.as_str() == tool,
@@ -179,7 +179,7 @@ pub(crate) fn preset(text: &str) -> Result<Preset, BadWord> {
     Preset::from_name(text).ok_or(BadWord::Preset)
 }
 
-/// What opens files.
+/// The file backend.
 pub(crate) fn openers(text: &str) -> Result<Openers, BadWord> {
     Openers::named(text).ok_or(BadWord::Opener)
 }
@@ -189,7 +189,7 @@ pub(crate) fn percent(text: &str) -> Result<u64, BadWord> {
     number(text).filter(|percent| *percent <= 100).ok_or(BadWord::Percent)
 }
 
-/// A root, and perhaps folders below it. Whether there can be such a root is asked later.
+/// A root, and perhaps folders below it. The root's existence is checked later.
 pub(crate) fn root(text: &str) -> Result<String, BadWord> {
     let first = text.split('/').next().unwrap_or_default();
     if let Some((root, _)) = first.split_once('=') {
@@ -254,7 +254,7 @@ pub(crate) fn limit(text: &str) -> Result<(Dimension, u64), BadWord> {
     Ok((Dimension::from_name(name).ok_or(BadWord::Dimension)?, amount))
 }
 
-/// What a dimension of a grant permits: `collection=acme/docs`, `host=*.example.com`.
+/// The scope of a dimension of a grant: `collection=acme/docs`, `host=*.example.com`.
 pub(crate) fn scope(text: &str) -> Result<(String, String), BadWord> {
     let (dimension, value) = text.split_once('=').ok_or(BadWord::Scope)?;
     let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);

@@ -20,7 +20,7 @@ pub(crate) use target::Loaded;
 
 use crate::{exit::Ended, output::Out};
 
-/// What to do with policies.
+/// A command on policies.
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 A TARGET is a FILE (JSON, or canonical CBOR), a HOME (the policy in force there; another process

@@ -14,7 +14,7 @@ use crate::{runtime, signing};
 /// How many characters of the arguments a row shows.
 const ARGS_MAX: usize = 120;
 
-/// What to do about calls that were broken off.
+/// A command on interrupted calls.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Recover {
     /// List the calls of which nobody knows what became. Works beside the process that holds the
@@ -76,7 +76,8 @@ impl List {
 }
 
 impl List {
-    /// What would be closed as unknown if this program were the first that opens the home.
+    /// The calls that would be closed as unknown if this program were the first that opens the
+    /// home.
     fn unasked(&self, log: &Inspection) -> Result<Vec<(Seq, ToolId)>, Failure> {
         let missing = |error| Failure::home(&self.home)(syscap::Error::Home(error));
         let reader = SqliteReader::open(&self.home).map_err(missing)?;
@@ -136,12 +137,12 @@ pub(crate) struct Resolve {
     home: PathBuf,
     /// The call, by its intent's number, as `syscap recover list` shows it.
     intent: u64,
-    /// What became of it.
+    /// The outcome of the call.
     #[arg(value_enum)]
     verdict: Verdict,
 }
 
-/// What an operator can say.
+/// An operator's statement about a call.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Verdict {
     /// Its effect was made.

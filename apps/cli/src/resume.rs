@@ -14,7 +14,7 @@ use syscap::resume::{Resume, ResumeError};
 use crate::exit::{Ended, Failure};
 use crate::output::Out;
 
-/// What to do with resumes.
+/// A command on resumes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Resumes {
     /// Issue a token for what each resume permits; prints their ids.

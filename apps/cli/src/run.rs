@@ -1,7 +1,7 @@
 //! `syscap run`: an agent, or its client, behind a boundary.
 //!
-//! This process holds the home, or attaches to who does, and starts the program confined. What the
-//! program may have of syscap comes by the lane: commands outside, whose words stand here.
+//! This process holds the home, or attaches to who does, and starts the program confined. The
+//! program reaches syscap by the channel: commands outside, whose options are fixed here.
 
 mod client;
 mod door;
@@ -185,7 +185,7 @@ impl Run {
         Ok(services)
     }
 
-    /// Whether it gets a terminal of its own: where both sides of it are here.
+    /// True if it gets its own terminal: if both sides of it are here.
     fn has_screen() -> bool {
         std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
     }

@@ -17,7 +17,7 @@ use crate::process;
 /// How long a home may give no answer before it is said who holds it.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Whether calls may wait for a person, where this process holds the home.
+/// Decides if calls may wait for a person, where this process is the server.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct People {
     /// Refuse at once each call that the policy asks a person about, as nobody is there. Counts only
@@ -77,8 +77,8 @@ pub(crate) fn reached<T>(
     noticed(folder, reach).map_err(Failure::home(folder))
 }
 
-/// Reaches a home. Where its server gives no answer for a second, a person is told which process
-/// that is: the wait may go on for ten.
+/// Reaches a home. If its server gives no answer for a second, a person is told which process that
+/// is: the wait may last ten.
 pub(crate) fn noticed<T>(folder: &Path, reach: impl FnOnce() -> T) -> T {
     let (done, waits) = mpsc::channel::<()>();
     thread::scope(|scope| {

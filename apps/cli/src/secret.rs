@@ -11,7 +11,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Object, Out, array, quote};
 use crate::terminal;
 
-/// What to do with secrets.
+/// A command on secrets.
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 A secret is a text that http_request, tools made of it and net.egress send to the servers that it is
@@ -22,7 +22,7 @@ pub(crate) enum Secret {
     Set(Set),
     /// List the secrets by name, with the servers that each is sent to.
     List(List),
-    /// Remove secrets. What needs one is refused from then on.
+    /// Remove secrets. A tool that needs one is refused from then on.
     Rm(Rm),
 }
 

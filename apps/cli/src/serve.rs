@@ -16,7 +16,7 @@ use crate::{parse, recording, runtime};
 /// How often it is looked whether the kernel goes on and somebody is there.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What to hold, and for how long.
+/// The home to serve, and the time.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Every command works without this: whoever needs the home first holds it, and serves it where it
@@ -76,7 +76,7 @@ impl Serve {
     }
 }
 
-/// What has been done; where it stays, nobody came.
+/// The number of requests so far; unchanged if nobody came.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Seen {
     connections: u64,

@@ -1,6 +1,6 @@
-//! Who signs an operator's event: the process that holds the home, or, where the key is sealed,
-//! the person at this terminal. What is signed is made here, from the log, and not taken from the
-//! holder: a hostile one gets nothing signed but what was asked for.
+//! The signer of an operator's event: the server, or, if the key is sealed, the person at this
+//! terminal. The event is made here, from the log, and not taken from the server: a hostile one
+//! gets nothing signed but the requested event.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,9 @@ use crate::terminal::{self, Terminal};
 /// How often an event is signed anew where another one came first.
 const TRIES: u32 = 5;
 
-/// Who signs for a role.
+/// The signer for a role.
 pub(crate) enum Hand {
-    /// Whoever holds the home.
+    /// The server.
     Holder,
     /// A person, who has unsealed the key.
     Person(Box<Person>),
@@ -35,7 +35,7 @@ pub(crate) struct Person {
     keys: FileKeys,
 }
 
-/// Who signs for a role; a person is asked at once, before anything is opened that others wait
+/// The signer for a role; a person is asked at once, before anything is opened that others wait
 /// for.
 pub(crate) fn hand(home: &Path, role: Role) -> Result<Hand, Failure> {
     let keys = FileKeys::open(&Home::at(home).keys())?.asking(Terminal);
@@ -49,7 +49,7 @@ pub(crate) fn hand(home: &Path, role: Role) -> Result<Hand, Failure> {
     Ok(Hand::Person(Box::new(Person { home: home.to_path_buf(), role, keys })))
 }
 
-/// Whether a person must unseal the key of a role that lies in this home.
+/// True if a person must unseal the key of a role that lies in this home.
 pub(crate) fn is_sealed(home: &Path, role: Role) -> Result<bool, Failure> {
     let keys = FileKeys::open(&Home::at(home).keys())?;
     Ok(keys.needs_person(role))
@@ -82,7 +82,7 @@ pub(crate) fn because<B: ControlBody>(
     runtime::with(home, |access| person.submit(access, |_| Ok(body(cause)), &beside, Failure::from))
 }
 
-/// Whether another record of the same key's came first.
+/// True if another record of the same key's came first.
 fn overtaken(error: &Error) -> bool {
     match error {
         Error::Refused(refused) => {
@@ -110,8 +110,8 @@ impl Hand {
 }
 
 impl Person {
-    /// Has a token registered that is signed here, over the log as it is. Where another record of
-    /// the key's came first it is made and signed anew.
+    /// Has a token registered that is signed here, over the log as it is. If another record of the
+    /// key's came first it is made and signed anew.
     pub(crate) fn issue(&self, access: &Runtime, grant: &Grant) -> Result<TokenId, Error> {
         let issuer = self.keys.public_key(self.role)?;
         let mut tries = 0_u32;
@@ -141,8 +141,8 @@ impl Person {
     }
 }
 
-/// Has an event recorded that some key signs. Where another event came first it is made and
-/// signed anew.
+/// Has an event recorded that some key signs. If another event came first it is made and signed
+/// anew.
 pub(crate) fn submit<B: ControlBody>(
     home: &Path,
     access: &Runtime,

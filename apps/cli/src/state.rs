@@ -11,7 +11,7 @@ use crate::output::{Form, Object, Out};
 use crate::token::TokenName;
 use crate::{parse, runtime};
 
-/// What to do with an agent's state.
+/// A command on an agent's state.
 #[derive(Debug, Subcommand)]
 pub(crate) enum State {
     /// Show the agents' heads and facts. Works beside the process that holds the home.
@@ -97,7 +97,7 @@ impl Writer {
     }
 }
 
-/// What to change.
+/// The changes.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Keys are namespace.name: agents and people write goal.*, tools and encoders fact.*; policy.* and

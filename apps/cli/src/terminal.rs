@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: usize = 2_048;
 /// How often something is asked again that was not understood, or was wrong.
 pub(crate) const TRIES: u32 = 3;
 
-/// Whether there is a person to be asked: input and diagnostics are a terminal's.
+/// True if there is a person to be asked: input and diagnostics are a terminal's.
 pub(crate) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -59,8 +59,8 @@ pub(crate) fn ask_new(what: &str) -> Result<Seal, Failure> {
     Err(Failure::Usage { what: what.to_owned(), advice })
 }
 
-/// What a line is as a new passphrase: nothing seals nothing. `None` where it is too long: what was
-/// typed to seal a key must not leave it open.
+/// The meaning of a line as a new passphrase: an empty one seals nothing. `None` where it is too
+/// long: what was typed to seal a key must not leave it open.
 fn typed(line: Vec<u8>) -> Option<Seal> {
     if line.is_empty() { Some(Seal::Open) } else { Passphrase::new(line).map(Seal::By) }
 }
@@ -175,7 +175,7 @@ impl Screen {
         Ok(())
     }
 
-    /// What was pressed; nothing, where nothing was for a moment.
+    /// The pressed keys; empty, if there was none for a moment.
     pub(crate) fn pressed(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = [0; 256];
         match self.terminal.read(&mut bytes) {
@@ -236,7 +236,7 @@ fn lock(silenced: &Silenced) -> MutexGuard<'_, Option<(File, Termios)>> {
     silenced.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is silenced, for whoever hears of a signal: from the first question to the process's end.
+/// The terminals to restore on a signal: from the first question to the process's end.
 fn silenced() -> io::Result<Silenced> {
     static SILENCED: OnceLock<Silenced> = OnceLock::new();
     if let Some(silenced) = SILENCED.get() {

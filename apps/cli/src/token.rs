@@ -21,13 +21,13 @@ use crate::exit::{Ended, Exit, tell};
 use crate::output::{Object, Out, array, quote, word_of};
 use crate::runtime;
 
-/// What to do with tokens.
+/// A command on tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Sign a token, put it on record, and print its id.
     Issue(issue::Issue),
-    /// Hand on a part of a token, to the same agent or one below it; prints the new token's id.
-    /// What it uses is charged to all above it, and it ends with any of them.
+    /// Hand on a part of a token, to the same agent or one below it; prints the new token's id. Its
+    /// use is charged to all above it, and it ends with any of them.
     Attenuate(issue::Attenuate),
     /// Issue what a token grants once more, with nothing used; prints the new token's id.
     Reissue(issue::Reissue),
@@ -103,17 +103,17 @@ impl List {
     }
 }
 
-/// Whether a token can be used.
+/// The usability of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Revoked,
-    /// Nobody has renewed it in time: it is as revoked.
+    /// It was not renewed in time: it counts as revoked.
     Lapsed,
     Expired,
     Early,
     /// Needs a newer list of revocations.
     Stale,
-    /// Nothing more can be let through by it.
+    /// It lets no more calls through.
     Spent,
     Live,
 }

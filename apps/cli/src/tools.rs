@@ -23,7 +23,7 @@ use crate::output::{Object, Out};
 use crate::signing::{self, Hand};
 use crate::{parse, runtime};
 
-/// What to do with tools.
+/// A command on tools.
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 A tool that another process runs is pinned when it is first offered. Where its definition is

@@ -66,7 +66,7 @@ impl Top {
     }
 }
 
-/// Whether the output is a terminal that can clear its screen.
+/// True if the output is a terminal that can clear its screen.
 fn clears() -> bool {
     stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != *"dumb")
 }

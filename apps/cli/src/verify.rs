@@ -21,7 +21,7 @@ use crate::output::{Object, Out, array};
 /// Far more than a trust file has.
 const TRUST_BYTES_MAX: u64 = 4_096;
 
-/// What to verify, and what to hold it against.
+/// The log to verify, and its trust.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Exit codes: 0 sound, 10 tampered with, 11 incomplete (open intents, or the last run did not end
@@ -108,7 +108,7 @@ pub(crate) fn verify(log: &Path, options: &Options) -> Result<Option<Report>, Fa
     }
 }
 
-/// Whether a file that can't be opened as a home is marked as one: then somebody changed it.
+/// True if a file that can't be opened as a home is marked as one: then it was altered.
 fn is_marked(database: &Path) -> bool {
     let mut header = [0; 72];
     let read = File::open(database).and_then(|mut file| file.read_exact(&mut header));

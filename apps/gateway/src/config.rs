@@ -1,4 +1,4 @@
-//! What goes into a client's configuration.
+//! The block for a client's configuration.
 
 use serde_json::{Value, json};
 

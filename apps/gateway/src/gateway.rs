@@ -1,4 +1,4 @@
-//! What the parts share: servers, kernel, client, catalog.
+//! The shared parts: servers, kernel, client, catalog.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -47,7 +47,7 @@ impl From<Unreached> for NoBeginning {
 }
 
 impl NoBeginning {
-    /// What the client is told.
+    /// The text for the client.
     pub(crate) fn for_client(&self) -> String {
         match self {
             Self::Kernel(why) => why.for_client().to_owned(),
@@ -56,7 +56,7 @@ impl NoBeginning {
         }
     }
 
-    /// What the operator is told.
+    /// The text for the operator.
     pub(crate) fn for_operator(&self) -> String {
         match self {
             Self::Kernel(why) => why.for_operator().to_owned(),
@@ -69,7 +69,7 @@ impl NoBeginning {
 
 pub(crate) struct Gateway {
     pub(crate) options: Options,
-    /// What no model is told of the home.
+    /// The parts of the home that no model learns.
     pub(crate) hidden: HiddenHome,
     pub(crate) kernel: Arc<dyn Kernelside>,
     pub(crate) client: Arc<McpClient>,
@@ -100,7 +100,7 @@ pub(crate) struct Gateway {
     /// The definitions of which the command line's word is on record: it counts once, as it was
     /// said, and what comes on record later is the newer word.
     restated: Mutex<BTreeSet<(ToolId, DefinitionHash)>>,
-    /// What the operator was told that is missing.
+    /// The missing grants that the operator was told of.
     missing: Mutex<BTreeSet<Missing>>,
     /// Turns of calls that are waited for a person for.
     pub(crate) waits: Semaphore,
@@ -183,7 +183,7 @@ impl Gateway {
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(open);
     }
 
-    /// Whether what the command line says of a definition is said for the first time.
+    /// True if the command line's class of a definition is new.
     pub(crate) fn is_said_first(&self, tool: &ToolId, definition: DefinitionHash) -> bool {
         let mut restated = self.restated.lock().unwrap_or_else(PoisonError::into_inner);
         restated.insert((tool.clone(), definition))
@@ -197,7 +197,7 @@ impl Gateway {
         news
     }
 
-    /// What stands before the names of a server's tools and prompts.
+    /// The prefix of a server's tools and prompts.
     pub(crate) fn prefix(&self, place: usize) -> String {
         match self.servers.get(place) {
             Some(server) if self.options.is_prefixed() => format!("{}_", server.name),
@@ -225,7 +225,7 @@ impl Gateway {
         }
     }
 
-    /// What a token that is issued here grants: all that can be called, tools first, as far as a
+    /// The grants of a token that is issued here: all callable names, tools first, as far as a
     /// token grants so much.
     pub(crate) fn grantable(&self) -> Vec<ToolId> {
         let catalog = self.catalog();

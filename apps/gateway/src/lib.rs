@@ -1,17 +1,16 @@
 //! A gateway: MCP servers behind a kernel.
 //!
-//! It stands between a client and the servers that the client would start itself. Each
-//! `tools/call` goes to the kernel, which decides and records; only then does the server see it,
-//! and only what the kernel releases comes back. What a server offers is pinned, its results are
-//! untrusted, and a list holds only what the session's token grants.
+//! It stands between a client and the servers that the client would start itself. Each `tools/call`
+//! goes to the kernel, which decides and records; only then does the server see it, and only what
+//! the kernel releases comes back. A server's definitions are pinned, its results are untrusted,
+//! and a list holds only the tools that the session's token grants.
 //!
 //! Prompts, resources and completions are reads of tools of their own, and what a server asks of
 //! the client, where the operator lets it, is a call of one too: all that passes is decided and
 //! recorded the same way.
 //!
-//! Both wires of the protocol are spoken on either side: the newest revision, without sessions,
-//! and the one before it. Nothing is passed on as it stands: each answer is made anew for the
-//! wire on which it goes.
+//! Both wires of the protocol are spoken on either side: the newest revision, without sessions, and
+//! the one before it. Each answer is made anew for its wire; nothing is passed on as it stands.
 //!
 //! | folder | what |
 //! |---|---|
@@ -47,8 +46,8 @@ pub use crate::{
     words::{BadWords, split},
 };
 
-/// Whether that can be a server's name: a letter, then letters, digits and underscores, all of
-/// them small, at most 24.
+/// True if that can be a server's name: a letter, then letters, digits and underscores, all of them
+/// small, at most 24.
 #[must_use]
 pub fn is_server_name(name: &str) -> bool {
     governed::names::is_server(name)

@@ -13,10 +13,10 @@ pub struct ServerCommand {
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What is in its environment beside what every program needs: of the gateway's own nothing
-    /// else is.
+    /// Its environment beside the variables that every program needs; no other variable of the
+    /// gateway's own is passed on.
     pub env: Vec<(String, OsString)>,
-    /// What it may ask of the client: nothing, unless the operator says so.
+    /// Its permitted requests to the client: none by default.
     pub asks: Vec<Question>,
     /// Which of its tools are taken, by their names; one that ends with `*` is of all that begin
     /// so. All, where none is named.
@@ -29,7 +29,7 @@ impl ServerCommand {
         Self { name, command, env: Vec::new(), asks: Vec::new(), tools: Vec::new() }
     }
 
-    /// Whether a tool of that name is taken.
+    /// True if a tool of that name is taken.
     pub(crate) fn takes(&self, tool: &str) -> bool {
         let is_meant = |pattern: &String| match pattern.strip_suffix('*') {
             Some(begins) => tool.starts_with(begins),
@@ -39,7 +39,7 @@ impl ServerCommand {
     }
 }
 
-/// What a server may ask of the client.
+/// A kind of request that a server may make to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// That its model says something: `sampling/createMessage`.
@@ -69,20 +69,20 @@ impl Question {
     }
 }
 
-/// What is let through beside tools.
+/// The parts that pass beside tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
 }
 
-/// Whether calls that the policy asks about wait for a person.
+/// Decides if calls that the policy asks about wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum People {
     /// They wait.
     Asked,
-    /// Nobody is there: they are refused at once. Another process that holds the home may say
-    /// otherwise.
+    /// No person is there: such calls are refused at once. Another process that holds the home may
+    /// say otherwise.
     Absent,
 }
 
@@ -105,31 +105,31 @@ pub struct Options {
     pub renewals: Option<u32>,
     /// The servers.
     pub servers: Vec<ServerCommand>,
-    /// Whether names carry their server's also where there is only one.
+    /// True if names carry their server's even with one server only.
     pub prefix: bool,
-    /// Whether a token that is issued here grants the home's own tools too.
+    /// True if a token that is issued here grants the home's own tools too.
     pub built_in: bool,
     /// Tools that a token may be issued anew for here when they turn up, by their ids or as
     /// `SERVER.*`, or `*`.
     pub grants: Vec<String>,
-    /// What the operator says of tools.
+    /// The operator's classes of tools.
     pub classes: Vec<ClassRule>,
-    /// Whether the operator vouches for the servers' own hints.
+    /// The operator's trust in the servers' own hints.
     pub hints: Hints,
-    /// Whether the operator vouches for what the servers' results say; as on record where not.
+    /// True if the operator vouches for the servers' results; false leaves the record as it is.
     pub trust_results: bool,
     /// How long a call may run; as on record where it is not said, at first a minute.
     pub timeout: Option<Duration>,
     /// Largest result of a call, in bytes; as on record where it is not said, at first 1 MiB.
     pub result_bytes: Option<u64>,
-    /// Whether calls may wait for a person where the gateway holds the home.
+    /// Decides if calls may wait for a person where the gateway is the home's server.
     pub people: People,
     /// How long a call that waits for a person is waited for, before it ends with how to take it
     /// up: shorter than the client itself waits.
     pub approval_wait: Duration,
-    /// Whether prompts are let through.
+    /// True if prompts pass.
     pub prompts: bool,
-    /// Whether resources are let through.
+    /// True if resources pass.
     pub resources: bool,
 }
 
@@ -167,7 +167,7 @@ impl Options {
         }
     }
 
-    /// What a token may use that is issued here.
+    /// The limits of a token that is issued here.
     pub fn budget(&self) -> Budget {
         let limits = self.limits.iter();
         limits.fold(Budget::working_day(), |budget, (dimension, limit)| {
@@ -175,7 +175,7 @@ impl Options {
         })
     }
 
-    /// Whether the operator said that a token may be issued here for that tool when it turns up.
+    /// True if the operator allowed issuing a token here for that tool when it turns up.
     pub(crate) fn may_grant(&self, tool: &ToolId) -> bool {
         self.grants.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(begins) => tool.as_str().starts_with(begins),
@@ -187,7 +187,7 @@ impl Options {
         Passed { prompts: self.prompts, resources: self.resources }
     }
 
-    /// Whether clients see `NAME_tool` instead of `tool`.
+    /// True if clients see `NAME_tool` instead of `tool`.
     #[must_use]
     pub fn is_prefixed(&self) -> bool {
         self.prefix || self.servers.len() > 1

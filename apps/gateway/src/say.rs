@@ -1,4 +1,4 @@
-//! What an operator is told: on standard error, since standard output is the protocol's.
+//! Messages for the operator: on standard error, since standard output is the protocol's.
 
 use std::io::Write;
 

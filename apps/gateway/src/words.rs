@@ -1,6 +1,6 @@
 //! Splits a command line into words without asking a shell: nothing in it is expanded.
 
-/// What is wrong with a command line.
+/// The fault of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadWords {
     /// A quote that is not closed, or a backslash at the end.

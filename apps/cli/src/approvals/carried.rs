@@ -19,14 +19,14 @@ use crate::output::{Object, Out, array, hex};
 use crate::signing::salted;
 use crate::{keys, parse, runtime};
 
-/// What a file of a call that waits says it is.
+/// The type of a file that carries a waiting call.
 const ASK: &str = "syscap/ask/v1";
-/// What a file of an answer says it is.
+/// The type of a file that carries an answer.
 const ANSWER: &str = "syscap/answer/v1";
 /// Longest file, in bytes: arguments of a megabyte in hexadecimal digits, and what goes with them.
 const FILE_BYTES_MAX: usize = 4 << 20;
 
-/// Where a file is signed.
+/// Sign a carried call.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("answer").required(true).args(["approve", "deny"]))]
 pub(crate) struct Sign {
@@ -44,12 +44,13 @@ pub(crate) struct Sign {
     /// Refuse it.
     #[arg(long)]
     deny: bool,
-    /// Why: on record as a commitment, the text in the vault. Of a refusal the agent is told it.
+    /// Why: on record as a commitment, the text in the vault. For a denial the agent is told the
+    /// reason.
     #[arg(long, value_name = "TEXT", value_parser = parse::why)]
     because: Option<String>,
 }
 
-/// What is brought where.
+/// Bring a signed answer.
 #[derive(Args, Debug)]
 pub(crate) struct Bring {
     /// The home.

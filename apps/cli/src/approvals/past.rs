@@ -22,7 +22,7 @@ struct Answered {
     means: ApprovalChannel,
 }
 
-/// What the log says of a request behind the request itself.
+/// The log's later records about a request.
 #[derive(Default)]
 struct History {
     answers: Vec<Answered>,

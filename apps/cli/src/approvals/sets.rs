@@ -10,7 +10,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Object, Out, array, plain, quote};
 use crate::runtime;
 
-/// What is signed: so many calls, until then, over that much.
+/// The signed terms: a number of calls, an end, and scopes.
 pub(super) fn terms(
     home: &Path,
     call: &WaitingCall,
@@ -54,12 +54,12 @@ pub(super) fn terms(
     Ok(SetTerms { uses, scopes, expires })
 }
 
-/// Whether what was approved for more than one call stands under that number.
+/// True if a standing approval has that number.
 pub(super) fn stands(home: &Path, ask: u64) -> Result<bool, Failure> {
     Ok(runtime::look(home)?.kernel().sets().any(|set| set.ask == Seq::new(ask)))
 }
 
-/// What is about to be signed, beside the call.
+/// The terms that are about to be signed, beside the call.
 pub(super) fn given(out: &mut Out, terms: &SetTerms) -> Result<(), Failure> {
     let until = match terms.expires {
         Some(until) => format!("until {until}"),
@@ -77,7 +77,7 @@ pub(super) fn given(out: &mut Out, terms: &SetTerms) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What could be approved beside this one call, and what of it the log has seen.
+/// The possible standing approvals, and the past calls that each would have covered.
 pub(super) fn proposed(
     out: &mut Out,
     call: &WaitingCall,

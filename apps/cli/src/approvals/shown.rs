@@ -27,7 +27,7 @@ pub(super) fn left(until: UnixMillis, now: UnixMillis) -> String {
     }
 }
 
-/// What is said of an answer that is on record.
+/// The line about a recorded answer.
 pub(super) fn recorded(out: &mut Out, ask: Seq, answer: ApprovalAnswer, seq: Seq) -> Ended {
     let json = Object::new().uint("ask", ask.get()).text("answer", answer.name());
     let text = match answer {
@@ -69,7 +69,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// What is approved, for people: nothing of it is cut.
+/// The call to be approved, for people: nothing of it is cut.
 pub(super) fn brief(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
     out.line(&format!("{} asks for {}", call.agent, call.tool))?;
     all_arguments(out, call)?;
@@ -165,7 +165,7 @@ pub(super) fn json_as(call: &WaitingCall, standing: &str, approved: u64) -> Obje
     }
 }
 
-/// What must still be so when it runs.
+/// The precondition of its run.
 fn condition(condition: &Condition) -> String {
     let object =
         Object::new().text("kind", condition.kind.name()).text("subject", &condition.subject);
@@ -176,7 +176,7 @@ fn condition(condition: &Condition) -> String {
     .finish()
 }
 
-/// What it says otherwise than the last like it that was let through.
+/// The differences from the last similar call that was approved.
 pub(super) fn differs(out: &mut Out, compared: Option<&Compared>) -> Result<(), Failure> {
     let Some(Compared { intent, changed, .. }) = compared else {
         return out.line("last like  none was approved before");

@@ -59,7 +59,7 @@ pub(super) fn run(home: &Path, out: &mut Out) -> Ended {
     }
 }
 
-/// Where nobody presses keys nothing is answered: each call is printed once.
+/// Without a keyboard it answers nothing: each call is printed once.
 fn lines(home: &Path, out: &mut Out) -> Ended {
     let (mut looker, mut printed) = (Looker::new(home), BTreeSet::new());
     loop {
@@ -117,7 +117,7 @@ impl<'h> Looker<'h> {
         now(self.time)
     }
 
-    /// Those that nobody has answered yet, or not everybody who must.
+    /// The calls that still need an answer.
     fn waiting(&self) -> impl Iterator<Item = &WaitingCall> {
         let now = self.now();
         self.calls.iter().filter(move |call| now < call.expires && call.approved.is_some())
@@ -134,7 +134,7 @@ fn is_about_asks(record: &[u8]) -> bool {
     }
 }
 
-/// Who answers: the approvers' key of the home, unsealed once.
+/// The approver: the approvers' key of the home, unsealed once.
 struct Approver<'h> {
     home: &'h Path,
     keys: FileKeys,

@@ -11,7 +11,7 @@ use crate::exit::Ended;
 use crate::output::{Form, Object, Out};
 use crate::parse;
 
-/// Whose results, and how much of them.
+/// The agent, and the amount of its results.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Each line that a tool wrote begins with \"| \"; no other line does. What is given to a model that

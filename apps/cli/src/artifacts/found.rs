@@ -1,4 +1,4 @@
-//! What is found of results, and what is said of what can't be shown.
+//! The results found, and the lines about unreadable ones.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) fn read(home: &Path, which: &Which) -> Result<Latest, Failure> {
     }
 }
 
-/// Nothing that could not be read goes without being said.
+/// Every unreadable result is reported.
 pub(super) fn concluded(home: &Path, found: &Latest) -> Ended {
     if found.unreadable > 0 {
         return Err(Failure::Unreadable(found.unreadable));

@@ -137,7 +137,7 @@ fn parts(delivered: Item<'_>) -> Vec<(String, &'static str, String)> {
 }
 
 impl Page<'_> {
-    /// Where it goes on.
+    /// The place to read on.
     fn next(&self) -> Option<usize> {
         let end = self.offset.saturating_add(self.text.len());
         (end < self.size).then_some(end)

@@ -1,4 +1,4 @@
-//! What a run noted at its start, kept in the home until the run has said what changed.
+//! A run's baseline: kept in the home until the run has listed its changes.
 //!
 //! `HOME/runs/NUMBER` is text, a value a line: the format, the agent, the workspace, whether all of
 //! it was looked at, then a line for each file. Paths are escaped, so that each is one word.
@@ -20,7 +20,7 @@ const FORMAT: &str = "syscap-run 1";
 /// Most bytes that are read of one: 10,000 lines of the longest paths.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// What a run noted.
+/// A run's baseline.
 #[derive(Debug)]
 pub(crate) struct Baseline {
     /// The run: its session's record.
@@ -66,7 +66,7 @@ impl Baseline {
         Ok(numbers.into_iter().map(|number| Self::read(home, Seq::new(number))).collect())
     }
 
-    /// What appeared or changed since, by escaped paths; whether all was looked at, then and now.
+    /// The paths that appeared or changed since, escaped; true if all was looked at, then and now.
     pub(super) fn changes(&self) -> io::Result<(Vec<(String, Change)>, bool)> {
         let now = look(&self.workspace)?;
         let changed = now.since(&self.before);

@@ -22,18 +22,18 @@ const DEPTH_MAX: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
     pub(super) files: BTreeMap<Vec<u8>, Noted>,
-    /// Whether all of the folder was looked at.
+    /// True if all of the folder was looked at.
     pub(super) complete: bool,
 }
 
-/// What a path led to.
+/// The entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Noted {
     /// A regular file: whether it can be executed, and the id of its bytes.
     File { executable: bool, digest: String },
     /// A link, which is not followed: where it leads.
     Link(Vec<u8>),
-    /// What can't be read: a file of another kind, or one that was made unreadable.
+    /// An unreadable entry: a file of another kind, or one that was made unreadable.
     Unread,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Change {
 /// Which names are noted in a folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// Those of the table.
+    /// The folders of the table.
     Tree,
     /// In a folder of installed packages: repositories alone. Packages bring workflows and
     /// instructions by the thousand, which nobody obeys there.
@@ -75,8 +75,8 @@ impl Survey {
         Ok(walk.survey)
     }
 
-    /// What appeared or changed since an earlier survey. Where that was not complete, only what it
-    /// noted can be told to have changed.
+    /// The entries that appeared or changed since an earlier survey. If that was incomplete, only
+    /// its noted entries can be found changed.
     pub(super) fn since<'s>(
         &'s self,
         before: &'s Self,
@@ -233,7 +233,7 @@ impl Walk {
     }
 }
 
-/// What is noted of a name, and within it where it is a folder; `None` where nothing is.
+/// The scope of a name, and within it if it is a folder; `None` if it is not noted.
 fn inner(within: Within, name: &str, is_folder: bool) -> Option<Within> {
     let lower = name.to_lowercase();
     match within {

@@ -1,4 +1,4 @@
-//! What the agents try.
+//! The agents' attempts.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -84,7 +84,7 @@ fn escapes(stage: &mut Stage<'_>, runtime: &Runtime, cast: &Cast, secret: &Path)
     call(stage, me, "write to shared, granted for reading", "fs.write", shared, out_of_scope)
 }
 
-/// What belongs to others, or to nobody.
+/// Things that belong to others, or to nobody.
 fn not_theirs(stage: &mut Stage<'_>, runtime: &Runtime, cast: &Cast) -> Played {
     let (me, intern) = (&cast.researcher, &cast.intern);
     let diary = workspace(runtime, "intern")?.join("diary.txt");
@@ -163,7 +163,7 @@ fn ended(stage: &mut Stage<'_>, runtime: &Runtime, cast: &Cast) -> Played {
     call(stage, &cast.researcher, "use a token that was revoked", "echo", echo(), revoked)
 }
 
-/// Where an agent's workspace is.
+/// The path of an agent's workspace.
 pub(super) fn workspace(runtime: &Runtime, agent: &str) -> Result<PathBuf, Failure> {
     let base = runtime.home().base()?.join("agents").join(agent).join("workspace");
     fs::canonicalize(&base).map_err(Failure::file(&base))

@@ -1,4 +1,4 @@
-//! What is really on the disk afterwards.
+//! The effects on the disk afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::attempts::{PLAN, workspace};
 use super::stage::Stage;
 use crate::{exit::Failure, scratch::Scratch};
 
-/// What the file outside holds.
+/// The content of the file outside.
 const SECRET: &str = "the secret that no agent is to see\n";
 
 /// Makes a file outside all that agents are granted.

@@ -1,4 +1,4 @@
-//! Where the demo is shown, and who acts in it.
+//! The stage of the demo, and its actors.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::output::{Object, Out, word_of};
 /// How long the token lives that is to expire.
 pub(super) const SHORT_LIFE: Duration = Duration::from_millis(200);
 
-/// What must come of an attempt.
+/// The expected result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     Ok,
     Refused(Reason),
 }
 
-/// Where the demo is shown, and what went otherwise than it must.
+/// The stage of the demo, and the attempts that went wrong.
 pub(super) struct Stage<'a> {
     pub(super) out: &'a mut Out,
     rows: u32,

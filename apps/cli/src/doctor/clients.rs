@@ -34,7 +34,7 @@ fn slowest(kernel: &Kernel) -> Option<(&Manifest, u64)> {
     limited.max_by_key(|(_, ms)| *ms)
 }
 
-/// Whether Claude Code denies a use where the hook fails.
+/// Checks that Claude Code denies a use if the hook fails.
 pub(super) fn hooks(findings: &mut Findings<'_>) -> Result<(), Failure> {
     for file in version::unblocked() {
         let file = file.display().to_string();

@@ -63,7 +63,7 @@ pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
     })
 }
 
-/// What is missing for the next level, and how it is to be had.
+/// The features that the next level needs, and how to get them.
 fn missing(level: Level, achieved: &Achieved) -> String {
     match level {
         Level::Contained => {

@@ -1,8 +1,8 @@
-//! Whether this runs in a container, or under WSL.
+//! Detection of containers, and of WSL.
 
 use std::{env, fs, path::Path};
 
-/// What kind of machine this is.
+/// The kind of machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kind {
     /// Which container this runs in, and how that is known.
@@ -11,12 +11,12 @@ pub(super) struct Kind {
     pub(super) wsl: Option<u8>,
 }
 
-/// Where containers leave their mark.
+/// The marks of containers.
 #[derive(Clone, Debug, Default)]
 struct Signs {
     /// `/.dockerenv` is there.
     dockerenv: bool,
-    /// What stands in `/run/.containerenv`.
+    /// The content of `/run/.containerenv`.
     containerenv: Option<String>,
     /// The variable `container`, or `/run/systemd/container`.
     named: Option<String>,
@@ -92,8 +92,7 @@ mod tests {
         signs.container().map(|(name, _)| name)
     }
 
-    /// What stands in the places where containers leave their mark, on systems that can't be had
-    /// here.
+    /// The marks of containers, on systems that can't be had here.
     #[test]
     fn containers_are_known_by_their_marks() {
         let bare = Signs { cgroup: "0::/init.scope\n".to_owned(), ..Signs::default() };

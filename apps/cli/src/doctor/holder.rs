@@ -1,4 +1,4 @@
-//! Who holds a home, and whether it can be reached.
+//! The server of a home, and its reachability.
 
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{process, runtime};
 /// The socket's name in a home.
 const SOCKET: &str = "socket";
 
-/// Whether a process holds the home, and whether it answers.
+/// Checks that a process holds the home, and answers.
 pub(super) fn look(
     findings: &mut Findings<'_>,
     folder: &Path,

@@ -63,7 +63,7 @@ pub(super) fn look(
     log(findings, folder)
 }
 
-/// Nobody but the owner may read keys, nor write anything.
+/// Checks that only the owner may read keys, or write anything.
 fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> {
     let owner = rustix::process::geteuid().as_raw();
     let folder = home.folder();
@@ -114,7 +114,7 @@ fn on_record(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Resul
     }
 }
 
-/// Whether an operator says that commands of a client's shell do less than they may.
+/// Reports an operator's lowered class of a client's shell.
 fn shells(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
     let shells: Vec<ToolId> = Client::shells().collect();
     for manifest in kernel.manifests().filter(|manifest| shells.contains(&manifest.tool)) {
@@ -135,7 +135,7 @@ fn shells(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether arguments of servers' tools look as if they named something, and are not limited.
+/// Reports arguments of servers' tools that look like a resource, and are not limited.
 fn unlimited(findings: &mut Findings<'_>, folder: &Path, kernel: &Kernel) -> Result<(), Failure> {
     for manifest in kernel.manifests() {
         for one in Unlimited::of(manifest) {
@@ -146,7 +146,7 @@ fn unlimited(findings: &mut Findings<'_>, folder: &Path, kernel: &Kernel) -> Res
     Ok(())
 }
 
-/// Whether the program that tells of asks is still there.
+/// Checks that the notification program is still there.
 fn notify(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
     let Some(notify) = kernel.notify() else { return Ok(()) };
     let program = plain(&notify.program);
@@ -213,7 +213,7 @@ fn time(findings: &mut Findings<'_>, kernel: &Kernel) -> Result<(), Failure> {
     findings.fine("time", &format!("last record at {last}"))
 }
 
-/// What the last boot promised.
+/// Reports the durability of the last boot.
 fn durability(findings: &mut Findings<'_>, reader: &mut SqliteReader) -> Result<(), Failure> {
     match last_durability(reader) {
         Ok(Some(Durability::Full)) => {
@@ -231,7 +231,7 @@ fn durability(findings: &mut Findings<'_>, reader: &mut SqliteReader) -> Result<
     }
 }
 
-/// Whether a copy of the database alone, without its write-ahead log, shows the last boot.
+/// Checks that a copy of the database alone, without its write-ahead log, shows the last boot.
 fn boot(findings: &mut Findings<'_>, reader: &mut SqliteReader) -> Result<(), Failure> {
     let last = last_boot(reader).map(|boot| boot.map(|(seq, _)| seq));
     let found = last.and_then(|boot| Ok((boot, reader.head_alone()?.map(|head| head.seq))));

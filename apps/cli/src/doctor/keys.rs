@@ -19,7 +19,7 @@ pub(super) fn files(home: &Home) -> Vec<PathBuf> {
     all
 }
 
-/// Whether a person must unseal a role's key before it signs.
+/// True if a person must unseal a role's key before it signs.
 pub(super) fn is_sealed(home: &Home, role: Role) -> bool {
     here(home, KeyUse::Role(role)).is_ok_and(|file| file.is_some_and(|file| file.is_sealed()))
 }

@@ -32,7 +32,7 @@ pub(super) fn look(findings: &mut Findings<'_>, machine: &Kind) -> Result<(), Fa
     descriptors(findings)
 }
 
-/// Whether it is a machine at all.
+/// Reports a container or WSL.
 fn kind(findings: &mut Findings<'_>, machine: &Kind) -> Result<(), Failure> {
     match &machine.container {
         None => findings.fine("container", "none that leaves a mark")?,
@@ -69,7 +69,7 @@ fn openat2(findings: &mut Findings<'_>) -> Result<(), Failure> {
     }
 }
 
-/// What opens the files of a home here.
+/// Reports the file backend of a home here.
 pub(super) fn opener(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> {
     let opened = home.openers().and_then(|openers| {
         let base = beneath::open_by(openers, &home.base()?)?;

@@ -13,7 +13,7 @@ pub(super) struct Mount {
     options: String,
 }
 
-/// What a file system is, to a database with a write-ahead log.
+/// The suitability of a file system for a database with a write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Storage {
     /// On this machine, and there after a reboot; or nothing that is known.
@@ -202,7 +202,7 @@ short line
         }
     }
 
-    /// What statfs says where mountinfo can't be read, by the numbers of linux/magic.h.
+    /// The numbers of statfs, from linux/magic.h, for systems without a readable mountinfo.
     #[test]
     fn magic_numbers_name_kinds() {
         let is = |magic| kind_of(magic).map(|kind| Mount::of_kind(Path::new("/"), kind).storage());

@@ -1,4 +1,4 @@
-//! What a home lies on, and what follows for its log.
+//! The storage of a home, and its consequences for the log.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use super::findings::{Findings, Level};
 use super::mounts::{self, Mount, Storage};
 use crate::{exit::Failure, output::plain};
 
-/// What SQLite says of a write-ahead log, in short.
+/// SQLite's rule for a write-ahead log, in short.
 const WAL: &str = "a write-ahead log needs memory that all who open it share";
 
 /// The mount that a folder lies on; `None` where nothing can be said.
@@ -116,8 +116,8 @@ fn follows(storage: Storage, machine: &Kind) -> (Level, String) {
 mod tests {
     use super::*;
 
-    /// Where two machines could open one home, or others read its keys, work should stop; what may be
-    /// lost is to be known. Each says what to do.
+    /// A home that two machines could open, or whose keys others can read, should stop work; data
+    /// that may be lost is only reported. Each says what to do.
     #[test]
     fn storage_level_and_advice_follow_from_the_mount() {
         let (bare, docker) = (Kind::default(), Some(("docker".to_owned(), "/.dockerenv")));

@@ -1,4 +1,4 @@
-//! What work needs of a home's disk, done once: opened, locked, appended to, served, called.
+//! A trial of a home's disk: opened, locked, appended to, served, called.
 
 use std::{fmt, fs, path::Path, process};
 
@@ -9,9 +9,9 @@ use syscap::{Error, Runtime};
 use super::findings::Findings;
 use crate::exit::Failure;
 
-/// Makes a home beside the log of this one, works with it, and takes it away. Nothing else shows
-/// that work will go well: a disk that is mounted to be read, a system without `/proc`, a folder of
-/// somebody else's.
+/// Makes a home beside the log of this one, works with it, and takes it away. Only a trial shows
+/// that work will go well: a disk may be mounted read-only, a system may lack `/proc`, a folder may
+/// be another user's.
 pub(super) fn look(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
     let scratch = folder.join(format!(".doctor-{}", process::id()));
     let shown = scratch.display();

@@ -15,10 +15,10 @@ use syscap::{Options, Runtime};
 
 use super::{Hook, client::Client};
 
-/// What of the hook's own time is left for all that comes after a wait.
+/// The part of the hook's own time that is left for the steps after a wait.
 const SPARE: Duration = Duration::from_secs(5);
 
-/// What is done where a person is to be asked.
+/// The action when a person is to be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ask {
     /// Wait for an answer to it, within --patience.
@@ -40,7 +40,7 @@ impl Ask {
     }
 }
 
-/// What became of the question.
+/// The result of the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// It was answered, or is over: the same use, begun again, goes on or is told why not.
@@ -52,7 +52,7 @@ pub(super) enum Taken {
 }
 
 impl Hook {
-    /// What comes of a use that waits, within what is left of the hook's own time.
+    /// The result of a waiting use, within the rest of the hook's own time.
     pub(super) fn taken_up(
         &self,
         access: &Runtime,
@@ -82,9 +82,9 @@ impl Hook {
         }
     }
 
-    /// Whether a person approved this very use: the approval that its intent uses up is for one
-    /// call, and none by the client's own window, which is on record before it is shown. What can't
-    /// be read is no approval.
+    /// True if a person approved this very use: the approval that its intent uses up is for one
+    /// call, and not by the client's own window, which is on record before it is shown. An
+    /// unreadable record is no approval.
     pub(super) fn is_approved(&self, intent: Seq, notes: &mut Vec<String>) -> bool {
         let approval = match record(&self.home, intent) {
             Ok(Body::Intent(intent)) => intent.approval,
@@ -106,7 +106,7 @@ impl Hook {
         }
     }
 
-    /// Whether the policy lets the client's prompt count for it.
+    /// True if the policy lets the client's prompt count for it.
     fn counts(&self, ask: Seq) -> bool {
         let asks = Options::new().inspect(&self.home).and_then(|log| log.waiting());
         let asks = asks.unwrap_or_default();
@@ -115,7 +115,7 @@ impl Hook {
     }
 }
 
-/// What a record of a home says.
+/// The body of a home's record.
 fn record(home: &Path, seq: Seq) -> Result<Body, String> {
     let mut reader = SqliteReader::open(home).map_err(|error| error.to_string())?;
     let mut found = None;
@@ -129,7 +129,7 @@ fn record(home: &Path, seq: Seq) -> Result<Body, String> {
 }
 
 impl Client {
-    /// Whether it can be told to ask its user.
+    /// True if it can be told to ask its user.
     const fn can_ask(self) -> bool {
         matches!(self, Self::ClaudeCode)
     }

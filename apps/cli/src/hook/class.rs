@@ -1,4 +1,4 @@
-//! What the operator says that a client's tools do.
+//! The operator's classes of a client's tools.
 
 use syscap::format::EffectClass;
 
@@ -36,7 +36,7 @@ impl ClassRule {
     }
 }
 
-/// What the rule says that says most of a tool; of two that say as much the graver one.
+/// The class by the most specific rule about a tool; of two equally specific ones the stricter.
 pub(super) fn class(rules: &[ClassRule], name: &str) -> Option<EffectClass> {
     let told = rules.iter().filter_map(|rule| rule.fits(name).map(|fit| (fit, rule.class)));
     told.max_by_key(|(fit, class)| (*fit, class.code())).map(|(_, class)| class)

@@ -14,7 +14,7 @@ pub(crate) enum Client {
     GeminiCli,
 }
 
-/// Where a client's shell runs when `syscap run` has started the client at level contained. The
+/// The place of a client's shell when `syscap run` has started the client at level contained. The
 /// shell is a tool of its own then: what is granted, approved or recorded for it says nothing of
 /// the client's shell outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,7 +42,7 @@ impl Inside {
         }
     }
 
-    /// What a command can do there.
+    /// The effect class of a command there.
     pub(super) const fn effect(self) -> EffectClass {
         match self {
             Self::Contained => EffectClass::LocalWrite,
@@ -141,7 +141,7 @@ impl Client {
         Self::value_variants().iter().filter_map(|client| client.tool(client.shell()))
     }
 
-    /// The argument by which a tool of its own for files names one, always, and in full. Those that
+    /// The argument by which a tool of its own for files names one, always, and in full. Tools that
     /// may leave it out work in the client's folder then. Gemini CLI has named that of its reading
     /// tools anew more than once, so that they have none here.
     pub(super) fn file_argument(self, name: &str) -> Option<&'static str> {
@@ -154,15 +154,15 @@ impl Client {
         }
     }
 
-    /// What it does where the operator doesn't say; a stranger's tool may do anything.
+    /// The default class; a foreign tool may do anything.
     pub(super) fn class(self, name: &str) -> EffectClass {
         let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);
         known.map_or(EffectClass::ExternalWrite, |(_, _, class)| *class)
     }
 
-    /// The tool of that name: no two names are one tool. Those that come with the client have a
-    /// place of their own, so that no stranger's tool takes theirs; other names stand as they
-    /// are where they can, and else spelt out. `None` where that is too long.
+    /// The tool of that name: no two names are one tool. The client's built-in tools have a place
+    /// of their own, so that no foreign tool takes theirs; other names stand as they are if they
+    /// can, and else escaped. `None` where that is too long.
     pub(crate) fn tool(self, name: &str) -> Option<ToolId> {
         let prefix = self.prefix();
         let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);
@@ -185,17 +185,17 @@ impl Client {
         }
     }
 
-    /// Whether a tool is one that it runs itself.
+    /// True if it runs the tool itself.
     pub(crate) fn runs(self, tool: &ToolId) -> bool {
         tool.as_str().strip_prefix(self.prefix()).is_some_and(|rest| rest.starts_with('.'))
     }
 
-    /// Whether an argument of a tool is the folder in which the client's shell runs a command.
+    /// True if an argument of a tool is the folder in which the client's shell runs a command.
     pub(crate) fn is_folder_of_shell(tool: &ToolId, argument: &str) -> bool {
         argument == "place" && Self::value_variants().iter().any(|client| client.runs(tool))
     }
 
-    /// What is printed of a prompt: the model would read any words.
+    /// The output for a prompt: the model would read any words.
     pub(super) const fn heard(self) -> Option<&'static str> {
         match self {
             Self::ClaudeCode => None,
@@ -203,8 +203,8 @@ impl Client {
         }
     }
 
-    /// What is printed where a use is let through: nothing, or nothing that decides, unless the
-    /// operator wants the client to ask nobody.
+    /// The output for an allowed use: nothing, or nothing that decides, unless the operator wants
+    /// the client to ask nobody.
     pub(super) fn let_through(self, allow: bool) -> Option<String> {
         match (self, allow) {
             (Self::ClaudeCode, false) => None,
@@ -214,7 +214,7 @@ impl Client {
         }
     }
 
-    /// What is printed where the client is to ask its user.
+    /// The output that makes the client ask its user.
     pub(super) fn asked(self, why: &str) -> Option<String> {
         let why = format!("syscap: {why}");
         match self {
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// What is printed where a use must not be made: the model reads why.
+    /// The output for a denied use: the model reads the reason.
     pub(super) fn denied(self, why: &str) -> String {
         match self {
             Self::ClaudeCode => decision("deny", why),

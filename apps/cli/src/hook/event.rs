@@ -1,16 +1,16 @@
-//! What a client says on standard input.
+//! A client's input on standard input.
 
 use syscap::format::{Canonical, Item, ItemKind, json};
 use syscap::host::Reported;
 
 use super::{client::Client, halves};
 
-/// What a client tells of.
+/// A client's event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// A use of a tool.
     Use(Event),
-    /// What its user says.
+    /// A user's prompt.
     Prompt {
         /// The client's name for the conversation.
         conversation: String,
@@ -40,8 +40,8 @@ pub(super) enum Phase {
 }
 
 impl Told {
-    /// Reads one JSON object. What else stands there is the client's affair; a model wrote part of
-    /// it, so nothing in it is an escape.
+    /// Reads one JSON object. Other fields are the client's affair; a model wrote part of them, so
+    /// nothing in them is an escape.
     ///
     /// Halves of surrogate pairs, which JavaScript's strings may hold and text can't, become U+FFFD
     /// in what decides nothing: what a user says, and what a use came to.
@@ -56,7 +56,7 @@ impl Told {
         }
     }
 
-    /// Whether something is let through by it, or not.
+    /// True if the event needs a decision.
     const fn decides(&self) -> bool {
         matches!(self, Self::Use(Event { phase: Phase::Before, .. }))
     }
@@ -115,7 +115,7 @@ fn text_of<'a>(map: Item<'a>, key: &str) -> Result<&'a str, String> {
     found.ok_or_else(|| format!("the event has no text {key}"))
 }
 
-/// What the tool is said to have brought; a client that says nothing says `null`.
+/// The reported result of the tool; a silent client reports `null`.
 fn response(map: Item<'_>) -> Reported {
     Reported::Result(Canonical::from(map.get("tool_response").unwrap_or(Item::NULL)))
 }
@@ -163,8 +163,8 @@ mod tests {
     }
 
     /// JavaScript cuts its strings between the halves of a character, and a user may paste one: it
-    /// is no reason to stop a user, nor to lose what a use came to. What is to be decided on is
-    /// never another text than the one that runs.
+    /// is no reason to stop a user, nor to lose what a use came to. A decided text is always the
+    /// one that runs.
     #[test]
     fn half_a_character_denies_uses_alone() {
         let of = |name: &str, said: &str| {
@@ -208,7 +208,8 @@ mod tests {
         event(Client::GeminiCli, whole).unwrap_err();
     }
 
-    /// What a model wrote is data, whatever it looks like: what is judged is what the client runs.
+    /// A model's text is data, whatever it looks like: the judged text is the one that the client
+    /// runs.
     #[test]
     fn escape_like_input_is_read_as_data() {
         for input in [

@@ -1,4 +1,4 @@
-//! What `syscap hook --setup` grants: which tools, and what a client's shell may do.
+//! The grants of `syscap hook --setup`: its tools, and the client's shell.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -18,18 +18,17 @@ use crate::exit::Failure;
 const USES_OUT: u64 = 128;
 /// Uses that the token is for.
 const USES: u64 = 100_000;
-/// What each sets aside beside its limit, of wall and of processor time, in microseconds.
+/// The amounts that each reserves beside its limit, of wall and of processor time, in microseconds.
 const SLACK_US: u64 = 2_000_000;
 
 impl Hook {
-    /// Whether nothing is known of what a use of a tool does: of a client's shell, unless the operator
-    /// says what it does.
+    /// True if a tool's effect is unknown: of a client's shell, unless the operator classifies it.
     pub(super) fn is_black_box(&self, name: &str) -> bool {
         let outside = self.inside.is_none();
         outside && self.client.is_shell(name) && class(&self.classes, name).is_none()
     }
 
-    /// Whether a tool is the client's shell, and the client runs inside a contained run.
+    /// True if a tool is the client's shell, and the client runs inside a contained run.
     pub(super) fn is_shell_inside(&self, name: &str) -> bool {
         self.inside.is_some() && self.client.is_shell(name)
     }
@@ -47,7 +46,7 @@ impl Hook {
         self.tool(self.client.shell())
     }
 
-    /// What a tool does: as the operator says, else as is known of it.
+    /// The class of a tool: the operator's, else the known one.
     pub(super) fn effect(&self, name: &str) -> EffectClass {
         class(&self.classes, name).unwrap_or_else(|| match self.inside {
             Some(inside) if self.client.is_shell(name) => inside.effect(),
@@ -91,13 +90,13 @@ impl Hook {
             .with(Dimension::CpuUs, SLACK_US.saturating_mul(USES))
     }
 
-    /// What a use of the client's shell is granted: a command of which nothing is known.
+    /// The grant of the client's shell: commands of unknown effect.
     pub(super) fn of_shell() -> Result<ToolGrant, Failure> {
         Ok(ToolGrant::new().with(DOES_DIMENSION, marks(&[Mark::Unknown])?))
     }
 
-    /// What the client's own tools for files may touch, where they are held to roots: those that are
-    /// named, else this folder, since another set-up may have held them. And what else a write does;
+    /// The roots of the client's own tools for files, if they are held to roots: the named ones,
+    /// else this folder, since another set-up may have held them. And what else a write does;
     /// policy judges them besides.
     pub(super) fn of_files(&self) -> Result<ToolGrant, Failure> {
         let roots = match (&*self.roots, &self.workspace) {
@@ -138,7 +137,7 @@ fn marks(marks: &[Mark]) -> Result<Scope, Failure> {
     })
 }
 
-/// Whether it is a root as tools have them, `ROOT=FOLDER`.
+/// True if it is a root as tools have them, `ROOT=FOLDER`.
 fn is_named(folder: &Path) -> bool {
     let named = folder.to_str().and_then(|text| text.split_once('='));
     named.is_some_and(|(name, folder)| !name.contains('/') && Path::new(folder).is_dir())

@@ -1,7 +1,7 @@
 //! Halves of surrogate pairs in JSON (RFC 8259 section 8.2): text that is UTF-8 can't hold them.
 
-/// The text with U+FFFD for each escape that is half of a pair; `None` where there is none. What is
-/// otherwise no JSON stays that.
+/// The text with U+FFFD for each escape that is half of a pair; `None` where there is none. Text
+/// that is no JSON for another reason stays so.
 pub(super) fn replaced(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

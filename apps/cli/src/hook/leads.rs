@@ -1,4 +1,4 @@
-//! Where a path leads, by the links on the way.
+//! The target of a path, by the links on the way.
 
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};

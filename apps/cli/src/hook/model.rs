@@ -1,4 +1,4 @@
-//! What a client gives its model of a failure: standard error, where the exit code is 2.
+//! The client's message to its model about a failure: standard error, on exit code 2.
 //!
 //! It holds no path of the home, no token id and no command of an operator. The user is told all of
 //! it when the next prompt can't be recorded.

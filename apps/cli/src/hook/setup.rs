@@ -23,7 +23,7 @@ use crate::{runtime, tools};
 /// How much longer the client waits than the hook takes at most, in seconds: it must start, and
 /// say that it denies the use.
 const SPARE_SECONDS: u64 = 20;
-/// What is set aside beyond the limit.
+/// The amount reserved beyond the limit.
 const SLACK_US: u64 = 1_000_000;
 
 impl Hook {
@@ -59,13 +59,13 @@ impl Hook {
         Ok(Exit::Done)
     }
 
-    /// Who signs what [`Hook::prepare`] needs.
+    /// The signers that [`Hook::prepare`] needs.
     pub(crate) fn hands(&self) -> Result<Hands, Failure> {
         let operator = signing::hand(&self.home, Role::Operator)?;
         Ok(Hands { operator, issuer: signing::hand(&self.home, Role::Issuer)? })
     }
 
-    /// What belongs into the client's settings, with this command.
+    /// The block for the client's settings, with this command.
     pub(crate) fn settings(&self, command: &str) -> String {
         self.client.settings(command, self.patience)
     }
@@ -240,7 +240,7 @@ fn tell_of(file: &UserSettings, written: Written) {
     }
 }
 
-/// Who puts the client's tools on record, and who issues the token.
+/// The signers of the client's tools, and of the token.
 pub(crate) struct Hands {
     operator: Hand,
     issuer: Hand,
@@ -285,13 +285,13 @@ fn pin(access: &Runtime, hand: &Hand, manifests: Vec<Manifest>) -> Result<Vec<To
     Ok(tools)
 }
 
-/// Whether a manifest is one that was offered here: limits are the home's to complete.
+/// True if a manifest is one that was offered here: limits are the home's to complete.
 fn is_of(manifest: &Manifest, own: &Manifest) -> bool {
     let (hold, wall_ms_max) = (own.hold, own.wall_ms_max);
     Manifest { hold, wall_ms_max, ..manifest.clone() } == *own
 }
 
-/// Who runs these tools is not here.
+/// A provider for tools that do not run here.
 struct Elsewhere;
 
 impl Provider for Elsewhere {
@@ -310,7 +310,7 @@ impl Client {
         }
     }
 
-    /// What belongs into its settings.
+    /// The block for its settings.
     fn settings(self, command: &str, patience: Duration) -> String {
         let hook = Object::new().text("type", "command").text("command", command);
         let seconds = patience.as_secs().saturating_add(SPARE_SECONDS);

@@ -21,12 +21,12 @@ use super::client::Client;
 use crate::{exit::Failure, output::hex};
 
 const FILE: &str = "settings.json";
-/// What the file was before.
+/// The backup of the file.
 const BACKUP: &str = "settings.json.syscap-backup";
 /// Largest file that is taken, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The settings as they are to be. Nothing is written yet.
+/// The settings as they are to be. They are not written yet.
 #[derive(Debug)]
 pub(super) struct UserSettings {
     path: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct UserSettings {
     after: String,
 }
 
-/// What was done.
+/// The action taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     /// The hook stands there as it should already.
@@ -153,7 +153,7 @@ impl From<Errno> for Problem {
     }
 }
 
-/// Where the client keeps them, by its documentation's page on settings.
+/// The client's folder of settings, by its documentation.
 fn folder(client: Client) -> Result<PathBuf, Failure> {
     let set = |name: &str| env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let home = || {
@@ -171,7 +171,7 @@ fn folder(client: Client) -> Result<PathBuf, Failure> {
 const NO_LINKS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-/// The client's folder, made where there is none. What it lies in is the user's own.
+/// The client's folder, made where there is none. The folder above it is the user's own.
 fn open_folder(path: &Path) -> Result<OwnedFd, Problem> {
     let not = Problem::Not("has no folder that can be named");
     let (above, name) = path.parent().zip(path.file_name()).ok_or(not)?;
@@ -278,7 +278,7 @@ fn replaced(text: &str, part: &str, other: &str) -> String {
     format!("{begin}{other}{}", rest.get(part.len()..).unwrap_or_default())
 }
 
-/// Whether an entry is one that a set-up wrote: all its commands are `syscap hook`.
+/// True if a set-up wrote the entry: all its commands are `syscap hook`.
 fn is_ours(entry: Text<'_>) -> Result<bool, &'static str> {
     let Ok(entry) = json::to_data(entry.0.as_bytes()) else { return Ok(false) };
     let hooks = entry.item().get("hooks");
@@ -326,7 +326,7 @@ impl<'t> Text<'t> {
     }
 }
 
-/// What stands between the commas of a text, those within strings, lists and objects left out.
+/// The parts between the commas of a text, without those in strings, lists and objects.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut begin = 0;

@@ -1,5 +1,5 @@
-//! Whether Claude Code denies a use where the hook can't be started: from 2.1.295 on, by
-//! `onFailure: "block"`. Without it, or before, the tool runs.
+//! True if Claude Code denies a use whose hook can't be started: from 2.1.295 on, by `onFailure:
+//! "block"`. Without it, or before, the tool runs.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const LINE_BYTES_MAX: u64 = 256;
 /// Longest settings that are read.
 const SETTINGS_BYTES_MAX: u64 = 1 << 20;
-/// Where Claude Code keeps its settings, below a project and below HOME.
+/// The settings files of Claude Code, below a project and below HOME.
 const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
 /// A version of Claude Code: `2.1.295`.
@@ -102,8 +102,8 @@ fn read(file: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Whether settings name a hook of ours that does not block. Those that can't be read, for their
-/// length or their form, are taken to, if they name one at all.
+/// True if settings name a hook of ours that does not block. Unreadable settings, by their length
+/// or form, count so if they name one at all.
 fn lets_run(text: &[u8]) -> bool {
     match json::to_data(text) {
         Ok(settings) => lacks(settings.item()),
@@ -115,7 +115,7 @@ fn is_ours(command: &str) -> bool {
     command.contains(" hook ") && command.contains("--client claude-code")
 }
 
-/// Whether a hook of ours before a use has no `onFailure: "block"`.
+/// True if a hook of ours before a use has no `onFailure: "block"`.
 fn lacks(settings: Item<'_>) -> bool {
     let before = settings.get("hooks").and_then(|hooks| hooks.get("PreToolUse"));
     let entries = before.into_iter().flat_map(Item::elements);

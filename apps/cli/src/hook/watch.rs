@@ -7,7 +7,7 @@ use std::{process, thread};
 
 use crate::exit::{Exit, diagnose};
 
-/// What ends this process when it takes too long.
+/// A watchdog: it ends this process when that takes too long.
 pub(super) struct Watch(Arc<AtomicBool>);
 
 impl Watch {

@@ -5,12 +5,12 @@ use std::path::Path;
 use syscap::format::{EffectClass, Item, Reason, TokenId, ToolId, ToolResult, UnixMillis, json};
 use syscap::remedy::{Remedy, allowed_word, for_model};
 
-/// What a use was held against.
+/// The rules that a use was compared with.
 pub(super) struct Against<'a> {
     pub(super) home: &'a Path,
     pub(super) tool: &'a ToolId,
     pub(super) token: TokenId,
-    /// What the tool counts as.
+    /// The class of the tool.
     pub(super) class: EffectClass,
     /// When the token expired, where that is why.
     pub(super) expired: Option<UnixMillis>,
@@ -51,7 +51,7 @@ pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
     text
 }
 
-/// What goes on after it.
+/// The remedy for it.
 pub(super) fn remedy<'a>(
     tool: &'a ToolId,
     token: TokenId,

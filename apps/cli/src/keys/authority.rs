@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::terminal::{self, Terminal};
 use crate::{runtime, signing};
 
-/// Who signs a change of keys.
+/// The signer of a change of keys.
 #[derive(Args, Debug)]
 pub(super) struct By {
     /// Sign by the recovery key in this file, and not by the operator's.
@@ -99,11 +99,11 @@ pub(crate) fn unsealed(file: &KeyFile) -> Result<SecretKey, Failure> {
     Ok(terminal::unsealed(unseal).map_err(Error::from)?)
 }
 
-/// Where tokens are cut off.
+/// The cut-off of tokens.
 #[derive(Args, Debug)]
 pub(super) struct CutOff {
-    /// Of the issuer: revoke the tokens that were registered after this record by a key that the
-    /// role has no more.
+    /// For the issuer: revoke the tokens that were registered after this record by a key that the
+    /// role no longer has.
     #[arg(long, value_name = "RECORD")]
     pub(super) cut_off: Option<u64>,
 }

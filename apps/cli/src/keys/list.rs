@@ -23,8 +23,8 @@ pub(crate) fn here(home: &Home, key_use: KeyUse) -> Result<Option<KeyFile>, Erro
     KeyFile::find(&key_use.path(&home.keys()), key_use)
 }
 
-/// What was found. What is no key file of its use is said, and is no key that lies here: who looks
-/// at the keys since something is wrong with them must see the others.
+/// The keys found. A file that is no key of its use is reported, and is no key that lies here: an
+/// operator who looks for a fault must see the other keys.
 fn usable(
     found: Result<Option<KeyFile>, Error>,
     out: &mut Out,
@@ -38,7 +38,7 @@ fn usable(
     }
 }
 
-/// Whether a file is sealed, in a word.
+/// The word for a sealed or an open file.
 pub(crate) const fn seal(file: &KeyFile) -> &'static str {
     if file.is_sealed() { "sealed" } else { "not sealed" }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Rotate {
     /// Do not seal the new key.
     #[arg(long)]
     no_passphrase: bool,
-    /// Of the issuer: seal the new key too, so that whoever issues tokens is asked for it.
+    /// For the issuer: seal the new key too, so that issuing tokens asks for the passphrase.
     #[arg(long, conflicts_with = "no_passphrase")]
     passphrase: bool,
     #[command(flatten)]
@@ -101,7 +101,7 @@ impl Rotate {
         said(out, &key.public_key(), role, Some(seq.get()))
     }
 
-    /// What goes: the key that lies here; with the recovery key all that there are.
+    /// The keys to remove: the one that lies here; with the recovery key all of them.
     fn old(&self, home: &Home, log: &Inspection) -> Result<Vec<PublicKey>, Failure> {
         let (role, recovers) = (self.role, self.by.recovery.is_some());
         let set = log.kernel().roles().set(role);
@@ -155,7 +155,7 @@ impl Rotate {
         Err(Failure::Usage { what: path.display().to_string(), advice })
     }
 
-    /// Of what can't be read as a key nobody can say it, and it is asked for.
+    /// For an unreadable file it is unknown, and the passphrase is asked for.
     fn was_sealed(&self, home: &Home) -> Result<bool, Failure> {
         match here(home, KeyUse::Role(self.role)) {
             Ok(file) => Ok(file.is_some_and(|file| file.is_sealed())),

@@ -1,5 +1,5 @@
-//! What a log shows besides a proposal: where a stranger's word came, rows of the vault that are
-//! otherwise than their records say, and what the proposal would have said of the calls on record.
+//! The log's findings besides a proposal: untrusted content, altered rows of the vault, and the
+//! proposal's verdicts on the calls on record.
 
 use syscap::analysis::learn::Ended;
 use syscap::learn::{
@@ -11,14 +11,14 @@ use syscap::verify::{Altered, VaultReport};
 use crate::exit::Failure;
 use crate::output::{Object, Out, array};
 
-/// What stands before what came to nothing.
+/// The mark of a failed attempt.
 pub(super) const FAILED: &str = "!";
 
 /// All of it.
 pub(super) struct Found {
     pub(super) vault: VaultReport,
     pub(super) preview: Preview,
-    /// Of the agents that are learned for.
+    /// The findings about the agents that are learned for.
     pub(super) poisoned: Vec<Poisoned>,
 }
 
@@ -74,7 +74,7 @@ impl Found {
         }
     }
 
-    /// What the proposal would have said.
+    /// The proposal's verdicts.
     pub(super) fn print_preview(&self, out: &mut Out) -> Result<(), Failure> {
         let Preview { allowed, asked, refused, not_asked, loosened } = &self.preview;
         out.line("of the calls on record that a policy decided, this proposal")?;

@@ -1,4 +1,4 @@
-//! What operators did: by which role, and in words.
+//! Operators' acts: their role, and the words for them.
 
 use syscap::format::{
     Body, ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, RecordKind,
@@ -7,8 +7,8 @@ use syscap::format::{
 
 use crate::output::plain;
 
-/// Who signed it, in the column of agents: `(revoker)`. No agent is called so. Where another role
-/// than its kind's may have signed, only that it was signed is said.
+/// Its signer, in the column of agents: `(revoker)`. No agent is called so. No agent has such a
+/// name. If another role than its kind's may have signed, only the signature is mentioned.
 pub(super) fn actor(body: &Body) -> Option<String> {
     let signed = || Some("(signed)".to_owned());
     match body {
@@ -32,7 +32,7 @@ pub(super) fn actor(body: &Body) -> Option<String> {
     }
 }
 
-/// What was done, where it is an operator's act; `said` is what its row says.
+/// The words for an operator's act; `said` is the text of its row.
 pub(super) fn words(body: &Body, said: &str) -> Option<String> {
     Some(match body {
         Body::Revoke(_) => format!("revoked {said}"),

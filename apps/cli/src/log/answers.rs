@@ -1,4 +1,4 @@
-//! What an approval answers: it names the leaf of the record that asked.
+//! The request that an approval answers: it names the leaf of the record that asked.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// What a record answers; `None` where it answers nothing, or nothing that is known.
+    /// The request that a record answers; `None` if it answers none, or an unknown one.
     pub(super) fn of(
         &mut self,
         record: &Record,

@@ -1,4 +1,4 @@
-//! What the vault has of a call: its arguments, and what came back.
+//! The vault's data of a call: its arguments, and its result.
 
 use syscap::audit::SqliteReader;
 use syscap::format::{
@@ -6,7 +6,7 @@ use syscap::format::{
 };
 use syscap::kernel::{StoreError, vault_entry};
 
-/// What there is of something that a record commits to.
+/// The state of data that a record commits to.
 #[derive(Clone, Debug)]
 pub(super) enum Kept {
     /// It.
@@ -32,7 +32,7 @@ impl Kept {
         }
     }
 
-    /// What is said in its place where it can't be shown.
+    /// The words in its place if it can't be shown.
     pub(super) const fn word(&self) -> &'static str {
         match self {
             Self::There(_) => "there",
@@ -57,7 +57,7 @@ impl Sides {
         [&self.arguments, &self.delivered].iter().any(|kept| matches!(kept, Kept::Altered))
     }
 
-    /// Of a record; `None` where it is no call's.
+    /// The data of a record; `None` if it is no call's.
     pub(super) fn of(
         record: &Record,
         reader: &mut SqliteReader,

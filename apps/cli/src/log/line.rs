@@ -138,7 +138,7 @@ pub(super) fn constraint(decision: Option<&Decision>) -> String {
     deciding.map(|id| format!(" by {id}")).unwrap_or_default()
 }
 
-/// What was delivered, in short: of an error what it names, of a result the beginning.
+/// The delivered value in short: an error's names, a result's beginning.
 fn told(delivered: &Kept, reason: Option<Reason>) -> String {
     let object = match delivered {
         Kept::There(object) => object.item(),

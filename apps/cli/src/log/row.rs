@@ -24,7 +24,7 @@ pub(super) fn row(record: &Record, asked: Option<Asked>) -> String {
     columns([&seq, &time, kind.name(), &agent, &tool, &status, &used])
 }
 
-/// Whose record it is, and what it says: of one that is no call's.
+/// The owner and the text of a record that is no call's.
 pub(super) fn event(record: &Record, asked: Option<Asked>) -> (String, String) {
     let Columns { agent, status, used, .. } = Columns::of(&record.body);
     if let Some(Asked { ask, agent, tool }) = asked {
@@ -69,7 +69,7 @@ fn columns([seq, time, kind, agent, tool, status, used]: [&str; 7]) -> String {
     row.trim_end().to_owned()
 }
 
-/// What a row says besides position, time and kind.
+/// The parts of a row besides position, time and kind.
 #[derive(Default)]
 struct Columns {
     agent: String,
@@ -172,7 +172,7 @@ fn shown(amounts: &Amounts) -> String {
     amounts.to_string()
 }
 
-/// What the policies said of a call.
+/// The policies' decisions on a call.
 fn decided(call: &CallFields) -> String {
     let said = |decision: &Decision| {
         let by = decision.deciding.as_ref().map(|id| format!(" by {id}")).unwrap_or_default();

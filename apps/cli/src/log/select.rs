@@ -10,7 +10,7 @@ use syscap::format::{
 use super::answers::Asked;
 use crate::parse;
 
-/// What is asked of a record.
+/// A filter of records.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Select {
     /// Only what this agent did, or was given.
@@ -36,7 +36,7 @@ impl Select {
         Some(UnixMillis::new(u64::try_from(then.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// Whether a record is meant, whenever it was written.
+    /// True if a record passes the filter, at any time.
     pub(super) fn means(&self, record: &Record, asked: Option<&Asked>) -> bool {
         let body = &record.body;
         let is_refused = matches!(body, Body::Refusal(_) | Body::Refusals(_));

@@ -1,4 +1,4 @@
-//! What became of calls that a crash broke off.
+//! The outcomes of interrupted calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use syscap::audit::SqliteReader;
 use syscap::format::{Body, Record, Recovered, Seq};
 use syscap::kernel::{Next, StoreError};
 
-/// What became of a call that a crash broke off.
+/// The outcome of an interrupted call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settled {
     /// The record that says so.
     pub(super) record: Seq,
     pub(super) verdict: Recovered,
-    /// Whether an operator says so; else a boot found it, with the tool's proof or without one.
+    /// True if an operator resolved it; else a boot found it, with the tool's proof or without one.
     pub(super) by_operator: bool,
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Show {
     select: Select,
 }
 
-/// What a line stands for.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
     Calls,
@@ -73,7 +73,7 @@ enum View {
 }
 
 impl View {
-    /// Whether a record has a line of its own. An outcome's line shows its intent, and opening and
+    /// True if a record has a line of its own. An outcome's line shows its intent, and opening and
     /// closing of a home are no calls: `--records` has both.
     fn shows(self, record: &Record) -> bool {
         self == Self::Records
@@ -122,7 +122,7 @@ struct Shown<'a> {
     answers: Answers,
     /// Intents without an outcome when the command began.
     open: BTreeSet<Seq>,
-    /// What became of them, where a recovery says so.
+    /// Their outcomes, if a recovery has them.
     settled: BTreeMap<Seq, Settled>,
     unreadable: u64,
     /// A record of which the vault has something else.
@@ -223,7 +223,7 @@ impl Shown<'_> {
         Ok(true)
     }
 
-    /// What a record answers, where the record is meant.
+    /// The request that a record answers, if the record passes the filter.
     fn meant(&mut self, record: &Record) -> Result<Option<Option<Asked>>, StoreError> {
         if self.oldest.is_some_and(|oldest| record.time < oldest) {
             return Ok(None);
@@ -248,7 +248,7 @@ impl Shown<'_> {
         Ok(chunk)
     }
 
-    /// Whether a record has a line. A call that a crash broke off has one: its recovery names no
+    /// True if a record has a line. A call that a crash broke off has one: its recovery names no
     /// tool.
     fn shows(&self, record: &Record) -> bool {
         self.view.shows(record) || self.open.contains(&record.seq)

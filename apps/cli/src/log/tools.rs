@@ -1,4 +1,4 @@
-//! What a record of tools changed: held against the record of tools before it.
+//! The changes of a record of tools, compared with the record before it.
 
 use std::collections::BTreeMap;
 

@@ -138,7 +138,7 @@ fn next(home: &Path, record: &Record, sides: Option<&Sides>) -> Option<String> {
     Remedy { reason, tool, token, got, ask, intent: None }.command(home)
 }
 
-/// What became of a call that has no outcome on record.
+/// The outcome of a call without one on record.
 fn became(
     home: &Path,
     reader: &mut SqliteReader,
@@ -152,7 +152,7 @@ fn became(
     Ok(settled.remove(&record.seq))
 }
 
-/// What all records of calls have.
+/// The common fields of records of calls.
 fn of_call(call: &CallFields) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     let mut some = |name, value: Option<String>| {

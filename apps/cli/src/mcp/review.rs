@@ -37,13 +37,13 @@ struct Row {
 }
 
 impl Row {
-    /// Whether another definition is on record: then that is to be accepted first.
+    /// True if another definition is on record: then that is to be accepted first.
     fn is_changed(&self) -> bool {
         let recorded = self.recorded.as_ref();
         recorded.is_some_and(|recorded| recorded.definition != self.proposed.manifest.definition)
     }
 
-    /// What a person has set it to.
+    /// The class that a person has set.
     fn set(&self) -> Option<EffectClass> {
         self.recorded.as_ref().and_then(|recorded| Stated::of(recorded).ok()?.class)
     }
@@ -77,7 +77,7 @@ impl Row {
     }
 }
 
-/// Whether nothing of these servers is on record yet.
+/// True if nothing of these servers is on record yet.
 pub(crate) fn is_first(home: &Path, options: &Options) -> Result<bool, Failure> {
     let log = runtime::look(home)?;
     let of = |tool: &ToolId| {
@@ -140,7 +140,7 @@ pub(crate) fn review(
     Ok(Exit::Failed)
 }
 
-/// What is said before the question: what has nobody who could approve it waits for nobody.
+/// The warning before the question: calls of such a class that no person may approve are refused.
 fn grave(set: &[Manifest]) -> &'static str {
     let is_grave = |manifest: &Manifest| {
         Stated::of(manifest).is_ok_and(|stated| stated.class == Some(EffectClass::Irreversible))

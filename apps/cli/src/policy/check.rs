@@ -15,7 +15,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Form, Object, Out, array};
 use crate::runtime;
 
-/// What to check, and how strictly.
+/// The documents to check, and the strictness.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 A note is what only holds while the document's parameters are as they are: of a list that is still
@@ -89,7 +89,7 @@ fn print(
     notes.iter().try_for_each(|note| out.line(&format!("note: {}", note.says)))
 }
 
-/// What is wrong with a document.
+/// The fault of a document.
 fn fault(error: &LoadError) -> String {
     let object = Object::new()
         .flag("sound", false)

@@ -1,7 +1,7 @@
 //! The arguments of the tools that agents' clients run themselves.
 //!
-//! A hook's manifests take any argument, since clients add some. What is asked of another one than
-//! these is most likely a slip.
+//! A hook's manifests take any argument, since clients add some. Another argument than these is
+//! most likely a slip.
 
 /// The arguments of a tool of a client's own, by its id on record; `None` where they are not known.
 pub(super) fn of_tool(tool: &str) -> Option<&'static [&'static str]> {

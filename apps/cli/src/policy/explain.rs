@@ -29,7 +29,7 @@ pub(crate) struct Explain {
     given: Option<String>,
     /// The call; standard input where it is - or left out.
     file: Option<PathBuf>,
-    /// What was decided in this record of a home.
+    /// The decision in this record of a home.
     #[arg(long, value_name = "N", conflicts_with_all = ["given", "file"])]
     record: Option<u64>,
 }

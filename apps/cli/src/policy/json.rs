@@ -6,7 +6,7 @@ use syscap::policy::semantics::Outcome;
 
 use crate::output::{Object, array, quote};
 
-/// What was decided.
+/// The decision.
 pub(super) fn decision(decision: &Decision) -> String {
     let Decision { verdict, deciding, matches, match_count, obligations, .. } = decision;
     fields(*verdict, deciding.as_ref(), matches, obligations)
@@ -14,13 +14,13 @@ pub(super) fn decision(decision: &Decision) -> String {
         .finish()
 }
 
-/// What a document says of a call.
+/// A document's outcome for a call.
 pub(super) fn outcome(outcome: &Outcome) -> String {
     let Outcome { verdict, deciding, matches, obligations } = outcome;
     fields(*verdict, deciding.as_ref(), matches, obligations).finish()
 }
 
-/// What must come of a case, as far as it says.
+/// The expected outcome of a case, as far as it says.
 pub(super) fn expected(expected: &Expected) -> String {
     let Expected { verdict, deciding, obligations, matches } = expected;
     let mut object = Object::new().text("verdict", verdict.name());

@@ -10,8 +10,8 @@ use super::{json, target::Loaded};
 use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Form, Object, Out};
 
-/// What a record says of its decision. The policy that decided may be another than the one in
-/// force: reasons are its own.
+/// Prints the decision of a record. The policy that decided may be another than the one in force:
+/// reasons are its own.
 pub(super) fn show(home: &Path, seq: Seq, out: &mut Out) -> Ended {
     let failed = |problem: &str| {
         let problem = format!("record {seq} {problem}");

@@ -103,8 +103,8 @@ impl Set {
     }
 }
 
-/// What is odd about a document of one's own. Of a preset it is known, and to be expected. Of a
-/// large one it is left to `policy check`: nobody waits long here.
+/// The warnings about a document of one's own. A preset's are known, and expected. A large document
+/// is left to `policy check`: setting a policy must not take long.
 fn own(bytes: &[u8]) -> Vec<Warning> {
     match parse(bytes) {
         Ok(policy) if preset_of(policy.hash()).is_none() => {

@@ -1,4 +1,4 @@
-//! Where policies come from: files, homes and presets.
+//! The sources of policies: files, homes and presets.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::near::hint;
 use crate::{parse, runtime};
 
-/// What is named on the command line.
+/// The target named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Preset(Preset),
@@ -106,8 +106,7 @@ pub(super) fn bounded(input: impl io::Read, most: usize) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// Whether bytes are to be read as JSON: a map in canonical CBOR begins with a byte that no text
-/// begins with.
+/// True if bytes are JSON: a map in canonical CBOR begins with a byte that no text begins with.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
     !matches!(bytes.first(), Some(0xa0..=0xbf))
 }
@@ -151,7 +150,7 @@ pub(crate) struct Loaded {
     engine: Engine,
 }
 
-/// Who can decide by it.
+/// The engine that can decide by it.
 enum Engine {
     Document(Box<Policy>),
     WithinToken,
@@ -234,7 +233,7 @@ impl Loaded {
         })
     }
 
-    /// Who decides by it.
+    /// The engine that decides by it.
     pub(super) fn engine(&self) -> Result<&dyn PolicyEngine, Failure> {
         match &self.engine {
             Engine::Document(policy) => Ok(&**policy),
@@ -243,7 +242,7 @@ impl Loaded {
         }
     }
 
-    /// Whether this program can decide by it.
+    /// True if this program can decide by it.
     pub(crate) fn is_known(&self) -> bool {
         !matches!(self.engine, Engine::Unknown)
     }

@@ -87,7 +87,7 @@ fn bad(name: &str, TableError { fault, key, place }: &TableError) -> Failure {
     Failure::Policy { what: name.to_owned(), problem: format!("{place}{fault}{key}") }
 }
 
-/// Whether every constraint matched or decided, and every test was seen both ways.
+/// True if every constraint matched or decided, and every test was seen both ways.
 fn is_covered(report: &Report) -> bool {
     let (tests, both) = report.tests();
     tests == both && report.coverage.iter().all(|one| one.matched > 0 || one.decided > 0)
@@ -138,7 +138,7 @@ fn text(out: &mut Out, report: &Report, with_mutants: bool) -> Result<(), Failur
     })
 }
 
-/// What a case had to come to, as far as it says, and what it came to.
+/// The expected outcome of a case, as far as it says, and the actual one.
 fn told(Failed { expected, got, .. }: &Failed) -> String {
     let mut text = format!("expected {}", expected.verdict);
     match &expected.deciding {

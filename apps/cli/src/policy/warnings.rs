@@ -1,4 +1,4 @@
-//! What is odd about a document that is sound.
+//! Warnings about a sound document.
 
 use std::{collections::BTreeSet, fs};
 
@@ -15,7 +15,7 @@ use crate::hook::client::Client;
 use crate::near::{hint, near};
 use crate::output::{Object, quote};
 
-/// Of what other parameters would change.
+/// The suffix of a note that other parameters would change.
 const AS_THEY_ARE: &str = " while the parameters are as they are";
 
 /// One thing that is odd.
@@ -26,7 +26,7 @@ pub(super) struct Warning {
     pub(super) says: String,
 }
 
-/// What is odd about a document, and what is only so because of what its parameters are: a list
+/// The warnings about a document, and the notes that hold only for its present parameters: a list
 /// that is still empty, a threshold that nothing reaches. They are there to be changed, so that is
 /// no mistake.
 #[derive(Default)]
@@ -35,7 +35,7 @@ pub(super) struct Odd {
     pub(super) notes: Vec<Warning>,
 }
 
-/// What the analysis finds, and whether anything is allowed at all. The limit is for each
+/// The findings of the analysis, with a warning if nothing is allowed at all. The limit is for each
 /// question, in nodes.
 pub(super) fn of_document(policy: &Policy, limit: u64) -> Odd {
     let (found, unknown) = match lints(policy.written(), limit) {
@@ -71,7 +71,7 @@ pub(super) fn of_document(policy: &Policy, limit: u64) -> Odd {
     odd
 }
 
-/// What an allow that never matches does all the same.
+/// The remaining effect of an allow that never matches.
 fn of_the_rest(constraint: &Constraint) -> Option<&'static str> {
     match (constraint.effect, constraint.on_fail) {
         (Effect::Allow, OnFail::Ask | OnFail::Defer) => Some(constraint.on_fail.name()),
@@ -79,7 +79,7 @@ fn of_the_rest(constraint: &Constraint) -> Option<&'static str> {
     }
 }
 
-/// What can be said of a document without an analysis.
+/// The warnings that need no analysis.
 pub(super) fn unanalysed(policy: &Policy) -> Vec<Warning> {
     let count = policy.written().constraints.len();
     let says = format!("not analysed: {count} constraints; see `syscap policy check`");
@@ -87,7 +87,7 @@ pub(super) fn unanalysed(policy: &Policy) -> Vec<Warning> {
     nothing_allowed(policy, |_| false).into_iter().chain([limit]).collect()
 }
 
-/// Whether no allow is there, or none that ever matches.
+/// True if there is no allow, or none that ever matches.
 fn nothing_allowed(policy: &Policy, never: impl Fn(&ConstraintId) -> bool) -> Option<Warning> {
     let mut allows =
         policy.written().constraints.iter().filter(|one| one.effect == Effect::Allow).peekable();
@@ -106,7 +106,7 @@ fn nothing_allowed(policy: &Policy, never: impl Fn(&ConstraintId) -> bool) -> Op
     })
 }
 
-/// What a document names that a home does not have: tools, their arguments, roots of paths.
+/// The document's names that a home does not have: tools, their arguments, roots of paths.
 pub(super) fn of_home(policy: &Policy, manifests: &[&Manifest], home: &Home) -> Vec<Warning> {
     let mut warnings = tools(policy, manifests);
     let roots = roots(home);
@@ -197,14 +197,14 @@ fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> V
     unknown.map(warning).collect()
 }
 
-/// What policies call that which a command does.
+/// The policies' names for a command's effects.
 fn does() -> impl Iterator<Item = &'static str> {
     let named = ["does_read", "does_write", "does_repository", "does_run", "does_reach"];
     named.into_iter().chain(Mark::ALL.map(Mark::argument))
 }
 
-/// What begins like the name of something that a command does, and is none, nor an argument of any
-/// tool on record: a deny of that would never apply.
+/// Words that begin like a command's effect, and are none, nor an argument of any tool on record: a
+/// deny of one would never apply.
 fn misspelt(constraint: &Constraint, tests: &[&Test], manifests: &[&Manifest]) -> Vec<Warning> {
     let asked: BTreeSet<&str> = tests.iter().filter_map(|test| test.attribute.argument()).collect();
     let is_argument = |name: &str| {
@@ -226,7 +226,7 @@ fn misspelt(constraint: &Constraint, tests: &[&Test], manifests: &[&Manifest]) -
     wrong.map(warning).collect()
 }
 
-/// Whether it can never be said of a path.
+/// True if it can never hold of a path.
 const fn not_of_paths(ask: &Ask) -> bool {
     match ask {
         Ask::Eq(_) | Ask::In(_) | Ask::Exists | Ask::Missing | Ask::Schema(_) | Ask::Within(_) => {
@@ -306,8 +306,8 @@ fn paths<'c>(
     asked.into_iter().filter_map(warning).collect()
 }
 
-/// What paths of the home can begin with: `workspace`, the folders that lie beside the agents' own,
-/// and what stands for the machine's; `None` where that can't be looked at.
+/// The roots of the home's paths: `workspace`, the folders that lie beside the agents' own, and
+/// what stands for the machine's; `None` where that can't be looked at.
 fn roots(home: &Home) -> Option<BTreeSet<String>> {
     let mut roots = BTreeSet::from(["workspace", "shared", MACHINE_ROOT].map(str::to_owned));
     for entry in fs::read_dir(home.base().ok()?).ok()? {

@@ -95,7 +95,7 @@ impl WhoCan {
         mildest
     }
 
-    /// Whether nobody else can, by a call of any class that there can be.
+    /// Checks that no other agent can, by a call of any possible class.
     fn only(
         &self,
         document: &Document,

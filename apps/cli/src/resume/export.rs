@@ -34,7 +34,7 @@ pub(crate) struct Export {
     file: Option<PathBuf>,
 }
 
-/// What is written.
+/// The contents to write.
 struct Granted {
     token: TokenId,
     grants: Grants,
@@ -55,7 +55,7 @@ impl Export {
         Ok(Exit::Done)
     }
 
-    /// What the token grants, and the home's tools.
+    /// The token's grants, and the home's tools.
     fn granted(&self) -> Result<Granted, Failure> {
         let log = runtime::look(&self.home)?;
         let (kernel, view) = (log.kernel(), log.view());

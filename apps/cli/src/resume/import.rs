@@ -29,11 +29,11 @@ pub(crate) struct Import {
     /// The resumes.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Whose they are, where they do not say; one that says another name is skipped.
+    /// The agent, for files that name none; a file that names another is skipped.
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
     agent: Option<AgentId>,
-    /// What a dimension other than paths permits, of which a resume says nothing: program=git; may
-    /// be given again.
+    /// The scope of a dimension other than paths, which a resume does not have: program=git; may be
+    /// given again.
     #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]
     scope: Vec<(String, String)>,
     /// A limit such as calls=100; may be given again. Others are as the standard budget has them.

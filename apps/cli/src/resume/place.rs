@@ -19,7 +19,7 @@ pub(super) struct Place {
     name: OsString,
 }
 
-/// What was read, and how it lay there.
+/// The contents read, and their file.
 pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
     mode: u32,

@@ -25,7 +25,7 @@ pub(super) fn named(name: &str) -> Result<Known, String> {
     }
 }
 
-/// What a program is given so that it asks the hook, and finds the gateway.
+/// The settings by which a program asks the hook, and finds the gateway.
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// Before its own arguments.

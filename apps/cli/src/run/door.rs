@@ -1,7 +1,6 @@
-//! Who comes to the door, and the commands outside that answer.
+//! Connections to the door, and the commands outside that answer.
 //!
-//! What comes from within is a service's name and an input, and nothing of it becomes a word of a
-//! command line.
+//! A connection sends a service's name and an input; none of it becomes a word of a command line.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,14 +45,14 @@ const fn most(service: Service) -> usize {
     }
 }
 
-/// Who lets in.
+/// The doorkeeper.
 #[derive(Clone)]
 pub(super) struct Door(Arc<Shared>);
 
 struct Shared {
     program: PathBuf,
     commands: Vec<Command>,
-    /// Whether what gateways say is kept for the end: the terminal is the program's.
+    /// True if the gateways' messages are kept for the end: the terminal is the program's.
     keeps: bool,
     state: Mutex<State>,
     left: Condvar,
@@ -85,7 +84,7 @@ impl Door {
         names.collect::<Vec<_>>().join(",")
     }
 
-    /// Lets one in. Where there is no room, or no thread, it sees its end at once.
+    /// Lets one in. Without room, or a thread, the connection is closed at once.
     pub(super) fn admit(&self, end: OwnedFd) {
         let mut state = self.0.state();
         if state.unnamed >= UNNAMED_MAX {
@@ -200,7 +199,7 @@ impl Guest {
         })
     }
 
-    /// What a gateway says is for the operator: its servers' words are no agent's.
+    /// A gateway's messages are for the operator: its servers' words are no agent's.
     fn tell(&self, mut err: impl Read) {
         let mut bytes = vec![0; FRAME_BYTES_MAX];
         while let Ok(size @ 1..) = err.read(&mut bytes) {
@@ -271,8 +270,8 @@ fn bring(mut stream: &UnixStream, input: Option<ChildStdin>) {
     }
 }
 
-/// Carries a stream of the command's. Where nobody reads it any more the command is written to no
-/// more either: it ends.
+/// Carries a stream of the command's. If nobody reads it any more the command's output is closed:
+/// it ends.
 fn carry_out(mut from: impl Read, kind: Kind, to: &Mutex<&UnixStream>) {
     let mut bytes = vec![0; FRAME_BYTES_MAX];
     while let Ok(size @ 1..) = from.read(&mut bytes) {

@@ -10,7 +10,7 @@ use syscap::launch::SYSTEM;
 use super::paths::Place;
 use crate::exit::{Exit, Failure};
 
-/// What is passed on as it is here: nothing secret is kept in these.
+/// The variables that are passed on: they hold no secrets.
 const PASSED: [&str; 12] = [
     "TERM",
     "COLORTERM",
@@ -36,8 +36,8 @@ pub(super) const BEGINNING: [&str; 6] = [
     "/etc/pki/tls/openssl.cnf",
     "/etc/crypto-policies",
 ];
-/// What they need besides to reach hosts by name, and to trust them. Not whole folders: private
-/// keys lie beside the certificates.
+/// Further variables for reaching hosts by name, and trusting them. Not whole folders: private keys
+/// lie beside the certificates.
 pub(super) const NETWORK: [&str; 12] = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -109,7 +109,7 @@ pub(super) fn find(program: &OsStr) -> Result<Place, Failure> {
         .ok_or_else(not_found)
 }
 
-/// Whether it lies in one of the system's folders, which each program may execute.
+/// True if it lies in one of the system's folders, which each program may execute.
 pub(super) fn is_the_systems(program: &Place) -> bool {
     let mut system = SYSTEM.iter().filter_map(|path| Place::open(Path::new(path)).ok());
     system.any(|place| place.contains(program))

@@ -1,5 +1,4 @@
-//! What is opened to the program, and what must stay out of it: told apart by what is open, and not
-//! by names.
+//! The opened paths, and the protected ones: compared by open handles, and not by names.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -67,7 +66,7 @@ impl Place {
         self.lineage.first().copied()
     }
 
-    /// Whether it is the other, or the other lies in it.
+    /// True if it is the other, or contains it.
     pub(super) fn contains(&self, other: &Self) -> bool {
         self.ident().is_some_and(|own| other.lineage.contains(&own))
     }
@@ -77,7 +76,7 @@ impl Place {
         self.handle.try_clone().map_err(Failure::file(&self.shown))
     }
 
-    /// Where it lies by its name now.
+    /// Its present location, by its name.
     pub(super) fn real(&self) -> Result<PathBuf, Failure> {
         real(&self.handle).map_err(Failure::file(&self.shown))
     }
@@ -104,14 +103,13 @@ fn climb(mut folder: OwnedFd, lineage: &mut Vec<Ident>) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::InvalidFilename))
 }
 
-/// What the program must not get: the home, with keys, log and socket, and the keys where they lie
-/// elsewhere.
+/// The protected paths: the home, with keys, log and socket, and the keys where they lie elsewhere.
 #[derive(Debug)]
 pub(super) struct Guarded {
     folders: Vec<(&'static str, Place)>,
     /// Each file of theirs, which may have a second name elsewhere.
     files: Vec<Ident>,
-    /// Where something is mounted.
+    /// The mount points.
     mounts: Vec<PathBuf>,
 }
 

@@ -1,5 +1,5 @@
-//! What a run has is on record: facts of the agent's state, in records of their own, that policies
-//! can ask about too.
+//! A run's limits are on record: facts of the agent's state, in records of their own, that policies
+//! can read too.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ const LEVEL: &str = "fact.run_level";
 /// The same by a key, which stands in the record itself and can't be erased; values can.
 const LEVELS: [(Level, &str); 2] =
     [(Level::Confined, "fact.run_confined"), (Level::Contained, "fact.run_contained")];
-/// What the program reaches: `none`, `loopback` or `host`.
+/// The reachable network: `none`, `loopback` or `host`.
 const NETWORK: &str = "fact.run_network";
 /// The ABI of Landlock that holds it.
 const LANDLOCK: &str = "fact.run_landlock";
 /// The folder that it works in.
 const WORKSPACE: &str = "fact.run_workspace";
 
-/// What it is called on the command line and on record.
+/// Its name on the command line and on record.
 pub(super) const fn network_name(network: Network) -> &'static str {
     match network {
         Network::None => "none",

@@ -76,7 +76,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Nobody has the lower end any more: all of it is shown, and the terminal is as it was.
+    /// Restores the terminal once the lower end is closed and all output is shown.
     pub(super) fn end(mut self) {
         if let Some(shows) = self.shows.take() {
             drop(shows.join());
@@ -91,7 +91,7 @@ impl Drop for Screen {
     }
 }
 
-/// What the size of this terminal is passed on by.
+/// A handle that passes the size of this terminal on.
 pub(super) struct Sized(OwnedFd);
 
 impl Sized {

@@ -10,8 +10,8 @@ use crate::output::word_of;
 /// The codes by which a shell says that it could not start what it was to.
 const NOT_STARTED: [u8; 2] = [126, 127];
 
-/// What to do about a run that ended with this code, where its program is a script at that path
-/// and nothing beside it is opened.
+/// The advice on a run that ended with this code, if its program is a script at that path and no
+/// path beside it is opened.
 pub(super) fn advice(program: &Path, code: u8) -> Option<String> {
     if !NOT_STARTED.contains(&code) || !is_script(program) {
         return None;

@@ -1,4 +1,4 @@
-//! What this process is sent is the program's to hear.
+//! Signals to this process are passed on to the program.
 
 use std::thread;
 

@@ -29,7 +29,7 @@ use crate::{lane, runtime};
 /// The exit code of a run that a freeze or a revocation ended: as one that SIGKILL ended.
 const STOPPED: u8 = 128 + 9;
 
-/// What is opened to the program, all of it looked at.
+/// The paths that are opened to the program, all of them checked.
 pub(super) struct Prepared {
     program: Place,
     workspace: Place,
@@ -116,7 +116,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Where the program lies, if in no folder that is opened.
+    /// The program's path, if it lies in no opened folder.
     fn alone(&self) -> Option<PathBuf> {
         let granted = self.granted.iter().map(|(place, _)| place);
         let opened = granted.chain([&self.workspace]).any(|place| place.contains(&self.program));
@@ -314,7 +314,7 @@ fn stay(running: &mut Running, door: &door::Door) -> Result<Report, LaunchError>
     }
 }
 
-/// What it reads: this process's input. A terminal that is not its own is only read for it.
+/// The program's input: this process's. A terminal that is not its own is only read for it.
 fn input() -> Result<OwnedFd, Failure> {
     let stdin = rustix::stdio::stdin();
     if !io::stdin().is_terminal() {

@@ -26,9 +26,9 @@ struct McpLine {
     mcp: Mcp,
 }
 
-/// Where the client's shell runs; `None` where that counts as outside: level confined keeps no
-/// process apart. What is required decides, and not what is had, so that a token and a policy never
-/// depend on the machine.
+/// The place of the client's shell; `None` if that counts as outside: level confined keeps no
+/// process apart. The required level decides, and not the achieved one, so that a token and a
+/// policy never depend on the machine.
 pub(super) const fn inside(run: &Run) -> Option<Inside> {
     match (run.require, run.net) {
         (Level::Contained, Network::None | Network::Loopback) => Some(Inside::Contained),
@@ -81,9 +81,9 @@ fn first_line(error: &clap::Error) -> String {
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// The token that is named; else the agent's, by [`View::choose`](syscap::view::View::choose); else,
-/// for a client that is known, a new one. A token fits if it grants the client's shell as this run
-/// has it. What was revoked stays revoked, and what is spent is an operator's matter.
+/// The token that is named; else the agent's, by [`View::choose`](syscap::view::View::choose);
+/// else, for a client that is known, a new one. A token fits if it grants the client's shell as
+/// this run has it. A revoked token stays revoked, and a spent one is an operator's matter.
 pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, Failure> {
     let named = TokenName::of_any(run.token.as_ref(), &run.home)?;
     let view = access.view_of(&run.agent, named)?;

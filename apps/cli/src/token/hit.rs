@@ -11,18 +11,18 @@ use crate::runtime;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) tokens: u64,
-    /// Those whose time is not over yet.
+    /// The tokens that have not expired.
     pub(super) unexpired: u64,
 }
 
-/// What a revocation names.
+/// The target of a revocation.
 pub(super) enum Named<'a> {
     One(&'a Revocation),
     List(&'a RevocationList),
 }
 
 impl Named<'_> {
-    /// Whether a token is named itself, and what is derived from it ends with it.
+    /// True if a token is named itself, and all tokens derived from it end with it.
     fn is(&self, id: TokenId, body: &TokenBody) -> bool {
         match self {
             Self::List(list) => list.tokens.contains(&id),

@@ -107,7 +107,7 @@ pub(crate) struct Reissue {
     /// A root to write below, in the same way.
     #[arg(long, value_name = "ROOT", value_parser = parse::root)]
     write: Vec<String>,
-    /// What its tools may touch in another dimension besides; may be given again.
+    /// The scope of its tools in another dimension; may be given again.
     #[arg(long, value_name = "DIMENSION=VALUE", value_parser = parse::scope)]
     scope: Vec<(String, String)>,
     /// A limit that is another, such as calls=100; may be given again.
@@ -151,7 +151,7 @@ impl Reissue {
     }
 }
 
-/// What a token is to be issued for, and for how long where that is said.
+/// The grant of a new token, and its life if one is given.
 struct Asked {
     grant: Grant,
     expires: Option<Duration>,
@@ -209,7 +209,7 @@ fn added(home: &Path, log: &Inspection, token: TokenId, asked: Asked, out: &mut 
     Ok(Exit::Done)
 }
 
-/// What is handed on, and to whom.
+/// The delegated part, and its holder.
 #[derive(Args, Debug)]
 pub(crate) struct Attenuate {
     /// The home.
@@ -221,7 +221,7 @@ pub(crate) struct Attenuate {
     part: Part,
 }
 
-/// What a token says.
+/// The token's contents.
 #[derive(Args, Debug)]
 struct Part {
     /// The agent that may use it.
@@ -427,7 +427,7 @@ impl Part {
         doubts
     }
 
-    /// What it asks for beyond a token that it is a part of, and what that has.
+    /// The part that exceeds a token's parent, and the parent's value.
     fn exceeds(&self, whole: &TokenInfo, refused: &Refused) -> Option<(String, String)> {
         if refused.is_about("agent") && !self.agent.is_within(&whole.agent) {
             return Some((format!("--agent {}", self.agent), format!("{} or below", whole.agent)));
@@ -466,9 +466,9 @@ impl Part {
     }
 }
 
-/// What the words of `--scope` permit: what is given again of one dimension permits more. Each
-/// scope has the type that the dimension has in the table, or by the manifest of a tool that
-/// declares it; names where neither says one.
+/// The scopes of `--scope`: repeating a dimension permits more. Each scope has the type that the
+/// dimension has in the table, or by the manifest of a tool that declares it; names where neither
+/// says one.
 pub(crate) fn scopes(
     words: &[(String, String)],
     tools: impl FnOnce() -> Result<Vec<Manifest>, Failure>,

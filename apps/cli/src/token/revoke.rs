@@ -17,7 +17,7 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Object, Out};
 use crate::{parse, runtime, signing};
 
-/// What to end.
+/// The tokens to end.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "syscap revoke <HOME> <ID [--children]|--epoch N|--key HEX|--list FILE> \
@@ -163,7 +163,7 @@ fn read(file: &Path) -> io::Result<String> {
     }
 }
 
-/// What a revocation ended, in few words.
+/// A revocation's target, in few words.
 pub(crate) fn said(body: &[u8]) -> String {
     let short = |hash: String| hash.get(..12).map_or_else(String::new, |head| format!("{head}.."));
     if let Ok(list) = RevocationList::from_bytes(body) {

@@ -88,7 +88,7 @@ impl Accept {
         Ok(Exit::Done)
     }
 
-    /// Where nobody can be asked what is accepted must be named.
+    /// Without a person to ask, the accepted manifest must be named.
     fn nobody_to_ask(&self, details: &[ToolDetail]) -> Failure {
         let named = details.iter().filter_map(|detail| {
             Some(show::command(&self.home, &detail.info.tool, detail.offered.as_ref()?))
@@ -102,7 +102,7 @@ impl Accept {
         Failure::Usage { what: "no definition was named".to_owned(), advice }
     }
 
-    /// Where nobody has to be asked it is on record as soon as the home is opened.
+    /// If no person has to be asked it is on record as soon as the home is opened.
     fn own(self, out: &mut Out) -> Ended {
         let change = |log: &Inspection| {
             log.own_tools_change().ok_or_else(|| Failure::Usage {
@@ -127,7 +127,7 @@ impl Accept {
     }
 }
 
-/// Whether a person who was shown the definitions accepts them.
+/// Asks a person who was shown the definitions to accept them.
 fn agree(shown: &[ToolDetail]) -> Result<bool, Failure> {
     let what = match shown {
         [one] => one.info.tool.to_string(),
@@ -153,7 +153,7 @@ fn show_all(details: &[ToolDetail], out: &mut Out) -> Result<(), Failure> {
 /// Said where what was looked at is not what is there any more.
 const OTHER: &str = "another definition is offered than was looked at; see `syscap tools show`";
 
-/// What is offered in a tool's place.
+/// The offer in a tool's place.
 fn offered(info: &ToolInfo, looked_at: Option<ObjectId>) -> Result<ObjectId, Failure> {
     let usage = |advice: &str| {
         Err(Failure::Usage { what: info.tool.to_string(), advice: advice.to_owned() })

@@ -29,14 +29,14 @@ pub(crate) fn brief(info: &ToolInfo) -> Object {
         .shown("manifest", info.manifest)
 }
 
-/// What a dimension is in plain words, and by what a token is given a scope in it.
+/// A dimension in plain words, and the option that gives a token a scope in it.
 pub(super) struct Permission {
     pub(super) about: &'static str,
     pub(super) given: String,
 }
 
-/// The dimensions that tools of this program and of its documentation name. Of another one it is
-/// known that a token must name values in it.
+/// The dimensions that tools of this program and of its documentation name. For another dimension
+/// the advice is that a token must name values in it.
 pub(super) fn permission(dimension: &str) -> Permission {
     let about = match dimension {
         "path" => "files and folders below the roots that the token names, to read or to write",

@@ -135,7 +135,7 @@ fn argument(param: &Param) -> String {
     text
 }
 
-/// What two manifests differ in.
+/// The difference between two manifests.
 pub(super) struct Difference {
     /// As a unified diff: each change with some lines around it.
     pub(super) unified: Vec<String>,
@@ -177,7 +177,7 @@ pub(super) fn between(old: &[String], new: &[String]) -> Difference {
     difference
 }
 
-/// Whether a text stands in it, whole, as a value.
+/// True if it contains a text, whole, as a value.
 fn has_text(item: Item<'_>, text: &str) -> bool {
     match item.kind() {
         ItemKind::Text => item.as_text() == Some(text),

@@ -1,4 +1,4 @@
-//! What is known of a home's tools, and what is said of names that are none.
+//! A home's tools, and the answer to unknown names.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ pub(crate) fn changed(change: Option<ToolsChange>) -> Result<ToolsChange, Failur
     })
 }
 
-/// What is known of a home: by its holder, else by its log.
+/// A home's state: by its server, else by its log.
 pub(super) struct Seen {
     pub(super) view: View,
-    /// Those on record.
+    /// The manifests on record.
     pub(super) manifests: Vec<Manifest>,
     /// The holder, where there is one.
     pub(super) access: Option<Runtime>,

@@ -72,7 +72,7 @@ pub(super) fn whole(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure> {
     lines(&detail.manifest).iter().try_for_each(|line| out.text(line))
 }
 
-/// What is offered beside what is on record, as a unified diff.
+/// The offer beside the manifest on record, as a unified diff.
 pub(super) fn changes(detail: &ToolDetail, out: &mut Out) -> Result<(), Failure> {
     let Some(offered) = &detail.offered else { return Ok(()) };
     if detail.info.standing == Standing::New {

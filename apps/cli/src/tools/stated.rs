@@ -37,10 +37,10 @@ pub(crate) struct Class {
     /// The tool: notes.get_note, or notes.* for all of that server that are on record now.
     #[arg(value_name = "TOOL")]
     tool: String,
-    /// What it does to the world.
+    /// The effect class of the tool.
     #[arg(value_name = "CLASS", value_parser = class, required_unless_present = "unset")]
     class: Option<EffectClass>,
-    /// What was said by `tools class` counts no more.
+    /// Take the class of `tools class` back.
     #[arg(long, conflicts_with = "class")]
     unset: bool,
 }
@@ -102,14 +102,14 @@ pub(crate) struct Argument {
     /// The argument's name.
     #[arg(value_name = "ARGUMENT")]
     argument: String,
-    /// What it names.
+    /// The kind of resource that it names.
     #[arg(value_name = "KIND", required_unless_present = "unset",
           value_parser = clap::builder::PossibleValuesParser::new(ArgumentKind::NAMES))]
     kind: Option<String>,
     /// A root that paths lie below, and where it is for the tool; may be given again.
     #[arg(long, value_name = "ROOT[=FOLDER]", value_parser = root)]
     root: Vec<PathRoot>,
-    /// What the tool does at a path: read, write, or read,write; without this by its class.
+    /// The rights at a path: read, write, or read,write; by default those of the tool's class.
     #[arg(long, value_name = "RIGHTS", value_parser = rights)]
     needs: Option<Rights>,
     /// The argument names nothing any more.
@@ -298,7 +298,7 @@ pub(crate) fn record(access: &Runtime, hand: &Hand, set: &[Manifest]) -> Result<
     Ok(last)
 }
 
-/// What is stated of a tool, a line each.
+/// The statements about a tool, a line each.
 pub(super) fn lines(manifest: &Manifest) -> Vec<(String, String)> {
     let Ok(stated) = Stated::of(manifest) else {
         return vec![("stated".to_owned(), "what this version does not know".to_owned())];
@@ -318,7 +318,7 @@ pub(super) fn lines(manifest: &Manifest) -> Vec<(String, String)> {
     class.into_iter().chain(arguments).collect()
 }
 
-/// What is said of an argument that nothing limits.
+/// The line about an unlimited argument.
 pub(crate) fn not_limited(home: &Path, tool: &str, unlimited: &Unlimited) -> String {
     let Unlimited { argument, kind } = unlimited;
     let root = if *kind == "path" { " --root NAME=/FOLDER" } else { "" };

@@ -6,7 +6,7 @@ use syscap::audit::SqliteReader;
 use syscap::format::{Body, Record, Seq, UnixMillis};
 use syscap::kernel::{Next, StoreError};
 
-/// What is of late: an hour.
+/// The time of recent calls: an hour.
 const LATE_MS: u64 = 3_600_000;
 /// How many records are gone back at a time.
 const BACK: u64 = 4_096;

@@ -1,4 +1,4 @@
-//! What was seen, for machines.
+//! The view, for machines.
 
 use syscap::format::PolicyHash;
 use syscap::view::{Running, SessionInfo, TokenInfo};

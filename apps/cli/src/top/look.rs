@@ -13,7 +13,7 @@ use syscap::{Counts, Error, Runtime};
 use super::asks::Asks;
 use crate::{exit::Failure, policy::Loaded, runtime, token::now};
 
-/// Who holds the home.
+/// The state of the home's server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// A process that serves it, and says what it knows.
@@ -34,7 +34,7 @@ impl Holder {
     }
 }
 
-/// What was seen.
+/// The view.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) holder: Holder,
@@ -58,7 +58,7 @@ pub(super) struct Named {
 pub(super) struct Looker<'h> {
     home: &'h Path,
     attached: Option<Runtime>,
-    /// What the log had, as long as it has no more.
+    /// The log's view, as long as the log has no more.
     logged: Option<(View, Seq)>,
     policy: Option<Named>,
     asks: Asks,
@@ -87,7 +87,7 @@ impl<'h> Looker<'h> {
         Ok(Seen { holder, at, policy, view, asks })
     }
 
-    /// What the holder says, where there is one that serves.
+    /// The server's view, if there is a server.
     fn asked(&mut self, lock: LockState) -> Result<Option<View>, Failure> {
         if lock == LockState::Free {
             self.attached = None;
@@ -140,7 +140,7 @@ impl<'h> Looker<'h> {
     }
 }
 
-/// What the log says of the last run. Refusals that were only counted have no reason there.
+/// The log's counters of the last run. Refusals that were only counted have no reason there.
 fn counts(home: &Path) -> Result<Counts, StoreError> {
     let mut counts = Counts::default();
     let mut reader = SqliteReader::open(home)?;

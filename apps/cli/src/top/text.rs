@@ -1,4 +1,4 @@
-//! What was seen, for people.
+//! The view, for people.
 
 use syscap::format::Dimension;
 use syscap::view::{TokenInfo, ToolInfo, View};

@@ -1,4 +1,4 @@
-//! What a client is able to do, and on which wire it says so.
+//! A client's capabilities, and the wire on which it states them.
 
 use rmcp::RoleServer;
 use rmcp::model::{ClientCapabilities, ElicitRequestParams, InputRequest};
@@ -16,7 +16,7 @@ pub(crate) enum WireKind {
     Stateless,
 }
 
-/// What a client is able to do, as it says itself.
+/// A client's capabilities, by its own statement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Able {
     pub(crate) wire: WireKind,
@@ -39,7 +39,7 @@ impl Able {
         Self { wire, capabilities }
     }
 
-    /// What of that a server is told of which the operator lets it ask so much.
+    /// The capabilities that a server is told of, given the operator's permissions.
     pub(crate) fn told(&self, asks: &[Question]) -> Self {
         let mut told = self.clone();
         let has = |question| asks.contains(&question);
@@ -51,8 +51,8 @@ impl Able {
         told
     }
 
-    /// What a server of the older wire may be told: it asks whenever it likes, so only a client
-    /// that can be asked can do anything there.
+    /// The capabilities for a server of the older wire: it asks at any time, so only a client that
+    /// can be asked has any there.
     pub(crate) fn in_session(&self) -> ClientCapabilities {
         match self.wire {
             WireKind::Session => self.capabilities.clone(),
@@ -60,7 +60,7 @@ impl Able {
         }
     }
 
-    /// Whether the client has said that it can be asked that.
+    /// True if the client has stated that it can be asked that.
     pub(crate) fn can(&self, request: &InputRequest) -> bool {
         match request {
             InputRequest::CreateMessage(_) => self.capabilities.sampling.is_some(),

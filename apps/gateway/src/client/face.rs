@@ -1,4 +1,4 @@
-//! What the client sees: a server of the protocol, on either wire.
+//! The server that the client sees, on either wire.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -39,13 +39,13 @@ impl Face {
         begin(&self.gateway, Able::of(context)).await.map_err(|error| no_beginning(&error))
     }
 
-    /// Whether resources are let through.
+    /// Checks that resources are allowed.
     fn expect_resources(&self) -> Result<(), ErrorData> {
         let off = || ErrorData::resource_not_found("no resource is passed on", None);
         self.gateway.options.resources.then_some(()).ok_or_else(off)
     }
 
-    /// Whether prompts are let through.
+    /// Checks that prompts are allowed.
     fn expect_prompts(&self) -> Result<(), ErrorData> {
         let off = || ErrorData::invalid_params("no prompt is passed on", None);
         self.gateway.options.prompts.then_some(()).ok_or_else(off)
@@ -60,7 +60,7 @@ impl Face {
         Ok(Asked::new(&self.gateway, Flight::new(context, input), &context.id))
     }
 
-    /// What the servers have, as far as it is passed on.
+    /// The servers' capabilities, as far as they are passed on.
     fn capabilities(&self) -> ServerCapabilities {
         let connections: Vec<_> =
             self.gateway.servers.iter().filter_map(|server| server.connection()).collect();
@@ -96,7 +96,7 @@ impl Face {
         all
     }
 
-    /// What the servers say to models; with several, under their names.
+    /// The servers' instructions to models; with several, under their names.
     fn instructions(&self) -> Option<String> {
         let mut all = String::new();
         for server in &self.gateway.servers {
@@ -119,7 +119,7 @@ impl Face {
     }
 }
 
-/// What a server may turn out to have.
+/// The capabilities that a server may turn out to have.
 fn anything() -> ServerCapabilities {
     let mut all = ServerCapabilities::default();
     let mut resources = ResourcesCapability::default();

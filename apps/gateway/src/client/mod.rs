@@ -73,7 +73,7 @@ pub(crate) struct McpClient {
     peer: RwLock<Option<Peer<RoleServer>>>,
     able: RwLock<Able>,
     sinks: Mutex<Vec<SubscriptionSink>>,
-    /// What waits to be written to it.
+    /// The messages that wait to be written to it.
     pub(crate) outbox: Arc<Outbox>,
     /// Cancelled when its input has ended: then it gets answers, and nothing else.
     pub(crate) deaf: CancellationToken,
@@ -95,7 +95,7 @@ impl McpClient {
         *self.able.write().unwrap_or_else(PoisonError::into_inner) = able;
     }
 
-    /// What it was able to do when it was first seen.
+    /// Its capabilities when it was first seen.
     pub(crate) fn able(&self) -> Able {
         self.able.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -131,7 +131,7 @@ impl McpClient {
         self.sinks().retain(|known| known.id() != sink.id());
     }
 
-    /// Asks the client what a server asks, on the older wire, where it can be asked that. Where this
+    /// Asks the client what a server asks, on the older wire, where it can be asked that. If this
     /// is dropped before the answer, the client is told that nobody waits for it.
     pub(crate) async fn ask(&self, request: InputRequest) -> Result<ClientResult, ErrorData> {
         let able = self.able();

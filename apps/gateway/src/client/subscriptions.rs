@@ -17,7 +17,7 @@ struct Subscribed {
     at: WatchedAt,
 }
 
-/// Where a resource is watched.
+/// The watch of a resource.
 #[derive(Clone, Copy)]
 pub(crate) struct WatchedAt {
     /// The server by its place.
@@ -26,9 +26,9 @@ pub(crate) struct WatchedAt {
     pub(crate) wire: WireKind,
 }
 
-/// What one more subscription to a resource needs.
+/// The step that one more subscription to a resource needs.
 pub(crate) enum Joining {
-    /// Nothing: the resource is watched already.
+    /// None: the resource is watched already.
     Watched,
     /// That it be watched.
     First,
@@ -58,7 +58,7 @@ impl Subscriptions {
         known.count = known.count.saturating_add(1);
     }
 
-    /// Counts one less. Where it was the last: where the resource needs no watching any more.
+    /// Counts one less. For the last one: the place where the watch ends.
     pub(crate) fn leave(&self, uri: &str) -> Option<WatchedAt> {
         let mut subscribed = self.lock();
         let known = subscribed.get_mut(uri)?;

@@ -1,4 +1,4 @@
-//! What a client wants to hear of: resources, log messages; and of roots that changed.
+//! A client's subscriptions: resources, log messages, and changed roots.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a server asks of the client: a call of a tool of its own, so that the token, the policy
-//! and the budget decide, the log has it, and it stops where calls do.
+//! A server's requests to the client: each is a call of a tool of its own, so that the token, the
+//! policy and the budget decide, the log has it, and it stops where calls do.
 //!
 //! The client is shown who asks. A server can't write in another's name: each line of what it says
 //! bears its own, and characters that can't be seen are spelt out.
@@ -54,7 +54,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, place: usize, mut questions: Qu
     }
 }
 
-/// Asks on behalf of all that the server has out: on this wire it doesn't say for which call. Where
+/// Asks on behalf of all that the server has out: on this wire it doesn't say for which call. If
 /// nobody waits for any of these any more the question ends, too.
 async fn within(
     gateway: &Arc<Gateway>,
@@ -128,7 +128,7 @@ fn no_question() -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "the client can't be asked", None)
 }
 
-/// What is on record of a question: what the server said.
+/// The recorded part of a question: the server's text.
 fn params(request: &InputRequest) -> JsonObject {
     match serde_json::to_value(request).unwrap_or_default().get_mut("params").map(Value::take) {
         Some(Value::Object(params)) => params,
@@ -234,7 +234,7 @@ fn name_form(server: &str, elicit: &mut ElicitRequest) -> Result<(), &'static st
     Ok(())
 }
 
-/// What a server says, each line under its name, and a first line that is ours.
+/// A server's text, each line under its name, after a first line that is ours.
 fn lines(server: &str, does: &str, said: &str) -> String {
     let mut all = format!("[{server}] The MCP server {server:?} {does}:");
     for line in said.replace("\r\n", "\n").split('\n') {
@@ -243,7 +243,8 @@ fn lines(server: &str, does: &str, said: &str) -> String {
     all
 }
 
-/// Spells out what can't be seen in words that are only shown. Whether nothing else has such.
+/// Spells out what can't be seen in words that are only shown. True if no other part has such
+/// characters.
 fn spell_out(value: &mut Value) -> bool {
     match value {
         Value::String(text) => plain(text) == *text,
@@ -284,7 +285,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Whatever a server says, each line that is shown bears its name.
+    /// Each shown line of a server's text has its name.
     #[test]
     fn no_line_is_anothers() {
         let schema = json!({"type": "object", "properties":
@@ -311,7 +312,7 @@ mod tests {
         }
     }
 
-    /// What would be answered by another word than is shown is not asked.
+    /// A form whose answer would differ from the shown word is not asked.
     #[test]
     fn form_with_hidden_characters_is_not_shown() {
         for schema in [

@@ -61,8 +61,8 @@ pub(crate) async fn call(
     }
 }
 
-/// A `tools/call` that has not the form of one. Where its name and its arguments have, it is a call
-/// without what stands beside them; else the kernel refuses it, on the record.
+/// A `tools/call` that has not the form of one. If its name and its arguments are sound, it is a
+/// call without the rest; else the kernel refuses it, on the record.
 pub(crate) async fn malformed(
     gateway: &Arc<Gateway>,
     params: Option<Value>,
@@ -82,7 +82,7 @@ pub(crate) async fn malformed(
     Ok(serde_json::to_value(ServerResult::from(response)).unwrap_or_default())
 }
 
-/// What the kernel says of a call without a name, or of arguments that are no object.
+/// The kernel's refusal of a call without a name, or of arguments that are no object.
 async fn refused(
     gateway: &Arc<Gateway>,
     name: &Value,
@@ -111,8 +111,8 @@ async fn refused(
     }
 }
 
-/// What is told where the kernel did not answer: whether the call ran or not, as far as that is
-/// known, and what to do about it.
+/// The answer without one of the kernel's: if the call ran or not, as far as that is known, and the
+/// remedy.
 fn unanswered(gateway: &Gateway, none: &NoAnswer) -> CallToolResult {
     match none {
         NoAnswer::NotMade(why) => refusal::not_made(why.tell()),
@@ -136,8 +136,8 @@ fn input(params: &CallToolRequestParams) -> Option<RetryInput> {
     (input != RetryInput::default()).then_some(input)
 }
 
-/// The call as the kernel gets it, and what it has in common with calls that are the same. What a
-/// client answers to a server's questions is no argument, and is on record all the same.
+/// The call as the kernel gets it, and what it has in common with calls that are the same. A
+/// client's answer to a server's question is no argument, and is on record all the same.
 fn envelope(
     gateway: &Gateway,
     id: &str,

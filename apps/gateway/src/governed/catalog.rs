@@ -22,7 +22,8 @@ pub(crate) struct StartingTool {
     pub(crate) server: usize,
     /// The name that clients have for it, where that is free.
     pub(crate) name: String,
-    /// What clients are shown. `None` where the record has the definition's hash alone.
+    /// The definition that clients are shown. `None` where the record has the definition's hash
+    /// alone.
     pub(crate) pinned: Option<Tool>,
 }
 
@@ -34,13 +35,13 @@ pub(crate) struct ServerTool {
     pub(crate) definition: Definition,
     /// The class on record.
     pub(crate) effect: EffectClass,
-    /// Whether an operator has set what it counts as.
+    /// True if an operator has set its class.
     pub(crate) set: bool,
-    /// Whether its results count as the operator's own word.
+    /// True if its results count as the operator's own word.
     pub(crate) trusted: bool,
     /// How many arguments look as if they named something, and are not limited.
     pub(crate) unlimited: usize,
-    /// Whether it can be called.
+    /// Its standing: callable, or not.
     pub(crate) standing: Standing,
 }
 
@@ -55,14 +56,14 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Of the servers' tools and the home's own. `prefixes` has a server's prefix by its place;
-    /// it is empty where clients see upstream names as they are.
+    /// The catalog of the servers' tools and the home's own. `prefixes` has a server's prefix by
+    /// its place; it is empty where clients see upstream names as they are.
     ///
     /// The home's tools that are granted have the first right to their names: no server's tool
     /// is taken for one of them.
     ///
-    /// What was in the catalog `before` keeps its name, also where it is not offered any more: a
-    /// name that a client has learnt never comes to mean another tool.
+    /// A name in the catalog `before` stays, even if its tool is no longer offered: a learnt name
+    /// never comes to mean another tool.
     pub(crate) fn new(
         offered: BTreeMap<ToolId, ServerTool>,
         built_in: Vec<Manifest>,
@@ -117,7 +118,7 @@ impl Catalog {
         &self.starting
     }
 
-    /// Whether the server of a tool is starting.
+    /// True if the server of a tool is starting.
     pub(crate) fn is_starting(&self, id: &ToolId) -> bool {
         self.starting.contains_key(id)
     }
@@ -132,7 +133,7 @@ impl Catalog {
         ToolId::new(id).and_then(|id| self.names.get(&id)).map_or(id, String::as_str)
     }
 
-    /// What a refusal says may be called instead: the granted tools by their clients' names, the
+    /// The callable alternatives for a refusal: the granted tools by their clients' names, the
     /// nearest to `called` first.
     pub(crate) fn callable(&self, granted: &BTreeSet<ToolId>, called: &str) -> String {
         nearest(called, granted.iter().map(|id| self.name(id.as_str())))
@@ -143,13 +144,13 @@ impl Catalog {
         self.offered.get(id)
     }
 
-    /// What it counts as.
+    /// Its class.
     pub(crate) fn class(&self, id: &ToolId) -> Option<EffectClass> {
         let own = self.built_in.get(id).map(|manifest| manifest.effect);
         own.or(self.offered.get(id).map(|tool| tool.effect))
     }
 
-    /// Whether the home runs it itself.
+    /// True if the home runs it itself.
     pub(crate) fn is_built_in(&self, id: &str) -> bool {
         ToolId::new(id).is_some_and(|id| self.built_in.contains_key(&id))
     }
@@ -163,7 +164,7 @@ impl Catalog {
         &self.offered
     }
 
-    /// What a client is shown, sorted by name: what is granted and can be called, now or once its
+    /// The client's list, sorted by name: granted tools that can be called, now or once their
     /// server has started.
     pub(crate) fn list(&self, granted: &BTreeSet<ToolId>) -> Vec<Tool> {
         let shown = self.ids.iter().filter(|(_, id)| granted.contains(*id));

@@ -10,7 +10,7 @@ use syscap::format::{Canonical, Encoder, Item, ItemKind, Profile, json};
 /// The keys that mean something to the kernel where they stand alone in a map of arguments.
 const ESCAPES: [&str; 2] = ["$ref", "$lit"];
 
-/// What a value is, as far as it can be said in canonical CBOR.
+/// The fault of a value that canonical CBOR can't express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadData {
     /// More than 64 levels, or a number beyond the range.
@@ -24,8 +24,8 @@ pub(crate) fn to_canonical(value: &Value) -> Result<Canonical, BadData> {
     checked(encoder)
 }
 
-/// A call's arguments. Whatever the client sent is data: it can't refer to other results, and
-/// what looks like a reference arrives at the server as it was sent.
+/// A call's arguments. The client's values are data: they can't refer to other results, and a
+/// reference-like map arrives at the server as it was sent.
 pub(crate) fn to_args(args: &JsonObject) -> Result<Canonical, BadData> {
     let mut encoder = Encoder::new();
     put_map(&mut encoder, args, Quoting::Wrapped, 0)?;
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(to_json(item.item()), value);
     }
 
-    /// What the kernel resolves of arguments is what the client sent.
+    /// The kernel resolves the arguments to the client's own values.
     #[test]
     fn arguments_hold_no_references() {
         for args in [

@@ -11,9 +11,9 @@ use crate::governed::names;
 /// The prefix of keys in `_meta` that are ours: no server's word stands under one.
 const OWN_PREFIX: &str = "dev.syscap";
 
-/// Takes what a server says in our name out of the `_meta` of what it answers, and of the blocks
-/// in that; blocks of text have no lines that begin as ours do. What is data (a resource, a
-/// structured result) stays as it is.
+/// Takes what a server says in our name out of the `_meta` of what it answers, and of the blocks in
+/// that; blocks of text have no lines that begin as ours do. Data (a resource, a structured result)
+/// stays as it is.
 pub(crate) fn disown(answer: &mut JsonObject) {
     if let Some(Value::Object(meta)) = answer.get_mut("_meta") {
         meta.retain(|key, _| !is_own(key));
@@ -55,10 +55,10 @@ pub(crate) fn not_ours(text: &str) -> Cow<'_, str> {
     Cow::Owned(all)
 }
 
-/// What shows as the end of a line.
+/// The characters that show as the end of a line.
 const ENDS_LINE: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Whether the first letters that are seen are those of our own lines.
+/// True if the first visible letters are those of our own lines.
 fn begins_as_ours(line: &str) -> bool {
     let seen = line
         .chars()
@@ -67,7 +67,7 @@ fn begins_as_ours(line: &str) -> bool {
     seen.take(own.len()).map(|c| c.to_ascii_lowercase()).eq(own.chars())
 }
 
-/// Whether a key of `_meta` has our prefix, or one below it.
+/// True if a key of `_meta` has our prefix, or one below it.
 pub(crate) fn is_own(key: &str) -> bool {
     let prefix = key.split_once('/').map_or(key, |(prefix, _)| prefix);
     let rest = prefix.get(OWN_PREFIX.len()..).unwrap_or("?");

@@ -1,4 +1,4 @@
-//! What a foreign tool does to the world: the operator says, hints may only raise.
+//! The effect class of a foreign tool: by the operator; hints may only raise it.
 
 use rmcp::model::ToolAnnotations;
 use syscap::format::EffectClass;
@@ -56,7 +56,7 @@ impl ClassRule {
     }
 }
 
-/// Whether the operator vouches for what servers say of their own tools.
+/// Decides if the operator vouches for the servers' hints about their own tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hints {
     /// They are a stranger's word: they may only raise.
@@ -69,8 +69,8 @@ pub enum Hints {
 /// The class of a tool, by its names: upstream, as clients see it, and its id. `None` where
 /// nobody who counts has said.
 ///
-/// The rule that says most of a name decides; of two that say as much the graver one. Where no
-/// rule speaks, confirmed hints do.
+/// The rule that says most of a name decides; of two that say as much the graver one. If no rule
+/// applies, confirmed hints decide.
 pub(crate) fn class(
     names: &[&str],
     rules: &[ClassRule],
@@ -99,7 +99,7 @@ pub enum Because {
     Named,
     /// Its description begins with a word that says so.
     Described,
-    /// Nobody says anything.
+    /// No rule and no hint.
     Default,
 }
 
@@ -116,8 +116,8 @@ impl Because {
     }
 }
 
-/// Words with which the names of tools begin that only look, and of those that can't be undone.
-/// Where they look nobody knows: so it may be elsewhere.
+/// Words with which the names of tools begin that only look, and of those that can't be undone. The
+/// place that they look at is unknown: so it may be elsewhere.
 const LOOKS: [&str; 10] =
     ["read", "get", "list", "search", "find", "show", "describe", "query", "view", "count"];
 const ENDS: [&str; 8] = ["delete", "remove", "drop", "destroy", "purge", "send", "pay", "publish"];
@@ -160,7 +160,7 @@ pub(crate) fn proposed(
     })
 }
 
-/// Whether a name begins with a word, and not with a longer one.
+/// True if a name begins with a word, and not with a longer one.
 fn begins(name: &str, word: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let rest = name.strip_prefix(word);
@@ -189,7 +189,7 @@ fn raised(class: EffectClass, annotations: Option<&ToolAnnotations>) -> EffectCl
     }
 }
 
-/// What annotations say, with the protocol's defaults where they say nothing.
+/// The class by annotations, with the protocol's defaults where they say nothing.
 fn as_annotated(annotations: &ToolAnnotations) -> EffectClass {
     let reads = annotations.read_only_hint == Some(true);
     let open = annotations.open_world_hint.unwrap_or(true);

@@ -19,7 +19,7 @@ pub(crate) struct Flight {
     pub(crate) cancel: CancellationToken,
     /// Under which name the client wants to hear of progress.
     pub(crate) progress: Option<ProgressToken>,
-    /// What the client is able to do.
+    /// The client's capabilities.
     pub(crate) able: Able,
     /// The client's answers to what a server has asked, on the newer wire.
     pub(crate) input: Option<RetryInput>,
@@ -27,15 +27,15 @@ pub(crate) struct Flight {
     pub(crate) trace: Option<String>,
     /// Which log messages the client wants to hear for this request, on the newer wire.
     pub(crate) log: Option<LoggingLevel>,
-    /// Whether it is a server's question, and no request of the client's.
+    /// True if it is a server's question, and no request of the client's.
     pub(crate) question: bool,
-    /// Of a question, the intents of the calls on whose behalf it is asked.
+    /// For a question, the intents of the calls on whose behalf it is asked.
     pub(crate) within: Vec<Seq>,
     /// The turn of a call that has not been decided yet.
     turn: Mutex<Option<Turn>>,
 }
 
-/// What a client sends with a call that a server had asked more for.
+/// A client's part of a call for which a server had asked more.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RetryInput {
     pub(crate) responses: Option<InputResponses>,
@@ -74,8 +74,7 @@ impl Flight {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// What goes to a server beside the request: no more than is on record, and how much the
-    /// server is to log.
+    /// The metadata for a server: no more than is on record, and how much the server is to log.
     pub(crate) fn meta(&self) -> RequestMetaObject {
         let mut meta = RequestMetaObject::new();
         if let Some(trace) = &self.trace {
@@ -92,7 +91,7 @@ impl Flight {
 #[derive(Default)]
 pub(crate) struct Flights {
     out: Mutex<HashMap<u64, Arc<Flight>>>,
-    /// Whether nobody waits for any of them, nor for those to come.
+    /// True if all of them are abandoned, and those to come.
     given_up: AtomicBool,
 }
 
@@ -134,7 +133,7 @@ impl Flights {
         flights.values().for_each(|flight| flight.cancel.cancel());
     }
 
-    /// Whether one of them wants to hear log messages, on the newer wire.
+    /// True if one of them wants log messages, on the newer wire.
     pub(crate) fn wants_log(&self) -> bool {
         self.lock().values().any(|flight| flight.log.is_some())
     }
@@ -171,7 +170,7 @@ impl ServerRuns {
         Entered(self, intent)
     }
 
-    /// What a server has out, with what says that nobody waits for it any more; the oldest first.
+    /// A server's calls in flight, each with its cancellation; the oldest first.
     pub(crate) fn of(&self, place: usize) -> Vec<(Seq, CancellationToken)> {
         let runs = self.lock();
         let own = runs.iter().filter(|(_, (at, _))| *at == place);

@@ -1,4 +1,4 @@
-//! What the gateway needs of the kernel.
+//! The gateway's view of the kernel.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ impl Unreached {
         Self { client: client.into(), operator: operator.into() }
     }
 
-    /// What the client is told.
+    /// The text for the client.
     pub(crate) fn for_client(&self) -> &str {
         &self.client
     }
 
-    /// What the operator is told.
+    /// The text for the operator.
     pub(crate) fn for_operator(&self) -> &str {
         &self.operator
     }
@@ -73,12 +73,12 @@ impl From<&Error> for Unreached {
     }
 }
 
-/// Whether what was accepted is on record.
+/// The state of an accepted definition: on record, or waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// It is.
     Recorded,
-    /// Nobody was there who could sign it.
+    /// No signer was available.
     Waits,
 }
 
@@ -130,7 +130,7 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
         tools: &[ToolId],
     ) -> Result<Option<Arc<dyn KernelSession>>, Unreached>;
 
-    /// What is another after tools or tokens have come on record.
+    /// A number that changes with each record of tools or tokens.
     fn stamp(&self) -> Result<Stamp, Unreached>;
 
     /// Why a token lets nothing through, after "the token". `None` while it does.
@@ -143,20 +143,20 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// A call that waits, as a client's own user may be shown it; `None` where it may not be asked.
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached>;
 
-    /// What the client's own user has answered.
+    /// The answer of the client's own user.
     fn answer(&self, ask: Seq, answer: ApprovalAnswer) -> Result<(), Unreached>;
 
     /// The home, as a command names it: one word for a shell.
     fn home(&self) -> String;
 }
 
-/// What a call lacked that was refused for want of authority or budget.
+/// The missing authority or budget of a refused call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lack {
     pub(crate) tool: Option<ToolId>,
-    /// Whether it was a scope: another token must grant all tools that this one does.
+    /// True if it was a scope: another token must grant all tools that this one does.
     pub(crate) scope: bool,
-    /// Whether the same token with nothing used would do.
+    /// True if the same token, unused, would do.
     pub(crate) renewable: bool,
 }
 
@@ -164,8 +164,8 @@ pub(crate) trait KernelSession: Send + Sync + 'static {
     /// The token, and what it granted when the session was opened.
     fn token(&self) -> &TokenInfo;
 
-    /// Sends an envelope, under a name of our own for the call; `done` is told the answer. Where
-    /// the holder goes before it has answered it is sent again, under its idempotency key.
+    /// Sends an envelope, under a name of our own for the call; `done` is told the answer. If the
+    /// server ends before it has answered, the call is sent again under its idempotency key.
     fn submit(self: Arc<Self>, envelope: Arc<Envelope>, context: CallContext, done: Done);
 
     /// The intent of the newest call with that key, where the log has one.
@@ -193,7 +193,7 @@ pub(crate) enum Envelope {
 pub(crate) enum NoAnswer {
     /// It was not made: nothing ran.
     NotMade(Unreached),
-    /// Nobody knows what it did; and its intent, where the log has one.
+    /// Its effect is unknown; its intent, if the log has one.
     Unknown(Unreached, Option<Seq>),
 }
 
@@ -218,15 +218,15 @@ pub(crate) struct CallOutcome {
     pub(crate) reason: Option<Reason>,
     /// The result, or the error object.
     pub(crate) delivered: Canonical,
-    /// Where it stands.
+    /// Its record.
     pub(crate) record: Seq,
     /// The constraint of the policy that said no.
     pub(crate) constraint: Option<String>,
-    /// What became of the effect.
+    /// The effect's outcome.
     pub(crate) tx: TxOutcome,
     /// The record by which it waits for a person.
     pub(crate) ask: Option<Seq>,
-    /// Whether the operator was told the command that answers that.
+    /// True if the operator was told the command that answers that.
     pub(crate) told: bool,
 }
 
@@ -237,10 +237,10 @@ pub(crate) struct ShownCall {
     pub(crate) tool: String,
     /// As JSON.
     pub(crate) args: String,
-    /// What it would touch, and what must still be so.
+    /// The resources that it would touch, and its preconditions.
     pub(crate) touches: Vec<String>,
     pub(crate) constraint: Option<String>,
-    /// Whether a stranger's words were there before it.
+    /// True if untrusted content was there before it.
     pub(crate) untrusted: bool,
 }
 

@@ -1,8 +1,8 @@
 //! From a tool's definition, as its server gives it, to a manifest.
 //!
-//! Of the input schema the kernel checks the arguments' names, whether they must be given, and
-//! plain types. What a schema says beyond that (nesting, bounds, patterns, alternatives) the
-//! kernel does not check: the server validates its own arguments.
+//! The kernel checks the arguments' names, their presence and plain types by the input schema.
+//! Other parts of a schema (nesting, bounds, patterns, alternatives) the kernel does not check: the
+//! server validates its own arguments.
 
 use rmcp::model::{JsonObject, MetaObject, Prompt, Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -24,12 +24,12 @@ const PARAM_BYTES_MAX: usize = 256;
 const WALL_MS: u64 = 60_000;
 /// How large a result may be, where nobody says.
 const RESULT_BYTES: u64 = 1 << 20;
-/// What a call sets aside of processor time, which here only passes things on.
+/// The processor time that a call reserves, which here only passes data on.
 const CPU_US: u64 = 1_000_000;
 /// How long the kernel may take to give a run up.
 const GRACE_MS: u64 = 5_000;
-/// The parts of a definition that are pinned as they came, shown to a client or not. Whatever else
-/// a client is shown is pinned as it is shown.
+/// The parts of a definition that are pinned as they came, shown to a client or not. Any other part
+/// that a client is shown is pinned as it is shown.
 const PINNED: [&str; 6] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 
@@ -45,12 +45,12 @@ pub(crate) const ASK_MS: u64 = 600_000;
 /// A tool as its server defines it; or a prompt, or what else of a server's can be called.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Definition {
-    /// What its calls are at the server.
+    /// The method of its calls at the server.
     pub(crate) method: Method,
-    /// What clients are shown, but for the name.
+    /// The definition that clients are shown, without the name.
     pub(crate) tool: Tool,
     pub(crate) prompt: Option<Prompt>,
-    /// What is pinned: all that clients are shown.
+    /// The pinned parts: all that clients are shown.
     pub(crate) pinned: Canonical,
     /// Names what is pinned.
     pub(crate) hash: DefinitionHash,
@@ -73,7 +73,7 @@ pub(crate) enum Unfit {
     Large(usize),
 }
 
-/// What a call may take; the usual, where it is not said.
+/// The limits of a call; the usual ones by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// Longest run in milliseconds.
@@ -83,7 +83,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Those of a method: what lists is waited for by others, and a person may take long.
+    /// The limits of a method: other calls wait for a list, and a person may take long.
     fn of(self, method: Method) -> Self {
         match method {
             Method::List => Self { wall_ms: Some(LIST_MS), result_bytes: Some(LIST_BYTES) },
@@ -97,8 +97,8 @@ impl Limits {
         self.wall_ms.unwrap_or(WALL_MS)
     }
 
-    /// What a call sets aside. It is more than a run may take: a run that is measured to have
-    /// taken more than was set aside would use its token up.
+    /// The amounts that a call reserves. It is more than a run may take: a run that is measured to
+    /// have taken more than was set aside would use its token up.
     fn hold(self) -> Amounts {
         let wall_ms = self.wall_ms();
         let wall_ms = wall_ms.saturating_add(wall_ms / 4).saturating_add(GRACE_MS);
@@ -148,7 +148,7 @@ impl Definition {
         Ok(Self { method, tool, prompt: Some(prompt), pinned, hash })
     }
 
-    /// What a server has one of: it has no definition of its own.
+    /// The manifest of a method that a server has once: it has no definition of its own.
     pub(crate) fn single(method: Method) -> Result<Self, Unfit> {
         let text = json!({"type": "string"});
         let (words, properties) = match method {
@@ -177,7 +177,7 @@ impl Definition {
         &self.tool.name
     }
 
-    /// What it says of itself.
+    /// Its annotations.
     pub(crate) const fn annotations(&self) -> Option<&ToolAnnotations> {
         self.tool.annotations.as_ref()
     }
@@ -218,14 +218,14 @@ impl Definition {
     }
 }
 
-/// What a server says in `_meta` that is not ours to say; `None` where that is nothing.
+/// A server's `_meta` without our keys; `None` if nothing is left.
 fn others(mut meta: MetaObject) -> Option<MetaObject> {
     meta.0.retain(|key, _| !disown::is_own(key));
     (!meta.0.is_empty()).then_some(meta)
 }
 
-/// What is pinned, in canonical form: the named parts of what came, and of what is shown all else.
-/// What nobody is shown beyond the named parts is not pinned.
+/// The pinned parts, in canonical form: the named parts as they came, and all other shown parts. A
+/// part that is neither named nor shown is not pinned.
 fn pinned(came: &Value, shown: Value, keys: &[&str], method: Method) -> Result<Canonical, Unfit> {
     let part = |key: &&str| came.get(*key).map(|part| ((*key).to_owned(), part.clone()));
     let mut parts: JsonObject = keys.iter().filter_map(part).collect();

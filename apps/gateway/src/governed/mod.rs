@@ -1,4 +1,4 @@
-//! What the kernel decides about: calls, prompts, resources, and the tools as they are pinned.
+//! The kernel's subjects: calls, prompts, resources, and the tools as they are pinned.
 
 pub(crate) mod asks;
 pub(crate) mod calls;

@@ -1,8 +1,8 @@
 //! Names: what a client calls a tool, and the id under which the kernel knows it.
 //!
 //! A tool's id is `SERVER.name`. An upstream name may have capitals, hyphens, dots and up to 128
-//! characters, an id may not; so names are folded, and where two fold to one, all but the one
-//! that needed no folding get a part of their hash. Who is first never matters.
+//! characters, an id may not; so names are folded, and where two fold to one, all but the one that
+//! needed no folding get a part of their hash. Their order never matters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,14 @@ pub(crate) const OWN: &str = "syscap";
 /// Hexadecimal digits of a hash that stands in a name.
 const MARK_DIGITS: usize = 8;
 
-/// Whether a tool of that name can be offered: visible characters that stand where they are, not
+/// True if a tool of that name can be offered: visible characters that stand where they are, not
 /// too many.
 pub(crate) fn is_fit(name: &str) -> bool {
     let seen = plain(name) == name && !name.contains(char::is_whitespace);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && seen
 }
 
-/// Whether that can be a server's name: one component of a tool id.
+/// True if that can be a server's name: one component of a tool id.
 pub(crate) fn is_server(name: &str) -> bool {
     let fit =
         name.len() <= SERVER_BYTES_MAX && !name.contains('.') && ![NOWHERE, OWN].contains(&name);

@@ -6,8 +6,8 @@ pub(crate) fn inexact(text: &[u8]) -> usize {
     count(text, is_inexact)
 }
 
-/// Whether an integer of a JSON text means another number once it was read: one that is beyond the
-/// range and a float all the same, as JavaScript writes large ones, does not.
+/// True if an integer of a JSON text would be read as another number. One beyond the range that is
+/// a float all the same, as JavaScript writes large ones, would not.
 pub(crate) fn changes(text: &[u8]) -> bool {
     let changes = |literal: &[u8]| {
         let float = str::from_utf8(literal).ok().and_then(|literal| literal.parse::<f64>().ok());

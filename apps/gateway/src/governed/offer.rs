@@ -1,8 +1,8 @@
 //! Offers the servers' tools to the kernel, and learns how they stand.
 //!
-//! What is on record of a tool is what counts. A server can't change it: another definition is
-//! refused until it is accepted. The operator can: what is said on the command line of class and
-//! limits is put on record, and what is not said stays.
+//! The record of a tool decides. A server can't change it: another definition is refused until it
+//! is accepted. The operator can: what is said on the command line of class and limits is put on
+//! record, and what is not said stays.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -29,7 +29,7 @@ use crate::upstream::method::Method;
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) flight: Arc<Flight>,
-    /// What the keys of its calls begin with.
+    /// The prefix of the idempotency keys of its calls.
     key: String,
 }
 
@@ -174,8 +174,8 @@ fn uri(uri: &str) -> JsonObject {
     [(String::from("uri"), Value::from(uri))].into_iter().collect()
 }
 
-/// Asks the server that listed a URI, else each in turn, until one has an answer. Who may not be
-/// asked is asked only where nobody may: then the refusal says why.
+/// Asks the server that listed a URI, else each in turn, until one has an answer. If no server may
+/// be asked, one is asked all the same: then the refusal says why.
 async fn first(
     gateway: &Arc<Gateway>,
     method: Method,
@@ -249,7 +249,8 @@ async fn every(
     }
 }
 
-/// Whether anything is let through at all: what is frozen or has ended lists nothing.
+/// Checks that anything may pass at all: a frozen agent, or one without a valid token, lists
+/// nothing.
 pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData> {
     match gateway.stopped().await {
         Ok(None) => Ok(()),
@@ -264,7 +265,7 @@ pub(crate) async fn expect_going(gateway: &Arc<Gateway>) -> Result<(), ErrorData
     }
 }
 
-/// What a server has one of, where it has that.
+/// The id of a single method of a server, if the server has it.
 fn of(gateway: &Gateway, place: usize, method: Method) -> Option<ToolId> {
     let id = names::single(&gateway.server(place)?.name, method)?;
     gateway.catalog().offered(&id).is_some().then_some(id)
@@ -318,7 +319,7 @@ pub(crate) fn input(
     (input != RetryInput::default()).then_some(input)
 }
 
-/// What a client is told: a server's own error as it is.
+/// The error for a client: a server's own error as it is.
 pub(crate) fn error(trouble: Trouble) -> ErrorData {
     match trouble {
         Trouble::Refused(error) => error,

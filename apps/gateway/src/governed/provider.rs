@@ -105,7 +105,7 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     }
 }
 
-/// Where a call goes.
+/// The destination of a call.
 struct To<'c> {
     gateway: &'c Arc<Gateway>,
     place: usize,
@@ -295,12 +295,12 @@ const fn ran(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
     HostRan::new(result, tx, Amounts::ZERO)
 }
 
-/// What the server itself calls a failure.
+/// A failure by the server's own word.
 fn failed(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
     HostRan { failed: true, ..ran(result, tx) }
 }
 
-/// Whether a call of this class leaves everything as it was, here and elsewhere.
+/// True if a call of this class changes nothing, here and elsewhere.
 const fn changes_nothing(effect: EffectClass) -> bool {
     effect.is_read_only() || matches!(effect, EffectClass::ExternalRead)
 }

@@ -1,8 +1,8 @@
 //! A refusal, told to a client and the model behind it.
 //!
-//! It is a tool's result with `isError`, in text, since a protocol error hides its words from
-//! the model; and never in `structuredContent`, which must fit the tool's output schema. What
-//! a program needs of it stands in `_meta`.
+//! It is a tool's result with `isError`, in text, since a protocol error hides its words from the
+//! model; and never in `structuredContent`, which must fit the tool's output schema. Programs find
+//! their part in `_meta`.
 
 use std::collections::BTreeSet;
 
@@ -25,37 +25,37 @@ pub const MISSING_KEY: &str = "dev.syscap/missing";
 /// The code of an error that is a refusal: of those that the protocol leaves to implementations,
 /// one that no common SDK has a meaning for.
 const REFUSED: ErrorCode = ErrorCode(-32_003);
-/// What of an error object goes into `_meta`.
+/// The parts of an error object that go into `_meta`.
 const PARTS: [&str; 8] = ["kind", "code", "reason", "field", "got", "allowed", "retry", "hint"];
 
-/// What is told of a refusal beside the kernel's error object.
+/// The parts of a refusal beside the kernel's error object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Aside {
-    /// What the tool counts as.
+    /// The class of the tool.
     pub(crate) class: Option<EffectClass>,
     /// The constraint of the policy that said no.
     pub(crate) constraint: Option<String>,
-    /// What lets it through, or who can.
+    /// The remedy, or the person who has it.
     pub(crate) next: Option<String>,
-    /// What became of the effect, where that matters to who would make the call again.
+    /// The effect's outcome, if it matters for making the call again.
     pub(crate) effect: Option<TxOutcome>,
     /// The record of its intent, where what it did is not known.
     pub(crate) intent: Option<Seq>,
-    /// Whether to make the call again, where that is not what the kernel says of the reason.
+    /// The advice on a retry, if it differs from the kernel's for the reason.
     pub(crate) retry: Option<Retry>,
 }
 
-/// What a client knows tools by.
+/// A client's names of tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// The home, which no model is told of.
     pub(crate) home: &'a HiddenHome,
     pub(crate) catalog: &'a Catalog,
-    /// What the session's token grants.
+    /// The tools that the session's token grants.
     pub(crate) granted: &'a BTreeSet<ToolId>,
 }
 
-/// What the kernel said no to: why, its error object, and the record.
+/// The kernel's refusal: the reason, its error object, and the record.
 #[derive(Clone, Copy)]
 pub(crate) struct RefusedCall<'a> {
     pub(crate) reason: Reason,
@@ -185,7 +185,7 @@ fn tell(words: &str, refusal: JsonObject) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(words)]).with_meta(Some(MetaObject(meta)))
 }
 
-/// What is said of a reason about the key of a call, which a client knows as its request's id.
+/// The text for a reason about the key of a call, which a client knows as its request's id.
 fn of_the_id(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::KeyReused => Some("Use another id: a request with this one made another call."),

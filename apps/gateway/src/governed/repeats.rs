@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, fmt};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
-/// How many keys of a JSON text repeat another one of the same map. Of what is no JSON as many are
-/// counted as stand before its fault.
+/// How many keys of a JSON text repeat another one of the same map. In a text that is no JSON, the
+/// repetitions before its fault are counted.
 pub(crate) fn repeated(text: &[u8]) -> usize {
     let mut count = 0_usize;
     // Its fault is for whoever reads it.

@@ -1,7 +1,7 @@
 //! Results of tools, on their way through the kernel.
 //!
-//! What a server answers is kept whole as one map; what a client gets is made anew, for its
-//! wire, from what the kernel released.
+//! A server's answer is kept whole as one map; a client's is made anew, for its wire, from the
+//! kernel's answer.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject, MetaObject};
@@ -23,7 +23,7 @@ const PARTS: [&str; 3] = ["content", "structuredContent", "isError"];
 
 type Fits = fn(&Value) -> bool;
 
-/// What each part of a result is, where it is there and not null.
+/// The type of each part of a result, if it is there and not null.
 const TYPES: [(&str, Fits); 4] = [
     ("content", Value::is_array),
     ("isError", Value::is_boolean),
@@ -34,7 +34,7 @@ const TYPES: [(&str, Fits); 4] = [
 /// A server's answer to `tools/call`, as the kernel records it.
 pub(crate) struct RecordedResult {
     pub(crate) map: Canonical,
-    /// Whether the server says that the call went wrong.
+    /// True if the server reports a failure of the call.
     pub(crate) is_error: bool,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn take_other(mut value: Value, bytes_max: usize) -> Result<Canonical
     within(map, bytes_max)
 }
 
-/// What was recorded of anything but a tool: a result, or the server's error.
+/// The recorded answer of a call that is no tool's: a result, or the server's error.
 pub(crate) fn other(delivered: Item<'_>) -> Result<JsonObject, ErrorData> {
     let mut map = data::to_object(delivered);
     disown::disown(&mut map);
@@ -130,12 +130,12 @@ fn within(map: Canonical, bytes_max: usize) -> Result<Canonical, Refused> {
     Err(refused.allowed(&format!("at most {bytes_max} bytes")))
 }
 
-/// Whether the server asks for input before it goes on.
+/// True if the server asks for input before it continues.
 pub(crate) fn asks_for_input(value: &Value) -> bool {
     value.get(RESULT_TYPE).and_then(Value::as_str) == Some(INPUT_REQUIRED)
 }
 
-/// Whether a recorded result is a request for input.
+/// True if a recorded result is a request for input.
 pub(crate) fn is_request(map: Item<'_>) -> bool {
     map.get(RESULT_TYPE).and_then(Item::as_text) == Some(INPUT_REQUIRED)
 }
@@ -162,7 +162,7 @@ fn error(words: &str) -> Value {
     json!({"content": [{"type": "text", "text": words}], "isError": true})
 }
 
-/// What a client gets of a foreign tool's result: a result, or the server's error.
+/// The client's form of a foreign tool's result: a result, or the server's error.
 pub(crate) fn foreign(delivered: Item<'_>) -> Result<CallToolResponse, ErrorData> {
     let mut map = data::to_object(delivered);
     disown::disown(&mut map);
@@ -215,7 +215,7 @@ fn only_text(value: &mut Value) -> Option<String> {
     }
 }
 
-/// What a client gets of a built-in tool's result: its text, and what is beside it.
+/// The client's form of a built-in tool's result: its text, and the parts beside it.
 pub(crate) fn built_in(delivered: Item<'_>) -> CallToolResult {
     let Some(text) = delivered.get("text").and_then(Item::as_text) else {
         return CallToolResult::success(vec![ContentBlock::text(from_data(delivered))]);

@@ -23,12 +23,12 @@ use crate::upstream::{Connection, tools};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Proposed {
-    /// Its manifest as it would be offered, of that class. What it says is the server's word.
+    /// Its manifest as it would be offered, of that class. Its text is the server's word.
     pub manifest: Manifest,
     /// Why of that class.
     pub because: Because,
-    /// What the server says of it: `readOnlyHint: true, openWorldHint: false`; nothing, where it
-    /// says nothing.
+    /// The server's own statement about it: `readOnlyHint: true, openWorldHint: false`; nothing,
+    /// where it says nothing.
     pub hints: String,
     /// As the server names it.
     name: String,
@@ -64,7 +64,7 @@ pub fn survey(options: &Options) -> Result<Vec<Proposed>, Error> {
     })
 }
 
-/// What a server lists, by the ids that its tools have on record. It has ended by then.
+/// The tools that a server lists, by their ids on record. It has ended by then.
 async fn listed(server: &McpServer) -> Result<BTreeMap<ToolId, Definition>, Error> {
     let begin = |why: &dyn std::fmt::Display| Error::Begin(format!("{}: {why}", server.name));
     let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
@@ -126,7 +126,7 @@ impl Proposed {
         }
     }
 
-    /// What it is proposed to count as.
+    /// The proposed class.
     pub const fn class(&self) -> EffectClass {
         self.manifest.effect
     }

@@ -1,8 +1,8 @@
 //! Calls that are the same: each is decided before the next is sent.
 //!
 //! Two that come to the kernel at one moment would each ask a person, and by an approval of the
-//! first neither would go on. In turn the second finds the question of the first. What runs holds
-//! up nobody: it has been decided.
+//! first neither would go on. In turn the second finds the question of the first. A running call
+//! holds up no other: it has been decided.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// What calls of one tool with the same arguments have in common. Others may share it by chance,
+/// The common identity of calls of one tool with the same arguments. Others may share it by chance,
 /// and are then decided in turn, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Like(u64);
@@ -18,7 +18,7 @@ pub(crate) struct Like(u64);
 /// The turn to be decided, until it is dropped.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
-/// Whose turn it is, among calls that are the same.
+/// The order among equal calls.
 #[derive(Debug, Default)]
 pub(crate) struct Twins {
     hasher: RandomState,

@@ -62,7 +62,7 @@ impl HomeKernel {
     }
 }
 
-/// Whether the home, or its holder, has no room for more tools.
+/// True if the home, or its server, has no room for more tools.
 fn has_no_room(error: &Error) -> bool {
     match error {
         Error::TooManyTools => true,
@@ -274,7 +274,7 @@ fn lasting(time: Duration) -> String {
     }
 }
 
-/// What of a call that waits can be shown whole; `None` where not all of it is there.
+/// The showable parts of a waiting call; `None` if they are incomplete.
 fn shown(call: WaitingCall) -> Option<ShownCall> {
     let conditions = call.conditions.iter().map(|one| {
         let seen = one.seen.as_deref().unwrap_or("nothing is there");
@@ -298,12 +298,12 @@ impl HomeKernel {
         Ok(Arc::new(HomeSession::new(session, token, &self.options.home, since)))
     }
 
-    /// What there is at present, of this agent's tokens and sessions all that can be shown.
+    /// The present state; of this agent's tokens and sessions all that can be shown.
     fn view(&self, token: Option<TokenId>) -> Result<View, Unreached> {
         self.runtime.view_of(&self.options.agent, token).map_err(Unreached::from)
     }
 
-    /// Whether no token of the agent was issued after that one.
+    /// True if no token of the agent was issued after that one.
     fn is_newest(&self, view: &View, token: &TokenInfo) -> bool {
         let newest = view.tokens.iter().find(|token| token.agent == self.options.agent);
         newest.is_some_and(|newest| newest.id == token.id)
@@ -354,9 +354,9 @@ impl HomeKernel {
     }
 
     /// The token that is named; else the agent's newest that goes on and grants one of these tools,
-    /// or, where there are none and the home's own are wanted, one of those; else a new one. What
-    /// was revoked stays revoked, and what is spent is issued again only where the operator said
-    /// how often: else an operator must issue the next.
+    /// or, where there are none and the home's own are wanted, one of those; else a new one. A
+    /// revoked token stays revoked, and a spent one is issued again only as often as the operator
+    /// allowed: else an operator must issue the next.
     fn token(&self, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
         let view = self.view(self.options.token)?;
         let agent = &self.options.agent;
@@ -461,8 +461,8 @@ impl HomeKernel {
         self.known(id)
     }
 
-    /// Whether a token may be issued again here: as often as the operator said, and not where an
-    /// operator has stopped its agent since, by whatever means.
+    /// True if a token may be issued again here: as often as the operator allowed, and not if an
+    /// operator has stopped its agent since, by any means.
     fn may_renew(&self, view: &View, token: &TokenInfo) -> Result<bool, Unreached> {
         let most = self.options.renewals.unwrap_or(0);
         Ok(most > 0 && !is_stopped(view, token) && self.renewals_of(token.id)? < most)

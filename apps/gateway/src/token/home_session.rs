@@ -2,8 +2,8 @@
 //!
 //! A call that was sent, and whose answer never came, may have run. It is sent again under its
 //! idempotency key to whoever holds the home next, which knows by its log whether there was such a
-//! call. What that one does not answer for the call's own sake (the token was revoked meanwhile,
-//! say) is no word about the first time: then the log itself is asked.
+//! call. If that one refuses the call itself (the token was revoked meanwhile, say), that says
+//! nothing about the first time: then the log itself is read.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,7 @@ pub(crate) struct HomeSession {
     since: Seq,
 }
 
-/// What an error says of the call that was sent.
+/// The meaning of an error for the call that was sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// It never came to the kernel.
@@ -58,7 +58,7 @@ impl Fate {
     }
 }
 
-/// What the log says of the calls with a key.
+/// The log's knowledge of the calls with an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trace {
     /// There is none, or none that ran.
@@ -114,7 +114,7 @@ impl HomeSession {
         }
     }
 
-    /// What the next holder says of a call that the one before had been sent.
+    /// The next server's answer about a call that the one before had been sent.
     fn sent_again(
         &self,
         answer: ToolResult,
@@ -132,7 +132,7 @@ impl HomeSession {
         }
     }
 
-    /// Where nobody answers: whatever the log says, it may say more once the home is opened.
+    /// The answer without a server: the log may show more once the home is opened.
     fn unknown(&self, lost: Unreached, key: Option<&str>) -> NoAnswer {
         match self.trace(key) {
             Ok(Trace::Ran(intent)) => NoAnswer::Unknown(lost, Some(intent)),

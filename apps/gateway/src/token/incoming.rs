@@ -1,4 +1,4 @@
-//! What comes from the home's holder, read by the thread that does the tasks: a thread of its own
+//! Messages from the home's server, read by the thread that does the tasks: a thread of its own
 //! would be woken only to wake that one.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use syscap::incoming::{Drained, Incoming, ReadBy};
 use tokio::{io::Interest, io::unix::AsyncFd, runtime::Handle, time::timeout_at};
 
-/// Has it read by a task. Where that ends before the connection does, a thread reads on.
+/// Has it read by a task. If that ends before the connection does, a thread reads on.
 pub(crate) fn read_by(handle: &Handle) -> ReadBy {
     let handle = handle.clone();
     Arc::new(move |incoming| drop(handle.spawn(read(incoming))))

@@ -1,5 +1,5 @@
-//! What comes on record while the gateway runs, and what is offered and not shown: nothing that was
-//! offered silently fails to appear.
+//! News: new records while the gateway runs, and offers that are not shown. No offered tool
+//! silently fails to appear.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -23,9 +23,9 @@ use crate::upstream::notice::ChangedList;
 const LOOK: Duration = Duration::from_millis(500);
 /// Most tools that are named in a list, or in one line.
 const NAMED_MAX: usize = 32;
-/// What a client is told of who can show them.
+/// The hint for a client about the person who can show them.
 const NEXT: &str = "an operator can grant, accept or choose them";
-/// What an operator does about tools that are left out.
+/// The operator's remedy for tools that are left out.
 const CHOOSE: &str = "syscap mcp with --tool SERVER:NAME,NAME* which takes these alone";
 /// Longest list of tools in a command, in bytes: a command that is cut goes nowhere.
 const LIST_BYTES_MAX: usize = 300;
@@ -46,7 +46,7 @@ pub(crate) fn missing(gateway: &Gateway) -> Vec<Missing> {
     each.chain(left_out(gateway)).collect()
 }
 
-/// What is not taken of servers that have more than that.
+/// The tools beyond a server's quota.
 fn left_out(gateway: &Gateway) -> Vec<Missing> {
     let mut all = Vec::new();
     for server in &gateway.servers {
@@ -59,8 +59,8 @@ fn left_out(gateway: &Gateway) -> Vec<Missing> {
     all
 }
 
-/// What stands in a list of tools about those that are missing: `None` where none is. A client may
-/// give it to its model: the commands stand on standard error.
+/// The part of a list of tools about the missing ones: `None` where none is. A client may give it
+/// to its model: the commands stand on standard error.
 pub(crate) fn told(gateway: &Gateway) -> Option<Value> {
     let missing = missing(gateway);
     if missing.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) fn told(gateway: &Gateway) -> Option<Value> {
     Some(json!({"tools": named, "in_all": missing.len(), "next": NEXT}))
 }
 
-/// What a client is told at its beginning of what it is not shown, and of servers that do not run:
+/// The text for a client at its beginning about missing tools, and about servers that do not run:
 /// `None` where there is nothing.
 pub(crate) fn told_at_start(gateway: &Gateway) -> Option<String> {
     let mut lines = Vec::new();
@@ -195,7 +195,7 @@ pub(crate) async fn take_up(gateway: &Arc<Gateway>) {
     say_what_is_missing(gateway);
 }
 
-/// What a client is shown, what each counts as, and what it is told of the rest.
+/// The shown tools, their classes, and the missing ones.
 type Shown = (Vec<(Tool, Option<EffectClass>)>, Vec<Missing>);
 
 fn shown(gateway: &Gateway) -> Shown {

@@ -1,4 +1,4 @@
-//! What goes on after a refused call: words for the model, and the operator's command on standard
+//! The remedy after a refused call: a hint for the model, and the operator's command on standard
 //! error.
 
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::options::ServerCommand;
 use crate::say::say;
 use crate::upstream::server::McpServer;
 
-/// What the model is told beside the kernel's own words of a call that was refused, or failed.
-/// Where what it did is not known, the intent's record is, which its idempotency key finds.
+/// The hint for the model beside the kernel's own text of a refused or failed call. If its effect
+/// is unknown, the hint has the intent's record, found by its idempotency key.
 pub(crate) async fn aside(
     gateway: &Arc<Gateway>,
     tool: &str,
@@ -67,7 +67,7 @@ pub(crate) async fn aside(
     Aside { class, constraint: outcome.constraint.clone(), next, effect, intent: None, retry }
 }
 
-/// What the model is told of a tool whose server is not started again. The operator's command is
+/// The hint for the model about a tool whose server is not started again. The operator's command is
 /// said.
 fn given_up(gateway: &Gateway, tool: &ToolId) -> Option<String> {
     let server = gateway.server_of(tool).filter(|server| server.is_given_up())?;
@@ -116,7 +116,7 @@ fn of_token(token: TokenId, reason: Reason) -> Remedy<'static> {
     Remedy { reason, tool, token: Some(token), got, ask, intent }
 }
 
-/// Who says what became of a call of which nobody knows it, and how.
+/// The hint about a call whose effect is unknown: the person who can resolve it, and how.
 pub(crate) fn unknown(gateway: &Gateway, intent: Option<Seq>) -> String {
     let (tool, token, got, ask) = (None, None, None, None);
     let remedy = Remedy { reason: Reason::OutcomeUnknown, tool, token, got, ask, intent };

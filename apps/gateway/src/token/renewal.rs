@@ -10,7 +10,8 @@ use crate::governed::kernelside::{CallOutcome, Lack, blocking};
 use crate::say::say;
 use crate::upstream::notice::ChangedList;
 
-/// What a call lacked that another token may have. `None` where it was not refused for that.
+/// The missing part of a call that another token may have. `None` where it was not refused for
+/// that.
 pub(crate) fn lack(outcome: &CallOutcome, token: &TokenInfo) -> Option<Lack> {
     let error = outcome.delivered.item();
     let text = |key: &str| error.get(key).and_then(Item::as_text);
@@ -33,7 +34,7 @@ pub(crate) fn lack(outcome: &CallOutcome, token: &TokenInfo) -> Option<Lack> {
     Some(Lack { tool: tool.flatten(), scope, renewable })
 }
 
-/// Whether calls go by another session than that one from now on.
+/// True if calls use another session from now on.
 pub(crate) async fn go_on(gateway: &Arc<Gateway>, ended: &Arc<Open>, lack: &Lack) -> bool {
     let _one = gateway.renewing.lock().await;
     if gateway.open().is_some_and(|open| !Arc::ptr_eq(&open, ended)) {

@@ -23,14 +23,14 @@ pub(crate) fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
     }
 }
 
-/// Whether an agent, or everything, is frozen; where not all freezes are seen, it may be.
+/// True if an agent, or everything, is frozen, or may be, since not all freezes are seen.
 pub(crate) fn is_frozen(view: &View, agent: &AgentId) -> bool {
     let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
     unseen || view.stopped_by(agent).is_some()
 }
 
-/// What the open sessions of a token have been given. Where not all of them are seen, it may be
-/// anything.
+/// The label of everything that a token's open sessions have been given. If not all of them are
+/// seen, it is the worst label.
 pub(crate) fn read_by(view: &View, token: &TokenInfo) -> Label {
     let seen = u64::try_from(view.sessions.len()).unwrap_or(u64::MAX);
     if seen < view.sessions_in_all {
@@ -41,20 +41,20 @@ pub(crate) fn read_by(view: &View, token: &TokenInfo) -> Label {
     sessions.fold(token.label, |label, session| label.join(session.label))
 }
 
-/// Whether an operator has stopped the agent of a token since that was issued, by whatever means.
+/// True if an operator has stopped the agent of a token since that was issued, by any means.
 pub(crate) fn is_stopped(view: &View, token: &TokenInfo) -> bool {
     let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
     let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
     revoked || is_frozen(view, &token.agent)
 }
 
-/// What is left of a token, as the budget of another.
+/// The rest of a token, as the budget of another.
 pub(crate) fn left_of(token: &TokenInfo) -> Budget {
     let left = token.left.with(Dimension::Concurrent, token.limits.get(Dimension::Concurrent));
     left.iter().fold(Budget::none(), |budget, (of, left)| budget.with(of, left))
 }
 
-/// What another token must have that one lacks.
+/// The requirement of another token for the missing part.
 pub(crate) enum Lacks<'a> {
     Tool(&'a ToolId),
     Scope,
@@ -62,7 +62,7 @@ pub(crate) enum Lacks<'a> {
 }
 
 /// A token of the same agent that was issued later, and goes on: what sessions of the other have
-/// been given is not forgotten by it. Where a tool or a scope was lacking it grants all others too;
+/// been given is not forgotten by it. If a tool or a scope was lacking it grants all others too;
 /// else some of them.
 pub(crate) fn newer<'v>(
     view: &'v View,

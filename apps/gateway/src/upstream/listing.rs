@@ -9,7 +9,7 @@ use crate::governed::manifest::Definition;
 pub(crate) struct ToolListing {
     /// How often the server had said, before it was asked, that they changed.
     pub(crate) changes: u64,
-    /// What it listed. `None` where it was not asked, or did not say.
+    /// The definitions that it listed. `None` where it was not asked, or did not say.
     pub(crate) definitions: Option<Vec<Definition>>,
 }
 

@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// Most entries of a list.
 const ENTRIES_MAX: usize = 1_024;
 
-/// What asks for a list.
+/// The caller of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListMethod {
     Tools,
@@ -64,7 +64,7 @@ impl ListMethod {
 /// A list as far as it was given.
 pub(crate) struct Whole {
     pub(crate) entries: Vec<Value>,
-    /// Whether there was more than is taken.
+    /// True if there was more than is taken.
     pub(crate) cut: bool,
 }
 

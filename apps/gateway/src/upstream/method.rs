@@ -1,5 +1,5 @@
-//! What a call of something of a server's is there: of a tool, a prompt, a resource, or a
-//! question that the server puts to the client.
+//! The method of a call to a server: of a tool, a prompt, a resource, or a question that the server
+//! puts to the client.
 
 use rmcp::model::{InputRequest, ServerCapabilities};
 use syscap::format::EffectClass;
@@ -21,12 +21,12 @@ pub(crate) enum Method {
     Subscribe,
     /// `completion/complete`.
     Complete,
-    /// What the server asks of the client.
+    /// A server's question to the client.
     Ask(Question),
 }
 
 impl Method {
-    /// Those of which a server has one at most.
+    /// The methods that a server has once at most.
     const SINGLE: [Self; 7] = [
         Self::List,
         Self::Read,
@@ -37,7 +37,8 @@ impl Method {
         Self::Ask(Question::Roots),
     ];
 
-    /// Where its calls stand on record below the server's name. No tool's own name has a dot there.
+    /// The place of its calls on record, below the server's name. No tool's own name has a dot
+    /// there.
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Self::Tool => "",
@@ -52,7 +53,7 @@ impl Method {
         }
     }
 
-    /// What it does, whatever a server says: all but tools only give something to who asks.
+    /// Its class, whatever a server says: all but tools only give data to the caller.
     pub(crate) const fn class(self) -> Option<EffectClass> {
         match self {
             Self::Tool => None,
@@ -62,12 +63,12 @@ impl Method {
         }
     }
 
-    /// Whether it is a question to the client.
+    /// True if it is a question to the client.
     pub(crate) const fn is_question(self) -> bool {
         matches!(self, Self::Ask(_))
     }
 
-    /// Those single ones that a server has, as far as the operator lets them through.
+    /// The single methods that a server has, as far as the operator lets them pass.
     pub(crate) fn of(has: &ServerCapabilities, passed: Passed, asks: &[Question]) -> Vec<Self> {
         let resources = has.resources.as_ref().filter(|_| passed.resources);
         let here = |method: &Self| match method {
@@ -81,7 +82,7 @@ impl Method {
     }
 }
 
-/// What a request of a server's asks for; `None` for what no protocol that is spoken here has.
+/// The kind of a server's request; `None` for one that no protocol spoken here has.
 pub(crate) const fn question(request: &InputRequest) -> Option<Question> {
     match request {
         InputRequest::CreateMessage(_) => Some(Question::Sampling),

@@ -71,7 +71,7 @@ pub(crate) enum Trouble {
     /// It broke off.
     #[error("the server broke off")]
     Gone,
-    /// Nobody waits any more.
+    /// The call was abandoned.
     #[error("the call was given up")]
     Cancelled,
 }
@@ -101,8 +101,8 @@ fn cause(error: &io::Error) -> String {
     }
 }
 
-/// What went wrong at the beginning, without what the library made of the message: that is shown
-/// as its own source has it.
+/// The fault at the beginning, without the library's rendering of the message: that is shown as its
+/// own source has it.
 pub(crate) fn handshake(said: &str) -> String {
     match said.split_once(", but received") {
         Some((wanted, _)) => format!("{wanted}, but what came was not of that form"),
@@ -113,15 +113,15 @@ pub(crate) fn handshake(said: &str) -> String {
 /// A connection to a running server.
 pub(crate) struct Connection {
     peer: Peer<RoleClient>,
-    /// What it offers.
+    /// Its capabilities.
     pub(crate) capabilities: ServerCapabilities,
-    /// What it says to models.
+    /// Its instructions to models.
     pub(crate) instructions: Option<String>,
     /// Which wire it speaks.
     pub(crate) wire: WireKind,
     /// Cancelled when nothing comes from it any more.
     pub(crate) gone: CancellationToken,
-    /// What it may ask of the client.
+    /// Its permitted requests to the client.
     asks: Vec<Question>,
     changes: Arc<Changes>,
     tools: watch::Sender<Arc<ToolListing>>,
@@ -134,17 +134,17 @@ pub(crate) struct Connection {
     lines: Arc<dyn WriteLine>,
     running: Mutex<Option<RunningService<RoleClient, ServerRequests>>>,
     process: Mutex<Option<JoinHandle<Exited>>>,
-    /// What keeps the server saying what is wanted to hear, on the newer wire.
+    /// The subscriptions that keep the server sending notifications, on the newer wire.
     held: tokio::sync::Mutex<HashMap<String, Subscription>>,
 }
 
-/// What a server says unasked, in order.
+/// A server's notifications, in order.
 pub(crate) struct NoticeStream {
     pub(crate) notices: mpsc::Receiver<WaitingNotice>,
     pub(crate) missed: Arc<Missed>,
 }
 
-/// What a server asks of the client.
+/// A server's requests to the client.
 pub(crate) type Questions = mpsc::Receiver<Asking>;
 
 impl Connection {
@@ -386,15 +386,14 @@ impl Connection {
         self.listings(list).send_replace(Arc::new(listing));
     }
 
-    /// Whether it has listed its tools, or its prompts, and said nothing of them since.
+    /// True if it has listed its tools, or its prompts, and announced no change since.
     pub(crate) fn is_listed(&self, list: ChangedList) -> bool {
         let listing = self.listing(list);
         listing.definitions.is_some() && listing.changes == self.changes(list)
     }
 
-    /// The name of the tool or the prompt of that definition, where the server lists it. Where it
-    /// has said that they are others now, it must have listed them again. What it has one of needs
-    /// no name.
+    /// The name of the tool or the prompt of that definition, where the server lists it. After an
+    /// announced change, it must have listed them again. A single method needs no name.
     pub(crate) async fn defined(&self, method: Method, hash: DefinitionHash) -> Option<String> {
         let list = match method {
             Method::Tool => ChangedList::Tools,

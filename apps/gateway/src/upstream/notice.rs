@@ -1,11 +1,11 @@
-//! What a server says unasked, and which of its lists it says are others now.
+//! A server's notifications, and the lists that they announce as changed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-/// What a server says unasked.
+/// A server's notification.
 #[derive(Debug)]
 pub(crate) enum Notice {
     /// `notifications/progress`.

@@ -20,7 +20,7 @@ use crate::upstream::stderr::{Gate, Stderr};
 const END_MAX: Duration = Duration::from_secs(1);
 /// How long what a process wrote before it exited may take to be read.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(200);
-/// What every program needs of the environment to find its files and to speak to its user.
+/// The variables that every program needs to find its files and to speak to its user.
 const ENV: [&str; 14] = [
     "HOME",
     "LANG",
@@ -59,7 +59,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// What holds back what it writes to its standard error, until it is said which.
+    /// The gate that holds back its standard error, until its name is known.
     pub(super) fn stderr_gate(&self) -> Gate {
         self.stderr.gate()
     }
@@ -68,7 +68,7 @@ impl ServerProcess {
 /// How a server's process ended.
 #[derive(Debug, Default)]
 pub(crate) struct Exited {
-    /// What it exited with; `None` where it was made to end, or did not.
+    /// Its exit status; `None` if it was ended, or still runs.
     pub(crate) status: Option<ExitStatus>,
     /// The last line that it wrote to its standard error.
     pub(crate) last_line: Option<String>,
@@ -170,7 +170,7 @@ pub(crate) async fn see_off(mut process: ServerProcess, gone: CancellationToken)
     Exited { status, last_line: process.stderr.end().await }
 }
 
-/// Whether a process whose input is closed exits without being made to.
+/// True if a process whose input is closed exits by itself.
 async fn ended_in_time(process: &ServerProcess) -> bool {
     timeout(END_MAX, process.exit.readable()).await.is_ok()
 }

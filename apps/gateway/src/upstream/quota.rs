@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// on record, but for the same: there they stay.
 const NAMES_MAX: usize = 448;
 
-/// Of what a server lists more than is taken.
+/// A server's list beyond its quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub(crate) enum TooMuch {
     #[error("it has more than are taken of one server")]
@@ -28,7 +28,7 @@ pub(crate) enum TooMuch {
     Names,
 }
 
-/// What has been taken of a server, in one run of the gateway.
+/// The accepted definitions of a server, in one run of the gateway.
 #[derive(Debug)]
 pub(crate) struct Quota {
     /// Most tools at once.
@@ -36,9 +36,9 @@ pub(crate) struct Quota {
     /// Most names in all.
     most: usize,
     names: BTreeSet<String>,
-    /// What was not taken of the last list.
+    /// The names left out of the last list.
     left: Vec<String>,
-    /// What was passed, and whether that has been said.
+    /// The quotas that were passed; true once that was reported.
     passed: BTreeMap<TooMuch, bool>,
 }
 
@@ -56,7 +56,7 @@ impl Quota {
         Self { tools: share, most: share, ..Self::new(servers) }
     }
 
-    /// What is taken of a list: what was taken before goes first.
+    /// The accepted part of a list: earlier definitions go first.
     pub(crate) fn admit(&mut self, definitions: BTreeMap<String, Definition>) -> Vec<Definition> {
         let (mut taken, mut text) = (Vec::new(), 0_usize);
         self.left.clear();
@@ -96,7 +96,7 @@ impl Quota {
         self.passed.entry(over).or_insert(false);
     }
 
-    /// What has been passed and was not said yet.
+    /// The passed quotas that were not reported yet.
     pub(crate) fn news(&mut self) -> Vec<TooMuch> {
         let unsaid = self.passed.iter_mut().filter(|(_, said)| !**said);
         let news = unsaid.map(|(over, said)| {

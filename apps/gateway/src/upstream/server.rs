@@ -22,17 +22,17 @@ pub(crate) struct McpServer {
     pub(crate) relist: Notify,
     /// Wakes who lists its prompts anew.
     pub(crate) relist_prompts: Notify,
-    /// What is let through of it beside tools.
+    /// The parts of it that pass beside tools.
     pub(crate) passed: Passed,
-    /// What has been taken of its tools.
+    /// The accepted tools.
     pub(crate) quota: Mutex<Quota>,
-    /// What has been taken of its prompts.
+    /// The accepted prompts.
     pub(crate) prompts: Mutex<Quota>,
     /// Cancelled when it has been started for the first time, or that failed.
     pub(crate) settled: CancellationToken,
-    /// Whether the gateway began without it, and it has not come since.
+    /// True if the gateway began without it, and it has not come since.
     late: AtomicBool,
-    /// Whether it failed so often that it is not started again.
+    /// True if it failed so often that it is not started again.
     given_up: AtomicBool,
     connection: RwLock<Option<Arc<Connection>>>,
     /// Why it could not be started the last time.
@@ -63,7 +63,7 @@ impl McpServer {
         self.late.store(self.connection().is_none(), Ordering::Release);
     }
 
-    /// Whether the gateway began without it; once.
+    /// True, once, if the gateway began without it.
     pub(crate) fn joins(&self) -> bool {
         self.late.swap(false, Ordering::AcqRel)
     }
@@ -73,12 +73,12 @@ impl McpServer {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// Whether it is not started again.
+    /// True if it is not started again.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Whether it is being started, for the first time or again.
+    /// True if it is being started, for the first time or again.
     pub(crate) fn is_starting(&self) -> bool {
         self.connection().is_none() && !self.is_given_up()
     }
@@ -102,12 +102,12 @@ impl McpServer {
         connection.filter(|connection| !connection.gone.is_cancelled())
     }
 
-    /// Puts another connection in its place, or none. What the one before listed goes with it.
+    /// Puts another connection in its place, or none. The lists of the one before go with it.
     pub(crate) fn set_connection(&self, connection: Option<Arc<Connection>>) {
         *self.connection.write().unwrap_or_else(PoisonError::into_inner) = connection;
     }
 
-    /// Whether it speaks the newer wire now.
+    /// True if it speaks the newer wire now.
     pub(crate) fn is_stateless(&self) -> bool {
         self.connection().is_some_and(|connection| connection.wire == WireKind::Stateless)
     }

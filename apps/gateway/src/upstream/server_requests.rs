@@ -1,4 +1,4 @@
-//! What a server asks of the client: handed on to whoever decides about it.
+//! A server's requests to the client, passed on for a decision.
 
 use rmcp::model::{
     ClientConfig, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
@@ -20,7 +20,7 @@ pub(crate) struct Asking {
     pub(crate) request: InputRequest,
     /// Cancelled when the server does not wait any more.
     pub(crate) withdrawn: CancellationToken,
-    /// Where the answer goes.
+    /// The receiver of the answer.
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const LATE: Duration = Duration::from_secs(5);
 
 /// The tools on record of all servers that are starting.
 ///
-/// Of a server that ran before in this gateway these are the tools that it last offered: the
+/// For a server that ran before in this gateway these are the tools that it last offered: the
 /// record may hold others that it has not had for long.
 pub(crate) async fn tools(
     gateway: &Arc<Gateway>,

@@ -1,5 +1,5 @@
-//! What a server writes to its standard error: each line under the server's name, without what a
-//! terminal would obey, and no more lines than a person can read.
+//! A server's standard error: each line under the server's name, without characters that a terminal
+//! obeys, and no more lines than a person can read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -146,7 +146,7 @@ fn give(line: &mut Vec<u8>, each: &mut impl FnMut(String)) {
     }
 }
 
-/// What becomes of a line.
+/// The fate of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     /// It is said; and so many were not before.

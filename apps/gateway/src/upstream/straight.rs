@@ -63,7 +63,7 @@ impl Straight {
         }
     }
 
-    /// Whether a message may be the answer to one of ours.
+    /// True if a message may be the answer to one of ours.
     pub(super) fn has_made(message: &Value) -> bool {
         message.get("id").and_then(Value::as_i64).is_some_and(|id| id >= FIRST_ID)
     }
@@ -105,7 +105,7 @@ pub(super) struct Request<'r> {
     pub(super) params: Params<'r>,
 }
 
-/// What it asks.
+/// The request.
 #[derive(Serialize)]
 pub(super) struct Params<'r> {
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ pub(super) struct Lines<W> {
 
 /// The same, whatever it is.
 pub(super) trait WriteLine: Send + Sync {
-    /// Writes a line. Where that takes too long, or fails, the server counts as gone.
+    /// Writes a line. If that takes too long, or fails, the server counts as gone.
     fn line(self: Arc<Self>, line: Vec<u8>)
     -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 }

@@ -24,7 +24,7 @@ const PROMPTS_MAX: Duration = Duration::from_secs(10);
 /// Most lines that are said of one list.
 const SAID_MAX: usize = 16;
 
-/// Lists a server's tools and its prompts, side by side. Where that fails it has none.
+/// Lists a server's tools and its prompts, side by side. If that fails it has none.
 pub(crate) async fn list(
     server: &McpServer,
     connection: &Connection,
@@ -81,7 +81,7 @@ async fn ask(
     whole.await
 }
 
-/// What of a list can be offered.
+/// The offerable parts of a list.
 fn read(server: &McpServer, method: ListMethod, whole: &Whole) -> Vec<Definition> {
     let mut definitions: BTreeMap<String, Definition> = BTreeMap::new();
     let (mut wrong, mut twice) = (Vec::new(), BTreeSet::new());

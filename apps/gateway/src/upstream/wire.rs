@@ -59,9 +59,9 @@ impl Wants {
 #[derive(Clone)]
 pub(crate) struct Wanting(pub(crate) Arc<Flight>);
 
-/// Where a transport reports.
+/// The receiver of a transport's reports.
 pub(crate) struct Reports {
-    /// What the server says unasked.
+    /// The server's notifications.
     pub(crate) notices: mpsc::Receiver<WaitingNotice>,
     pub(crate) marks: mpsc::Sender<WaitingNotice>,
     /// Lists that changed while too much waited.
@@ -95,7 +95,7 @@ pub(crate) struct Wire<R, W> {
     gone: CancellationToken,
     /// Requests whose answers the library reads itself.
     typed: Arc<Mutex<Vec<RequestId>>>,
-    /// What a server of the older wire is told of the client.
+    /// The client's capabilities for a server of the older wire.
     legacy: ClientCapabilities,
 }
 
@@ -136,8 +136,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
         (wire, reports)
     }
 
-    /// Reads up to a newline into `line`. `None` at the end, at an error, and at a line that is
-    /// too long. What was read stays in `line` where the future is dropped.
+    /// Reads up to a newline into `line`. `None` at the end, at an error, and at a line that is too
+    /// long. The bytes read stay in `line` if the future is dropped.
     async fn read_line(&mut self) -> Option<()> {
         loop {
             let available = self.read.fill_buf().await.ok()?;
@@ -157,8 +157,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
         }
     }
 
-    /// What the library is to see of a line. Whoever waits for an answer that can't be read is told
-    /// so at once.
+    /// The library's part of a line. The waiting call of an unreadable answer is told so at once.
     fn sort_line(&self) -> Option<ServerJsonRpcMessage> {
         let message = match serde_json::from_slice::<Value>(&self.line) {
             Ok(mut message) if Straight::has_made(&message) && changes(&self.line) => {
@@ -183,7 +182,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Wire<R, W> {
         refused.reduce(|first, _| first)
     }
 
-    /// What the library is to see of a message of so many bytes.
+    /// The library's part of a message of so many bytes.
     fn sort(&self, mut message: Value, bytes: usize) -> Option<ServerJsonRpcMessage> {
         if is_empty_answer(&message) {
             let id = message.get("id").cloned().unwrap_or_default();
@@ -328,7 +327,7 @@ where
     }
 }
 
-/// What is told of an answer that nobody can read.
+/// The error for an unreadable answer.
 const UNREADABLE: &str = "the server's answer can't be read";
 
 /// The answer in the place of one that can't be read: under its id, where it has one.
@@ -341,7 +340,7 @@ fn error_to(id: &Value, why: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
-/// Whether a message answers a request and says nothing.
+/// True if a message answers a request and says nothing.
 fn is_empty_answer(message: &Value) -> bool {
     let has = |key: &str| message.get(key).is_some();
     has("id") && !has("method") && !has("result") && !has("error")
@@ -380,7 +379,7 @@ fn answer_id(line: &[u8]) -> Option<Value> {
     serde_json::to_value(found?).ok()
 }
 
-/// Where a string ends whose first quote was read.
+/// The end of a string whose first quote was read.
 fn string_end(text: &[u8]) -> Option<usize> {
     let mut escaped = false;
     text.iter().position(|byte| {
@@ -390,8 +389,8 @@ fn string_end(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// The result of a call of which an integer was read as another number is none. Of other answers
-/// none is a record's.
+/// The result of a call of which an integer was read as another number is none. Other answers are
+/// no record's.
 fn refuse_result(message: &mut Value) {
     let Some(answer) = message.as_object_mut().filter(|answer| answer.contains_key("result"))
     else {
@@ -431,7 +430,7 @@ mod tests {
         }
     }
 
-    /// Who waits for an answer that can't be read is told so, under the id that it has.
+    /// The waiting call of an unreadable answer is told so, under its id.
     #[test]
     fn unreadable_answer_fails_its_call() {
         let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
@@ -477,8 +476,7 @@ mod tests {
         out.answer.try_recv().unwrap()
     }
 
-    /// What a server says unasked, and nobody has taken yet, is bounded in bytes; what changed is
-    /// not forgotten.
+    /// Waiting notifications are bounded in bytes; announced changes are not forgotten.
     #[test]
     fn queued_notifications_are_bounded() {
         let mut said = Vec::new();

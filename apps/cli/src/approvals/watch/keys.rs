@@ -1,4 +1,4 @@
-//! What is pressed.
+//! Pressed keys.
 
 /// Escape: alone, or before what an arrow sends.
 const ESCAPE: u8 = 0x1b;

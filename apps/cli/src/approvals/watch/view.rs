@@ -1,5 +1,5 @@
-//! What is on the screen, and what keys do to it. Nothing is approved of which not all was on the
-//! screen before the key was pressed.
+//! The screen, and the effect of keys on it. A call is approved only if all of it was on the screen
+//! before the key was pressed.
 
 use syscap::approvals::WaitingCall;
 use syscap::format::{ApprovalAnswer, Seq, TEXT_BYTES_MAX, UnixMillis};
@@ -16,7 +16,7 @@ const AROUND: usize = 3;
 /// Fewest columns in which anything is shown.
 const COLUMNS_MIN: usize = 20;
 
-/// What a key has done.
+/// The effect of a key.
 pub(super) enum Pressed {
     Nothing,
     Quit,
@@ -30,7 +30,7 @@ pub(super) struct Answered {
     pub(super) why: Option<String>,
 }
 
-/// What is shown.
+/// The page shown.
 enum Page {
     List,
     Whole(Whole),
@@ -73,8 +73,8 @@ impl View {
         self.said = said;
     }
 
-    /// These wait now. What was chosen and is gone leaves nothing chosen: a key that is pressed in
-    /// that moment is for no other.
+    /// These wait now. If the chosen call has gone, none is chosen: a key that is pressed in that
+    /// moment is for no other.
     pub(super) fn take<'a>(&mut self, calls: impl Iterator<Item = &'a WaitingCall>) {
         self.calls = calls.cloned().collect();
         if !self.begun {
@@ -97,7 +97,7 @@ impl View {
         self.chosen = chosen;
     }
 
-    /// What is on the screen, row by row.
+    /// The screen, row by row.
     pub(super) fn frame(&mut self, size: Size, now: UnixMillis) -> Result<Vec<String>, Failure> {
         if size.rows <= AROUND || size.columns < COLUMNS_MIN {
             // What does not stay on the screen was not seen.

@@ -72,7 +72,7 @@ async fn next<R: AsyncRead + Unpin>(read: &mut BufReader<R>) -> Option<Line> {
     }
 }
 
-/// Whether nobody can write to standard input any more, though it holds something unread.
+/// True if nobody can write to standard input any more, though it holds unread data.
 fn has_hung_up() -> bool {
     let stdin = std::io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::empty())];

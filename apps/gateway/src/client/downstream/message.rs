@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 
 use crate::{governed::numbers::inexact, governed::repeats::repeated};
 
-/// What a line says.
+/// The content of a line.
 pub(crate) enum Heard {
     /// A message.
     Message(Box<ClientJsonRpcMessage>),
-    /// Nothing that can be taken in; this goes back.
+    /// No message; this answer goes back.
     Answer(Vec<u8>),
     /// Nothing.
     Nothing,
@@ -58,7 +58,7 @@ pub(crate) fn too_much(id: &RequestId) -> Vec<u8> {
     answer(&Addressed { id, method: true }, &error)
 }
 
-/// JSON that is no message. Who is told something odd may pass over it; who is asked answers.
+/// JSON that is no message. An odd notification may be passed over; an odd request gets an answer.
 fn odd(line: &[u8]) -> Heard {
     let addressed = Addressed::of(line);
     if addressed.method && addressed.id.is_none() {
@@ -122,12 +122,12 @@ fn arguments(line: &[u8]) -> Option<&str> {
 struct Addressed {
     /// The id, as it was sent.
     id: Option<Box<RawValue>>,
-    /// Whether there is a method: what has none may be an answer, and its id is one of ours.
+    /// True if there is a method: a line without one may be an answer, and its id is one of ours.
     method: bool,
 }
 
 impl Addressed {
-    /// What can be told of a line, up to where it stops being JSON.
+    /// The readable parts of a line, up to where it stops being JSON.
     fn of(line: &[u8]) -> Self {
         let mut seen = Self::default();
         // What was seen before an error counts.

@@ -45,12 +45,12 @@ pub(crate) struct ClientWire {
     lines: mpsc::Receiver<Line>,
     outbox: Arc<Outbox>,
     busy: Arc<Busy>,
-    /// Who makes calls that do not go by the library.
+    /// The handler of calls that do not go through the library.
     calls: Arc<dyn TakesCalls>,
     straight: Arc<StraightCalls>,
 }
 
-/// What is being answered.
+/// The requests being answered.
 #[derive(Default)]
 struct Busy {
     requests: AtomicUsize,
@@ -103,7 +103,7 @@ impl ClientWire {
         Self { lines, outbox, busy: Arc::default(), calls, straight: Arc::default() }
     }
 
-    /// What the library is to see of a line; what it is not is answered here.
+    /// The library's part of a line; the rest is answered here.
     fn hear(&self, line: Line) -> Option<ClientJsonRpcMessage> {
         let line = match line {
             Line::Whole(line) => line,

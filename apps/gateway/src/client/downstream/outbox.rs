@@ -1,4 +1,4 @@
-//! What waits to be written to the client, with a bound in bytes.
+//! Messages that wait to be written to the client, with a bound in bytes.
 //!
 //! A client that does not read stops being read from (see the transport); what it is told unasked
 //! is said later where once is enough, and else not at all.
@@ -34,7 +34,7 @@ const LISTS_MAX: usize = 64;
 #[error("the client does not read what it is sent")]
 pub(crate) struct Full;
 
-/// Whether a notification says the same however often it is said.
+/// True if repeating a notification adds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeats {
     /// It does: that something changed.
@@ -232,7 +232,8 @@ mod tests {
         line
     }
 
-    /// What a client that does not read is told: the same once, the rest not; nothing is asked.
+    /// A client that does not read gets a repeated notification once, and loses the others; it is
+    /// asked nothing.
     #[tokio::test]
     async fn unread_messages_are_bounded() {
         let outbox = Outbox::default();
@@ -290,7 +291,7 @@ mod tests {
         outbox.room_for_requests().await;
     }
 
-    /// Nobody waits for a client that is gone, and nothing is kept for it.
+    /// No message waits for a client that is gone, and none is kept for it.
     #[tokio::test]
     async fn a_client_that_is_gone_is_not_waited_for() {
         let outbox = Outbox::default();

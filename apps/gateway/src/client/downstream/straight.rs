@@ -69,14 +69,14 @@ impl StraightCall {
 
 /// Makes calls.
 pub(crate) trait TakesCalls: Send + Sync {
-    /// Whether it takes any at present.
+    /// True if it takes calls at present.
     fn is_ready(&self) -> bool;
 
     /// Makes one, and answers it. It does not block.
     fn make(&self, call: StraightCall, boarded: StraightGuard);
 }
 
-/// Those that are being answered.
+/// The calls being answered.
 #[derive(Default)]
 pub(crate) struct StraightCalls {
     out: Mutex<HashMap<RequestId, Vec<(u64, Given)>>>,
@@ -84,7 +84,7 @@ pub(crate) struct StraightCalls {
     ended: Notify,
 }
 
-/// What a client can do about a call: not wait for it any more.
+/// A client's cancellation of a call.
 #[derive(Clone, Default)]
 struct Given {
     cancel: CancellationToken,
@@ -146,7 +146,7 @@ impl StraightGuard {
         self.given.cancel.clone()
     }
 
-    /// Whether the client wants no answer.
+    /// True if the client wants no answer.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given.up.load(Ordering::Acquire)
     }
@@ -174,7 +174,7 @@ mod tests {
         StraightCall::read(line.as_bytes())
     }
 
-    /// What is not plain is the library's, which says what is wrong with it.
+    /// An odd line is left to the library, which names its fault.
     #[test]
     fn only_what_is_plain_is_taken() {
         let call = |id: &str, params: &str| {
