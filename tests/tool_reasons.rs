@@ -153,6 +153,6 @@ fn reason_of_a_run_is_taken_at_every_boundary() {
         assert!(!reason.is_of_a_run() || reason.is_of_a_look(), "{reason}");
         assert!(!reason.is_of_a_look() || reason.is_of_a_plan(), "{reason}");
         let kept = Refused::new(*reason).got("x").by_tool(Reason::is_of_a_run);
-        assert_eq!(kept.what_stood().is_some(), reason.is_of_a_run(), "{reason}");
+        assert_eq!(kept.got_text().is_some(), reason.is_of_a_run(), "{reason}");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn answered(core: &Arc<Core>, result: &ToolResult) {
     let (home, notices) = (Arc::downgrade(core), Arc::clone(&core.notices));
     let see_to = move || see_to(&home, &notices);
     if thread::Builder::new().name("syscap-notify".to_owned()).spawn(see_to).is_err() {
-        core.notices.nobody_sees_to_it();
+        core.notices.mark_undelivered();
         core.counters.notified(false);
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn finish(core: &Core) {
 /// Tells all that there is to tell, as long as the home is held here.
 fn see_to(home: &Weak<Core>, notices: &Notices) {
     while let Some((asks, more)) = notices.next() {
-        let Some(core) = home.upgrade() else { return notices.nobody_sees_to_it() };
+        let Some(core) = home.upgrade() else { return notices.mark_undelivered() };
         let Some(notify) = core.look(|kernel| kernel.notify().cloned()) else { continue };
         let text = described(&core, &asks, more, &notify);
         // A home can be dropped while a program runs.

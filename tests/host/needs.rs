@@ -181,7 +181,7 @@ fn issued(world: &World, grant: Grant) -> Option<(Reason, String)> {
         Err(Error::Refused(refused)) => refused,
         Err(other) => panic!("{other:?}"),
     };
-    let text = refused.what_is_allowed().unwrap_or_default().to_owned();
+    let text = refused.allowed_text().unwrap_or_default().to_owned();
     Some((refused.reason(), text.split(", ").next().unwrap_or_default().to_owned()))
 }
 

@@ -335,12 +335,12 @@ impl Refused {
     }
 
     /// The allowed values.
-    pub fn what_is_allowed(&self) -> Option<&str> {
+    pub fn allowed_text(&self) -> Option<&str> {
         self.allowed.as_deref()
     }
 
     /// The value at the fault.
-    pub fn what_stood(&self) -> Option<&str> {
+    pub fn got_text(&self) -> Option<&str> {
         self.got.as_deref()
     }
 

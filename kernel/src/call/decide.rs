@@ -192,7 +192,7 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         };
         let ask_for = |verdict| match verdict {
             Verdict::Ask => {
-                Some(what_is_asked(context, &question, found, args, &decision, &needed))
+                Some(question_for_person(context, &question, found, args, &decision, &needed))
             }
             _ => None,
         };
@@ -232,7 +232,7 @@ fn by_tool(decision: &Decision) -> impl Iterator<Item = &Obligation> {
 
 /// The question that a person is asked about a call. Refused is one that would not go on even if it
 /// were approved: then nobody is asked. Places come back by themselves.
-fn what_is_asked(
+fn question_for_person(
     context: &Context<'_>,
     question: &Question<'_>,
     found: Found<'_>,

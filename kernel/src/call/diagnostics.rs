@@ -14,7 +14,7 @@ const RECORDS_SHOWN_MAX: usize = 8;
 /// For a refusal about the tool's name: adds the tools that the session's token grants.
 pub(crate) fn with_tools(refused: Refused, context: &Context<'_>) -> Refused {
     if refused.is_about("tool_id") {
-        let names = context.token.body.grants.names(refused.what_stood().unwrap_or_default());
+        let names = context.token.body.grants.names(refused.got_text().unwrap_or_default());
         return refused.allowed(&names);
     }
     refused

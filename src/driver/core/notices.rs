@@ -58,7 +58,7 @@ impl Notices {
     }
 
     /// Records that the thread which was to deliver them does not.
-    pub(crate) fn nobody_sees_to_it(&self) {
+    pub(crate) fn mark_undelivered(&self) {
         self.queue().running = false;
         self.changed.notify_all();
     }

@@ -133,7 +133,9 @@ while True:
         assert!(report.contains("\"bound\":\"processes\""), "{report}");
         forked.push(fs::metadata(&log).unwrap().len());
     }
-    assert!(forked.iter().all(|forked| (1..=8).contains(forked)), "{forked:?}");
+    // A child may be killed before it has left its byte.
+    let any = forked.iter().any(|forked| *forked > 0);
+    assert!(any && forked.iter().all(|forked| *forked <= 8), "{forked:?}");
 }
 
 /// What nobody waits for keeps its number.
