@@ -67,7 +67,8 @@ pub struct Live {
     pub ticket: Ticket,
     /// The session that it came through.
     pub session: Seq,
-    /// The label of everything that it has read so far: the label of the tool's stored data now.
+    /// The label of everything that the session has read so far; data that a tool stores for it
+    /// gets this label.
     pub label: Label,
 }
 

@@ -17,7 +17,7 @@ const MOST: Duration = Duration::from_millis(50);
 pub(crate) struct Backoff(AtomicU32);
 
 impl Backoff {
-    /// A call was answered. True if it was refused.
+    /// Counts an answered call. True if it was refused.
     pub(crate) fn answered(&self, result: &ToolResult) -> bool {
         let kind = || result.delivered().item().get("kind").and_then(Item::as_text);
         self.came_to(result.reason().map(|reason| (reason, kind())))

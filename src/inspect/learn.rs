@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The agent and its request.
+    /// The denial of a request; `None` if its record names no agent or no tool.
     fn asked(
         &mut self,
         ask: Seq,

@@ -69,8 +69,8 @@ pub(crate) struct Failover {
     home: OnceLock<HomeId>,
     /// Not in the state: a look for a holder ends when it is set.
     closed: AtomicBool,
-    /// Held while it is closed: whoever closes it too waits for that. Another caller of close waits
-    /// for it. If it was closed for an operator, the owner gets the error.
+    /// Held while it is closed: another caller of close waits for it. If it was closed for an
+    /// operator, the owner gets the error.
     closing: Mutex<Option<Error>>,
     state: Mutex<State>,
     /// The tools of this process, to be offered to each new server.

@@ -136,8 +136,8 @@ impl Holding {
         self.change_tools(delta(add, remove, &self.providers)?, by)
     }
 
-    /// True if a manifest belongs to a tool that another process runs, on record or new here, and
-    /// differs from that by an operator's statements alone.
+    /// Checks that a manifest belongs to a tool that another process runs, on record or new here,
+    /// and differs from that by an operator's statements alone.
     fn statable(&self, manifest: &Manifest, known: &[Manifest]) -> Result<(), Error> {
         let got = || manifest.tool.as_str().to_owned();
         let form = || Error::BadName { what: "what is stated of a tool", got: got() };

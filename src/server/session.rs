@@ -337,7 +337,8 @@ pub(crate) fn acknowledged(answer: Result<Answer, Halt>) -> Result<Seq, Error> {
 mod tests {
     use super::*;
 
-    /// Text that the kernel would have to lex is refused before, except by length.
+    /// No text that the kernel would have to lex reaches it, but one that it refuses for its
+    /// length.
     #[test]
     fn json_is_read_before_the_kernel_sees_it() {
         let (received, form) = read_json(br#"{"tool_id": "echo"}"#);

@@ -33,7 +33,7 @@ pub enum Drained {
     More,
     /// All of it; of what has begun to come the rest must be there by then.
     All(Option<Instant>),
-    /// The connection has ended.
+    /// No more is to be read here.
     Over,
 }
 

@@ -22,7 +22,7 @@ const UNREAD_RUN_MAX: Duration = Duration::from_millis(10);
 /// A call that has come, to be made on a thread that it may block.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// A connection, for the thread that reads it. Its last owner drops it at its end.
+/// A connection, for the thread that reads it. Dropping it ends the connection.
 pub(crate) trait Reads: Send {
     /// Reads a frame, and does what it asks for; a call is left to be made.
     fn next(&mut self) -> Result<Option<PeerCall>, Broken>;

@@ -79,7 +79,7 @@ fn lines(text: &mut String, command: &Command, names: &[&str]) {
         let about = command.find_subcommand(name).and_then(Command::get_about);
         let about = about.map(ToString::to_string).unwrap_or_default();
         // Writing to a String can't fail.
-        let _infallible = writeln!(text, "  {name:<11}{about}");
+        let _infallible = writeln!(text, "  {name:<11} {about}");
     }
 }
 
@@ -104,6 +104,7 @@ mod tests {
             assert!((2..=9).contains(&words), "{}: {about}", one.get_name());
         }
         let screen = screen(&command);
+        assert!(all.iter().all(|name| screen.contains(&format!("\n  {name} "))), "{screen}");
         assert!(screen.lines().count() <= 50, "{screen}");
         assert!(screen.lines().all(|line| line.len() <= 86), "{screen}");
     }

@@ -140,7 +140,7 @@ enum Command {
     Verify(verify::Verify),
     /// Check this machine and a home.
     Doctor(doctor::Doctor),
-    /// Hold a governor of tools against the conformance suite.
+    /// Run the conformance suite on an implementation.
     Conformance(syscap_conformance::Suite),
     /// Show 28 calls: which run, which are refused.
     Demo(demo::Demo),

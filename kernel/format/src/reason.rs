@@ -1,8 +1,8 @@
 //! Why a call was refused or failed: stable numbered codes, each with what to change.
 //!
-//! One table makes the enum, the names and the hints; `docs/spec/calls.md` is held against it. Numbers
-//! are never used again for another meaning: 1xx decoding, 2xx authority, 3xx arguments, 4xx
-//! policy, 5xx budget, 6xx the kernel's own state, 7xx a run that failed, 8xx control events.
+//! One table makes the enum, the names and the hints; `docs/spec/calls.md` is held against it.
+//! Numbers are never used again for another meaning: 1xx decoding, 2xx authority, 3xx arguments,
+//! 4xx policy, 5xx budget, 6xx the kernel's own state, 7xx a run that failed, 8xx control events.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -397,7 +397,7 @@ impl Refused {
         let kind = kinds.into_iter().find(|kind| text("kind") == Some(kind.name()))?;
         let detail = |key| match (object.get(key), text(key)) {
             (None, _) => Some(None),
-            (Some(_), Some(detail)) if *shorten(detail) == *detail => Some(Some(detail.into())),
+            (Some(_), Some(detail)) if is_short(detail) => Some(Some(detail.into())),
             (Some(_), _) => None,
         };
         let read = Self {
@@ -436,9 +436,7 @@ impl Field for Refused {
         let reason = Reason::take(decoder)?;
         let mut detail = || {
             let detail: Option<Box<str>> = Field::take(decoder)?;
-            // As it would have been written here.
-            let is_short = detail.as_deref().is_none_or(|detail| *shorten(detail) == *detail);
-            if is_short { Ok(detail) } else { Err(fault) }
+            if detail.as_deref().is_none_or(is_short) { Ok(detail) } else { Err(fault) }
         };
         Ok(Self { reason, field: detail()?, got: detail()?, allowed: detail()? })
     }
@@ -473,6 +471,11 @@ fn shorten<T: fmt::Display + ?Sized>(detail: &T) -> Box<str> {
     fmt::write(&mut short, format_args!("{detail}")).unwrap_or_default();
     let written = short.bytes.get(..short.len).unwrap_or_default();
     Box::from(core::str::from_utf8(written).unwrap_or_default())
+}
+
+/// True if a detail stands as it would have been written here.
+fn is_short(detail: &str) -> bool {
+    *shorten(detail) == *detail
 }
 
 /// The part of a text that fits.

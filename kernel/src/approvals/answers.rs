@@ -209,7 +209,7 @@ impl State {
         self.roles.set(Role::Approver).map_or(1, |set| set.threshold)
     }
 
-    /// True if an answer that a key has signed counts.
+    /// Checks that an answer that a key has signed counts.
     pub(crate) fn answers(
         &self,
         control: &Control,

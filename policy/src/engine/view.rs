@@ -251,8 +251,8 @@ fn agreed(mut truths: impl Iterator<Item = Truth>) -> Truth {
 }
 
 impl Set {
-    /// True if the value is one of the constants; unknown if it is not, and one of them has another
-    /// type.
+    /// The truth of the value being one of the constants: unknown if it is not, and one of them has
+    /// another type.
     fn has(&self, key: Key) -> Truth {
         let [no, yes] = self.bools;
         let among = |list: &[u32]| list.binary_search(&key.number).is_ok();

@@ -46,7 +46,7 @@ pub struct Loosened {
     pub was: Was,
 }
 
-/// A call that a proposal allows more freely.
+/// The earlier answer to a call that a proposal allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Was {
     /// A person was to be asked.

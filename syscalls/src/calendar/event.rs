@@ -39,8 +39,8 @@ pub(super) struct Series<'a> {
     pub(super) event: Option<Event<'a>>,
     /// By the occurrences that they replace.
     pub(super) instead: BTreeMap<Timestamp, (Moment, Event<'a>)>,
-    /// True if one of them can't be read: then none can be shown, since it could stand in the place
-    /// of another.
+    /// The reason why one of them can't be read: then none can be shown, since it could stand in
+    /// the place of another.
     pub(super) bad: Option<Skip>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Series<'a> {
 
 const EVENT: &str = "VEVENT";
 
-/// The allowed names of a component: RFC 5545, 3.1.
+/// True if a component may have the name: RFC 5545, 3.1.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// A parameter, without the quotes around it. A repeated parameter counts as missing.
+    /// A parameter, without the quotes around it. Refuses a repeated one.
     pub(super) fn param(&self, name: &str) -> Result<Option<&'a str>, Skip> {
         let (mut rest, mut found) = (self.params, None);
         while let Some(from) = rest.strip_prefix(';') {

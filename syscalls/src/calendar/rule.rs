@@ -105,7 +105,7 @@ impl Rule {
         Ok(())
     }
 
-    /// Checks the RFC's rules for parts together.
+    /// True if the parts keep the RFC's rules together.
     fn is_sound(&self) -> bool {
         let counted = self.weekdays.iter().any(|(nth, _)| *nth != 0);
         let has_zero = self.month_days.contains(&0) || self.positions.contains(&0);

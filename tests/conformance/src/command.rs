@@ -21,7 +21,7 @@ const EXIT_FAULT: u8 = 3;
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
 
-/// Hold a governor of tools against the conformance suite (docs/conformance.md).
+/// Run the conformance suite on an implementation (docs/conformance.md).
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 COMMAND speaks line JSON on standard input and output; with --mcp it is a gateway, and the word
@@ -48,19 +48,19 @@ pub struct Suite {
     /// Grades that are expected; an entry that is not so any more fails.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Where to write report.json.
+    /// The file for report.json.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Where to write the same as JUnit's XML.
+    /// The file for the same as JUnit's XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Where to write the same as a badge's JSON.
+    /// The file for the same as a badge's JSON.
     #[arg(long, value_name = "FILE")]
     badge: Option<PathBuf>,
     /// A second verifier of exports, in words: `python3 verify.py`.
     #[arg(long, value_name = "COMMAND")]
     verifier: Option<String>,
-    /// Where the subject's standard error goes; nowhere if absent.
+    /// The file for the subject's standard error; none by default.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// How long an answer may take.
@@ -73,12 +73,12 @@ pub struct Suite {
     /// and --upstream is needed.
     #[arg(long, value_name = "URL", requires = "mcp")]
     url: Option<String>,
-    /// Be the server behind a gateway, and write into FOLDER what reaches it. With --url, where that
-    /// server writes.
+    /// Be the server behind a gateway, and write into FOLDER what reaches it. With --url, where
+    /// that server writes.
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     upstream: Option<PathBuf>,
     /// The subject.
-    #[arg(last = true, required_unless_present_any = ["list", "upstream"])]
+    #[arg(last = true, required_unless_present_any = ["list", "upstream", "url"])]
     command: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ struct Known<'k> {
     runs: bool,
 }
 
-/// What a run needs besides the subject.
+/// The parts of a run besides the subject.
 struct Prepared {
     name: String,
     text: String,
@@ -101,8 +101,8 @@ struct Prepared {
 impl Suite {
     /// Runs the suite. `own` are the words behind this program's name that lead here, so that it
     /// can start itself as a server. `out` gets the report, `err` faults and progress. The exit
-    /// code. It makes this process the reaper of all that a subject starts, and kills that: it is to
-    /// be a process of its own.
+    /// code. It makes this process the reaper of all that a subject starts, and kills that: it is
+    /// to be a process of its own.
     pub fn run(&self, own: &[&str], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
         if let (Some(folder), None) = (&self.upstream, &self.url) {
             return if upstream::serve(folder).is_ok() { 0 } else { EXIT_FAULT };
@@ -115,7 +115,7 @@ impl Suite {
         }
     }
 
-    /// Whether a check is to be run.
+    /// True if a check is to be run.
     fn wants(&self, id: &str, area: &str) -> bool {
         (self.checks.is_empty() || self.checks.iter().any(|one| one == id))
             && (self.areas.is_empty() || self.areas.iter().any(|one| one == area))
@@ -127,6 +127,10 @@ impl Suite {
         };
         if let Some(url) = &self.url {
             Url::parse(url)?;
+            if self.command.is_empty() && self.upstream.is_none() {
+                let needs = "the gateway's command, or --upstream FOLDER if it runs already";
+                return Err(format!("--url {url} needs {needs}"));
+            }
         }
         let (name, text) = match &self.set {
             Some(path) => (path.display().to_string(), load(path)?),

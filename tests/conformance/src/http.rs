@@ -1,6 +1,7 @@
 //! MCP by HTTP (revision 2025-06-18, "Streamable HTTP"): lines go out and come in as they do on
 //! standard input and output.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
 use std::mem;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -21,9 +22,15 @@ const EXCHANGE_MAX: Duration = Duration::from_secs(300);
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 const SESSION: &str = "Mcp-Session-Id";
 
-/// Where a gateway is.
+/// The URL of a gateway.
 #[derive(Clone)]
 pub(crate) struct Url(Uri);
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -34,7 +41,7 @@ impl Url {
         }
     }
 
-    /// Whether somebody takes connections there.
+    /// True if a program accepts connections there.
     pub(crate) fn listens(&self) -> bool {
         let host = self.0.host().unwrap_or_default().trim_matches(['[', ']']);
         let usual = if self.0.scheme_str() == Some("https") { 443 } else { 80 };
@@ -130,7 +137,7 @@ impl Link {
         }
     }
 
-    /// What the gateway says of itself, if it does.
+    /// Reads the messages that the gateway sends by itself, if it does.
     fn listen(&self) {
         let request = self.head("GET").header(header::ACCEPT, "text/event-stream").body(());
         let asked = request.map_err(ureq::Error::from).and_then(|request| self.agent.run(request));

@@ -1,5 +1,5 @@
-//! What an export shows: the verdict of `syscap-verify`, and of a second verifier; what was open
-//! when the subject was killed.
+//! The evidence of an export: the verdict of `syscap-verify`, and of a second verifier, and the
+//! calls that were in flight at a kill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use syscap_verify::{Options, Report, Soundness, verify_export};
 
 use crate::subject::Fault;
 
-/// What was found in an export.
+/// The evidence of an export.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     /// `sound`, `incomplete`, `tampered`, `newer` or `unreadable`.
@@ -20,7 +20,7 @@ pub(crate) struct Found {
     pub(crate) first_ms: u64,
     /// Records of each kind, by name.
     pub(crate) counts: BTreeMap<String, u64>,
-    /// Whether an intent without an outcome stands before a boot that came after it.
+    /// True if an intent without an outcome stands before a boot that came after it.
     pub(crate) was_open: bool,
     /// The records' bytes.
     pub(crate) bytes: Vec<u8>,

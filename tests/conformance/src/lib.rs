@@ -33,10 +33,10 @@ pub use subject::Fault;
 /// The set of December 2026.
 pub const SET_2026_12: &str = include_str!("../sets/2026-12.toml");
 
-/// What came of a check.
+/// The grade of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grade {
-    /// What must be seen was seen, and nothing else.
+    /// Everything due was seen, and nothing else.
     Pass,
     /// Something was seen that must never be.
     Fail(String),
@@ -72,10 +72,10 @@ impl Grade {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the subject calls itself, and its version.
+    /// The subject's own name and version.
     pub implementation: (String, String),
     /// The areas that it claims.
     pub claims: BTreeSet<String>,
@@ -94,7 +94,7 @@ pub struct Graded {
     pub bug: String,
     /// Its steps.
     pub input: Value,
-    /// What came of it.
+    /// Its grade.
     pub grade: Grade,
     /// How long it took, in ms.
     pub ms: u64,
@@ -159,7 +159,7 @@ pub fn judge_subject(
         outcome.grades.push(graded);
     }
     if !passed_so_far.is_empty() {
-        std::thread::sleep(run::LATE);
+        std::thread::sleep(look::LATE);
     }
     for (number, late) in passed_so_far {
         if let (Some(why), Some(graded)) = (late.look()?, outcome.grades.get_mut(number)) {
@@ -184,8 +184,12 @@ pub fn judge_mcp(
 ) -> Result<Outcome, Fault> {
     let folder = tempfile::tempdir().map_err(subject::harness("a temporary folder"))?;
     let url = means.url.as_deref().map(http::Url::parse).transpose().map_err(Fault::Harness)?;
-    if means.command.is_empty() && url.as_ref().is_some_and(|url| !url.listens()) {
-        return Err(Fault::Harness("nobody listens at the URL".to_owned()));
+    if let Some(url) = &url
+        && means.is_elsewhere()
+        && !url.listens()
+    {
+        let what = format!("no program listens at {url}: start the gateway, or give its command");
+        return Err(Fault::Harness(what));
     }
     let name = means.url.as_ref().or(means.command.first()).cloned().unwrap_or_default();
     let claims = mcp_checks::AREAS.iter().map(|area| (*area).to_owned()).collect();

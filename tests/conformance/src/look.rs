@@ -1,15 +1,41 @@
-//! What a check looks at: files, hits, exports.
+//! The observations of a check: files, hits, exports.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::run::{LATE, Run, Sent, Stop, Table, bad, text};
+use crate::run::{Run, Sent, Stop, Table, bad, text};
 use crate::subject::Answer;
-use crate::world::{World, files_below};
+use crate::world::{World, files_below, is_plain};
+
+/// How long an effect may be late that is due.
+pub(crate) const LATE: Duration = Duration::from_millis(100);
 
 impl Run<'_, '_> {
+    /// Checks the rules of every check: nothing outside was touched, and each claimed effect was
+    /// made.
+    pub(crate) fn effects_are_within(&self) -> Result<(), Stop> {
+        if let Some(path) = self.world.changed()? {
+            return Err(Stop::Fails(format!("{path} was touched")));
+        }
+        let is_there = |(effect, times): (&String, &u64)| match effect.split_once(' ') {
+            // Where names are exchanged a path is another file's a moment later.
+            Some(("file", path)) => self.was_raced || !is_plain(path) || self.world.has(path, None),
+            Some((_, path)) => self.world.hits(path) >= *times,
+            None => true,
+        };
+        let lacks = || self.said.iter().find(|said| !is_there(*said)).map(|(effect, _)| effect);
+        let deadline = Instant::now().checked_add(LATE);
+        while let Some(effect) = lacks() {
+            if deadline.is_none_or(|at| Instant::now() > at) {
+                return Err(Stop::Fails(format!("it says that it did, and did not: {effect}")));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     pub(crate) fn never(&mut self, what: &Table) -> Result<(), Stop> {
         if self.holds(what)? {
             return Err(Stop::Fails(format!("seen: {}", Value::Object(what.clone()))));
@@ -32,7 +58,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Whether something is to be seen: in the world, in an answer, or in an export.
+    /// True if something is seen: in the world, in an answer, or in an export.
     fn holds(&self, what: &Table) -> Result<bool, Stop> {
         if let Some(is_seen) = seen(&self.world, what)? {
             return Ok(is_seen);
@@ -79,12 +105,12 @@ impl Run<'_, '_> {
     }
 }
 
-/// Whether a count is above what is said, or above 0.
+/// True if a count is above the given one, or above 0.
 fn is_above(what: &Table, found: u64) -> bool {
     found > what.get("above").and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// What is seen of the world: files, hits, a count. `None` where it is of something else.
+/// An observation of the world: files, hits, a count. `None` where it is of something else.
 pub(crate) fn seen(world: &World<'_>, what: &Table) -> Result<Option<bool>, Stop> {
     let list = |key: &str| -> Result<Vec<&str>, Stop> {
         let list = what.get(key).and_then(Value::as_array).ok_or_else(|| bad(what))?;

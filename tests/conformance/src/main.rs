@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// Hold a governor of tools against the conformance suite.
+/// Run the conformance suite on an implementation.
 #[derive(clap::Parser)]
 #[command(version)]
 struct Program {

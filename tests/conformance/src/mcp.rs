@@ -22,7 +22,7 @@ const QUIET: Duration = Duration::from_millis(250);
 /// Questions that a person is asked in one check, at most.
 const SHOWN_MAX: usize = 64;
 
-/// What the person says who is asked.
+/// The answer of the person who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
     Yes,
@@ -36,18 +36,18 @@ pub(crate) enum Says {
 
 /// The place of one check, and a running subject.
 pub(crate) struct Client<'m> {
-    means: &'m Means,
+    pub(crate) means: &'m Means,
     url: Option<&'m Url>,
     /// The gateway's, and that of the server behind it.
     home: PathBuf,
     upstream: PathBuf,
-    /// What was written of calls before, in bytes.
+    /// The length of the calls written before, in bytes.
     before: u64,
     subject: Option<Subject>,
     /// The name of a tool of the server behind, as the subject lists it.
     names: BTreeMap<String, String>,
     next: u64,
-    /// What the person was shown.
+    /// The texts that the person was shown.
     pub(crate) shown: Vec<String>,
 }
 
@@ -58,19 +58,16 @@ impl<'m> Client<'m> {
         folder: &Path,
     ) -> Result<Self, Fault> {
         let home = folder.join("home");
-        let runs = means.command.is_empty();
-        let upstream = if runs { means.upstream.clone() } else { folder.join("upstream") };
+        let upstream = match means.is_elsewhere() {
+            true => means.upstream.clone(),
+            false => folder.join("upstream"),
+        };
         for place in [&home, &upstream] {
             fs::create_dir_all(place).map_err(harness("the check's folder"))?;
         }
         let before = fs::metadata(upstream.join("calls")).map_or(0, |calls| calls.len());
         let (names, shown) = (BTreeMap::new(), Vec::new());
         Ok(Self { means, url, home, upstream, before, subject: None, names, next: 0, shown })
-    }
-
-    /// Whether nobody here can end the subject.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.means.command.is_empty()
     }
 
     /// Starts the subject. The command finds the server behind it in its environment, and a
@@ -166,7 +163,7 @@ impl<'m> Client<'m> {
         }
     }
 
-    /// What the subject asks of its client.
+    /// Answers a request of the subject to its client.
     fn asked(&mut self, method: &str, id: Value, line: &Value, says: Says) -> Result<(), Fault> {
         if method != "elicitation/create" {
             let result = json!({"jsonrpc": "2.0", "id": id, "result": {}});

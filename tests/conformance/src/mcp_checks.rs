@@ -23,7 +23,7 @@ pub(crate) struct McpCheck {
     end: End,
 }
 
-/// What is done.
+/// A step of a check.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The gateway is started, and the two sides agree.
@@ -59,7 +59,7 @@ pub(crate) enum Raw {
     TwoKeys,
 }
 
-/// What must be so when all is done.
+/// The required state at the end.
 #[derive(Clone, Copy)]
 enum End {
     /// A call with a yes reaches the server, and no other has.
@@ -68,7 +68,8 @@ enum End {
     Exactly(&'static [&'static str]),
     /// The same, and the person was shown the text.
     Shown(&'static str),
-    /// What has reached the server was shown to the person; then a call with a yes reaches it.
+    /// Every call that has reached the server was shown to the person; then a call with a yes
+    /// reaches it.
     AllShown,
     /// The arguments of [`Step::Odd`] have reached it as they were sent.
     Odd,
@@ -138,7 +139,7 @@ pub(crate) const CHECKS: &[McpCheck] = checks! {
 
 impl McpCheck {
     pub(crate) fn run(&self, client: &mut Client<'_>) -> Result<Grade, Fault> {
-        if client.is_elsewhere() && self.steps.iter().any(|step| matches!(step, Kill)) {
+        if client.means.is_elsewhere() && self.steps.iter().any(|step| matches!(step, Kill)) {
             return Ok(Grade::Unproved("what runs already can't be killed".to_owned()));
         }
         for step in self.steps {

@@ -1,4 +1,4 @@
-//! What a run came to, for people and for programs.
+//! Reports of a run, for people and for programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::{Grade, Graded, Outcome, areas};
 /// A run, with what it was a run of.
 #[derive(Debug)]
 pub struct Report<'r> {
-    /// What came of the checks.
+    /// The grades of the checks.
     pub outcome: &'r Outcome,
     /// The set's name and text.
     pub set: (&'r str, &'r str),

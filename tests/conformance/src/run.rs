@@ -12,7 +12,7 @@ use crate::judge::{Found, judge};
 use crate::look::seen;
 use crate::set::Check;
 use crate::subject::{Answer, Fault, Subject};
-use crate::world::{World, is_plain};
+use crate::world::World;
 
 pub(crate) type Table = Map<String, Value>;
 
@@ -23,8 +23,6 @@ const UNITS: u64 = 1_000_000;
 const LIFE_MS: u64 = 3_600_000;
 /// How long behind the check's clock a log may begin.
 const BEGINS_MS: u64 = 600_000;
-/// How long an effect may be late that is due.
-pub(crate) const LATE: Duration = Duration::from_millis(100);
 /// Longest text that a set can ask for by `{x N}`.
 const FILL_MAX: usize = 1 << 20;
 
@@ -43,15 +41,22 @@ pub struct Means {
     pub second: Vec<String>,
     /// How long an answer may take.
     pub timeout: Duration,
-    /// Where an MCP gateway is reached by HTTP. Without a command it runs already: nobody can kill
-    /// it, and checks of a kill are unproved.
+    /// The URL of an MCP gateway that speaks HTTP. Without a command it runs already: nobody can
+    /// kill it, and checks of a kill are unproved.
     pub url: Option<String>,
     /// The words by which this program is the MCP server behind a gateway; a folder follows.
     pub own: Vec<String>,
     /// The folder of the server behind a gateway that runs already.
     pub upstream: PathBuf,
-    /// Where the subject's standard error goes; nowhere if absent.
+    /// The file for the subject's standard error; none by default.
     pub log: Option<PathBuf>,
+}
+
+impl Means {
+    /// True if the subject runs already, and the runner can't end it.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.command.is_empty() && self.here.is_none()
+    }
 }
 
 /// Why a check went no further.
@@ -85,11 +90,11 @@ pub(crate) struct Run<'r, 's> {
     lives: BTreeMap<String, u64>,
     pub(crate) sent: BTreeMap<String, Sent>,
     /// Effects that the subject says it has made: by what would show them.
-    said: BTreeMap<String, u64>,
+    pub(crate) said: BTreeMap<String, u64>,
     keys: BTreeSet<String>,
     pub(crate) exports: BTreeMap<String, Found>,
     pub(crate) was_killed: bool,
-    was_raced: bool,
+    pub(crate) was_raced: bool,
     calls: u64,
 }
 
@@ -120,8 +125,7 @@ fn place_of(world: &World<'_>) -> Table {
     ])
 }
 
-/// What a check that passed is looked at for once more, when all have ended: an effect may come
-/// late.
+/// The second look at a check that passed, when all have ended: an effect may come late.
 pub(crate) struct Late<'s> {
     world: World<'s>,
     never: Vec<Table>,
@@ -532,28 +536,6 @@ impl Run<'_, '_> {
     fn answers(&mut self) -> Result<(), Stop> {
         let labels: Vec<String> = self.sent.keys().cloned().collect();
         labels.iter().try_for_each(|label| self.wait(label))
-    }
-
-    /// What holds of every check: nothing outside was touched, and what was said to be done is.
-    fn effects_are_within(&self) -> Result<(), Stop> {
-        if let Some(path) = self.world.changed()? {
-            return Err(Stop::Fails(format!("{path} was touched")));
-        }
-        let is_there = |(effect, times): (&String, &u64)| match effect.split_once(' ') {
-            // Where names are exchanged a path is another file's a moment later.
-            Some(("file", path)) => self.was_raced || !is_plain(path) || self.world.has(path, None),
-            Some((_, path)) => self.world.hits(path) >= *times,
-            None => true,
-        };
-        let lacks = || self.said.iter().find(|said| !is_there(*said)).map(|(effect, _)| effect);
-        let deadline = Instant::now().checked_add(LATE);
-        while let Some(effect) = lacks() {
-            if deadline.is_none_or(|at| Instant::now() > at) {
-                return Err(Stop::Fails(format!("it says that it did, and did not: {effect}")));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
     }
 
     fn approve(&mut self, step: &Table) -> Result<(), Stop> {

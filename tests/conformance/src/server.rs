@@ -92,7 +92,7 @@ impl Server {
     }
 }
 
-/// One request, one answer. What is no request is answered by nothing.
+/// One request, one answer. Input that is no request gets no answer.
 fn serve(stream: &TcpStream, seen: &Shared) {
     if stream.set_read_timeout(Some(READ_MAX)).is_err() {
         return;

@@ -17,11 +17,11 @@ pub struct Check {
     pub area: String,
     /// The bug that it catches.
     pub bug: String,
-    /// Whether it is one of the twenty of `--smoke`.
+    /// True if it is one of the twenty of `--smoke`.
     pub is_smoke: bool,
     /// The rules in force.
     pub(crate) policy: Value,
-    /// Who may approve, and how many of them must.
+    /// The approvers, and the number of them that must approve.
     pub(crate) approvers: Value,
     pub(crate) steps: Vec<Map<String, Value>>,
     pub(crate) must: Vec<Map<String, Value>>,

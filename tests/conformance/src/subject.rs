@@ -19,7 +19,7 @@ pub(crate) const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Answers that wait to be read. A subject that writes more waits, too.
 const WAITING_MAX: usize = 64;
 
-/// What went wrong between the runner and a subject.
+/// A fault between the runner and a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It did not answer in time.
@@ -41,7 +41,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What is said of it.
+    /// Its text.
     #[must_use]
     pub fn text(&self) -> String {
         let text = match self {
@@ -63,7 +63,7 @@ pub(crate) fn harness(what: &str) -> impl Fn(io::Error) -> Fault {
     move |error| Fault::Harness(format!("{what}: {error}"))
 }
 
-/// What a subject answered.
+/// A subject's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     /// It was done.
@@ -91,7 +91,7 @@ pub(crate) struct Subject {
     timeout: Duration,
     /// The processes that it names: those that hold its log and its tools.
     pids: Vec<u64>,
-    /// What it answers to, and has not.
+    /// The requests that it has not answered.
     open: BTreeSet<u64>,
     /// Answers that came before somebody waited for them.
     early: Vec<(u64, Answer)>,
@@ -107,7 +107,7 @@ impl Subject {
         }
     }
 
-    /// An MCP server, with more in its environment. Where there is a URL it is reached by that.
+    /// An MCP server, with more in its environment. A URL, if there is one, is the way to reach it.
     pub(crate) fn spawn_mcp(
         means: &Means,
         url: Option<&Url>,
@@ -121,9 +121,10 @@ impl Subject {
         };
         let to = url.clone();
         let mut subject = Self::within(means.timeout, |lines, out| http::carry(to, lines, out))?;
-        if !means.command.is_empty() {
+        if !means.is_elsewhere() {
             if url.listens() {
-                return Err(Fault::Harness("somebody else listens at the URL".to_owned()));
+                let what = format!("another program listens at {url}: end it, or give no command");
+                return Err(Fault::Harness(what));
             }
             let mut process = process(means, None)?;
             // Its standard input stays open: some end with it.
@@ -196,7 +197,7 @@ impl Subject {
         Self { child, input: Some(requests), lines, next: 0, timeout, pids, open, early }
     }
 
-    /// Whether it is a process of its own.
+    /// True if it is a process of its own.
     pub(crate) fn is_apart(&self) -> bool {
         self.child.is_some()
     }
@@ -253,12 +254,12 @@ impl Subject {
         self.wait(id)
     }
 
-    /// Whether an answer to a request lies there, and nobody has waited for it.
+    /// True if a request has an answer that no caller has waited for.
     pub(crate) fn has_answered(&self, id: u64) -> bool {
         self.early.iter().any(|(early, _)| *early == id)
     }
 
-    /// Whether something was written that nobody has asked for.
+    /// Checks that nothing unrequested was written.
     pub(crate) fn is_quiet(&mut self) -> Result<(), Fault> {
         match self.lines.try_recv() {
             Ok(Ok(line)) => self.read(line).map(|answer| self.early.push(answer)),

@@ -65,7 +65,7 @@ fn hold(held: &Path) {
     }
 }
 
-/// What is listed. `hidden` is not, and is called all the same if somebody asks for it.
+/// The listed tools. `hidden` is not, and is called all the same if somebody asks for it.
 fn tools(definition: &str) -> Vec<Value> {
     let described = match definition {
         "2" => "Adds a note, and sends it to whoever asks.",

@@ -1,4 +1,4 @@
-//! What the runner sees itself: files, and the hits on its server.
+//! The runner's own observations: files, and the hits on its server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ const IN: &str = "in";
 /// When the clock of the first check begins, in ms since 1970, and how far the next one is off.
 const CLOCK_MS: u64 = 1_800_000_000_000;
 const DAY_MS: u64 = 86_400_000;
-/// What is noted of a file or folder outside that can't be read.
+/// The mark of an unreadable file or folder outside.
 const UNREADABLE: Option<&[u8]> = Some(b"unreadable");
 
 /// The place of one check: a folder for tools, one for the subject, and one beside them.
@@ -29,12 +29,12 @@ pub(crate) struct World<'s> {
     /// When its clock begins, in ms since 1970: at no other check's time, of no other run, so that
     /// a log shows whose it is.
     clock: u64,
-    /// Where on the server its tools ask: what comes late is not another check's.
+    /// The prefix on the server of its tools' requests: a late one is not another check's.
     base: String,
     root: PathBuf,
-    /// What no answer may contain: it lies where no token reaches.
+    /// The text that no answer may contain: it lies where no token reaches.
     pub(crate) secret: String,
-    /// What lay outside `in` at the start.
+    /// The entries outside `in` at the start.
     before: BTreeMap<PathBuf, Option<Vec<u8>>>,
     race: Option<Race>,
 }
@@ -100,7 +100,7 @@ impl<'s> World<'s> {
         self.server.below(&format!("{}/", self.base))
     }
 
-    /// What `count` was asked to add.
+    /// The sum of the numbers that `count` was called with.
     pub(crate) fn counted(&self) -> u64 {
         let by = |(path, hits): &(String, u64)| {
             Some(path.strip_prefix("count/")?.parse::<u64>().ok()?.saturating_mul(*hits))
@@ -140,8 +140,8 @@ impl<'s> World<'s> {
         self.files().join(path)
     }
 
-    /// The files and links outside `in`: in `out` and beside the tools' folder. A folder by itself is
-    /// no effect of a tool.
+    /// The files and links outside `in`: in `out` and beside the tools' folder. A folder by itself
+    /// is no effect of a tool.
     fn beyond(&self) -> io::Result<BTreeMap<PathBuf, Option<Vec<u8>>>> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.files(), self.root.join("outside")];
@@ -184,7 +184,7 @@ impl<'s> World<'s> {
         Ok(u64::try_from(within.count()).unwrap_or(u64::MAX))
     }
 
-    /// Whether a file is there, with this text where one is said.
+    /// True if a file is there, with this text if one is given.
     pub(crate) fn has(&self, path: &str, text: Option<&str>) -> bool {
         let path = self.at(path);
         match text {
@@ -261,7 +261,7 @@ pub(crate) fn files_below(folder: PathBuf) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// Whether a path is written plainly: only then does its text say where the file lies.
+/// True if a path is written plainly: only then does its text show where the file lies.
 pub(crate) fn is_plain(path: &str) -> bool {
     let parts = || Path::new(path).components();
     !path.is_empty()

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::{fs, thread};
 
@@ -168,7 +168,7 @@ fn broken_subject_is_a_fault_and_no_pass() {
     }
 }
 
-/// What a subject has started ends with it, also where it has left its group.
+/// The subject's processes end with it, even one that has left its group.
 #[test]
 fn subjects_processes_end_with_it() {
     let place = tempfile::tempdir().expect("a folder");
@@ -224,6 +224,15 @@ class Gateway(BaseHTTPRequestHandler):
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Gateway).serve_forever()
 "#;
 
+/// A process that ends with the test, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).expect("ends");
+    }
+}
+
 /// A port that was free a moment ago, and its URL.
 fn free() -> (String, String) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
@@ -251,22 +260,40 @@ fn gateway_is_reached_by_url() {
     assert_eq!(nobody.status.code(), Some(3), "nobody listens");
     let mut gateway = Command::new("python3");
     gateway.args(["-c", GATEWAY, &port, &place]).stderr(Stdio::null());
-    let mut gateway = gateway.spawn().expect("runs");
-    while std::net::TcpStream::connect(("127.0.0.1", port.parse().expect("a port"))).is_err() {
+    let gateway = Running(gateway.spawn().expect("runs"));
+    let address = ("127.0.0.1", port.parse().expect("a port"));
+    let listens = (0..1_000).any(|_| {
         thread::sleep(std::time::Duration::from_millis(10));
-    }
+        TcpStream::connect(address).is_ok()
+    });
+    assert!(listens);
     let one = [&options[..], &["--upstream", &place, "--check", "mcp.accepted"]].concat();
     let (accepted, _) = judged(&one, &[]);
     let one = [&options[..], &["--upstream", &place, "--check", "mcp.schema"]].concat();
     let (_, killed) = judged(&one, &[]);
     let taken = run(&options, &command);
-    gateway.kill().and_then(|()| gateway.wait()).expect("ends");
+    drop(gateway);
     assert_eq!(accepted, 0);
     assert_eq!(killed, [("mcp.schema".to_owned(), "unproved".to_owned())]);
     assert_eq!(taken.status.code(), Some(3), "somebody else listens");
 }
 
-/// What a server alone does not fail, a gateway may.
+/// A person is not asked without an end.
+#[test]
+fn gateway_that_asks_on_and_on_is_flooded() {
+    let old = "            if answers.get()";
+    let ask = r#"{"jsonrpc": "2.0", "id": 1, "method": "elicitation/create"}"#;
+    let new = format!("            for _ in range(200): asked.put({ask})\n{old}");
+    assert_eq!(GATEWAY.matches(old).count(), 1);
+    let (port, url) = free();
+    let script = GATEWAY.replace(old, &new);
+    let gateway = ["python3", "-c", &script, &port, "{upstream}"];
+    let done = run(&["--mcp", "--url", &url, "--check", "mcp.declined"], &gateway);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.code() == Some(1) && text.contains(": flooded"), "{text}");
+}
+
+/// A bare server passes these three; each bent gateway fails one.
 #[test]
 fn bent_gateway_fails_the_check_that_is_named() {
     let bent = [
@@ -396,6 +423,8 @@ fn subject_that_claims_nothing_does_not_pass() {
 fn harness_fault_is_apart() {
     let missing = run(&CHECK, &["/no/such/program"]);
     assert_eq!(missing.status.code(), Some(3));
+    let url = run(&["--mcp", "--url", "http://127.0.0.1:1/mcp"], &[]);
+    assert_eq!(url.status.code(), Some(2), "neither a command nor a folder");
     let usage = run(&["--nonsense"], &["true"]);
     assert_eq!(usage.status.code(), Some(2));
     let unknown = run(&["--check", "scope.nothing"], &["true"]);

@@ -1,5 +1,5 @@
-//! True if Claude Code denies a use whose hook can't be started: from 2.1.295 on, by `onFailure:
-//! "block"`. Without it, or before, the tool runs.
+//! Checks that Claude Code denies a use whose hook can't be started: from 2.1.295 on, by
+//! `onFailure: "block"`. Without it, or before, the tool runs.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

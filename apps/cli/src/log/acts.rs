@@ -7,8 +7,8 @@ use syscap::format::{
 
 use crate::output::plain;
 
-/// Its signer, in the column of agents: `(revoker)`. No agent is called so. No agent has such a
-/// name. If another role than its kind's may have signed, only the signature is mentioned.
+/// Its signer, in the column of agents: `(revoker)`. No agent has such a name. If another
+/// role than its kind's may have signed, only the signature is mentioned.
 pub(super) fn actor(body: &Body) -> Option<String> {
     let signed = || Some("(signed)".to_owned());
     match body {

@@ -97,8 +97,8 @@ impl Limits {
         self.wall_ms.unwrap_or(WALL_MS)
     }
 
-    /// The amounts that a call reserves. It is more than a run may take: a run that is measured to
-    /// have taken more than was set aside would use its token up.
+    /// The amounts that a call reserves: more than a run may take. A run that is measured to have
+    /// taken more than was set aside would use its token up.
     fn hold(self) -> Amounts {
         let wall_ms = self.wall_ms();
         let wall_ms = wall_ms.saturating_add(wall_ms / 4).saturating_add(GRACE_MS);

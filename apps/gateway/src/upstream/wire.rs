@@ -389,8 +389,8 @@ fn string_end(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// The result of a call of which an integer was read as another number is none. Other answers are
-/// no record's.
+/// Replaces a result, of which an integer was read as another number, by an error. Other answers
+/// stay: they are on no record.
 fn refuse_result(message: &mut Value) {
     let Some(answer) = message.as_object_mut().filter(|answer| answer.contains_key("result"))
     else {

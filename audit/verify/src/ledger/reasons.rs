@@ -76,7 +76,7 @@ impl Ledger {
         entry.expect(first && fine, Fault::Reason);
     }
 
-    /// Checks that an unstopped call could be refused so before its arguments were resolved: for
+    /// True if an unstopped call could be refused so before its arguments were resolved: for
     /// the first of these that held.
     fn could_look(&self, call: &CallFields, reason: Reason, account: Account) -> bool {
         let Some(tool) = &call.tool_id else {
@@ -124,7 +124,7 @@ impl Ledger {
         entry.expect(first && fine, Fault::Reason);
     }
 
-    /// Checks that an unstopped change could be refused so: for the first of these that held.
+    /// True if an unstopped change could be refused so: for the first of these that held.
     fn could_propose(&self, reason: Reason, account: Account) -> bool {
         let (only_reads, spent) = (self.only_reads(account), self.accounts.is_exhausted(account));
         let none_left = self.accounts.calls_left(account) == 0;
@@ -267,7 +267,7 @@ fn is_of_control(reason: Reason, phase: Phase) -> bool {
 }
 
 impl Open {
-    /// Checks that a run may end so. Of an abandoned run only its hold is known.
+    /// True if a run may end so. Of an abandoned run only its hold is known.
     pub(super) fn ends_so(&self, outcome: &Outcome) -> bool {
         let Some(reason) = outcome.reason else {
             return true;

@@ -121,7 +121,7 @@ impl Of {
 }
 
 impl Bounds {
-    /// Checks that a standing approval may be given for a call of that tool; `open`: while the
+    /// True if a standing approval may be given for a call of that tool; `open`: while the
     /// session that asked is.
     pub(super) fn permit(&self, tool: Option<&ToolId>, body: &ApprovalBody, open: bool) -> bool {
         let scopes: Vec<_> = body.scopes.iter().flat_map(Grants::iter).collect();

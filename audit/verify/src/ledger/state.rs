@@ -111,7 +111,7 @@ impl Ledger {
     }
 }
 
-/// Checks that the facts after are the facts before, except for the changed keys.
+/// True if the facts after are the facts before, except for the changed keys.
 fn follows(before: &FactIds, change: &StateChange, after: &FactIds) -> bool {
     let (set, removed) = (&change.set, &change.removed);
     let kept = |key: &&FactKey| !removed.contains(key) && !set.contains(key);
@@ -121,7 +121,7 @@ fn follows(before: &FactIds, change: &StateChange, after: &FactIds) -> bool {
         && after.iter().filter(|(key, _)| kept(key)).all(|(key, id)| before.get(key) == Some(id))
 }
 
-/// Checks that the writer may write all the keys that were set or removed.
+/// True if the writer may write all the keys that were set or removed.
 fn may_write(change: &StateChange) -> bool {
     let space = match change.writer {
         Writer::User | Writer::Agent => "goal",

@@ -68,10 +68,10 @@ const FAULTS: [(&str, &str, Reason); 48] = [
 const KEYS: [&str; 6] =
     ["another's key", "key in flight", "key unknown", "key erased", "key", "key lost"];
 
-/// What one key can't have come to twice.
+/// The states of one idempotency key, which exclude each other.
 const ENDS: [&str; 4] = ["key in flight", "key unknown", "key erased", "key lost"];
 
-/// What a policy says, of which it says one thing.
+/// The verdicts of a policy, which exclude each other.
 const SAID: [&str; 6] = ["denied", "deferred", "approval denied", "obligation", "reduced", "asked"];
 
 /// Faults of arguments: the call whose key was used had none of them.
@@ -102,7 +102,7 @@ const MADE_BEFORE: [&str; 10] = [
     "concurrency",
 ];
 
-/// Those among them that end with the process: a home that was just opened has none.
+/// Faults among them that end with the process: a home that was just opened has none.
 const IN_HAND: [&str; 5] =
     ["overloaded", "key in flight", "reference in flight", "reference erased", "concurrency"];
 

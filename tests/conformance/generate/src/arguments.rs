@@ -91,7 +91,7 @@ fn session(manifest: &Manifest, saw: &Canonical) -> Session {
     Session { sim, session, record }
 }
 
-/// What the tool is given for these arguments.
+/// The arguments that the tool gets.
 fn resolved(of: &mut Session, args: &Canonical) -> Result<Canonical, Reason> {
     let sim = &mut of.sim;
     let ticket = sim.submit(of.session, envelope("echo", args.item()), Form::Cbor);
@@ -198,8 +198,8 @@ const REFERENCES: &[(Of, &str, &str, Option<Reason>)] = {
     ]
 };
 
-/// What a tool takes: its parameters, whether it takes others, what somebody else says of its
-/// arguments, the arguments, and the first fault.
+/// A tool's parameters, its treatment of other arguments, its foreign schema, the arguments, and
+/// the first fault.
 type Taken = (Of, Vec<Param>, Extra, Option<&'static str>, &'static str, Option<Reason>);
 
 fn taken() -> Vec<Taken> {

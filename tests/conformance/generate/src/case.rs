@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 pub(crate) struct Case {
     /// The requirement that it tests.
     pub(crate) requirement: &'static str,
-    /// Whether an implementation takes it.
+    /// True if an implementation accepts it.
     pub(crate) valid: bool,
-    /// What is given, by the file's own keys.
+    /// The input, by the file's own keys.
     given: Map<String, Value>,
     comment: String,
     /// The bug that it catches.

@@ -162,7 +162,7 @@ fn hashed(cases: &mut Cases) {
     }
 }
 
-/// What decodes a value of a type.
+/// A decoder of one type.
 type Take = fn(&[u8]) -> bool;
 
 /// A type and what decodes it.

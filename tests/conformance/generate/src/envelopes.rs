@@ -140,7 +140,7 @@ fn given(form: Form, bytes: &[u8]) -> Value {
     })
 }
 
-/// What our decoder makes of an envelope.
+/// Our decoder's form of an envelope.
 fn completed_by_ours(received: &[u8], form: Form) -> Result<Vec<u8>, Refused> {
     let agent = AgentId::new("team/a").expect("an id");
     let defaults = Defaults {
@@ -156,8 +156,8 @@ fn completed_by_ours(received: &[u8], form: Form) -> Result<Vec<u8>, Refused> {
     }
 }
 
-/// So many envelopes by chance, the same for the same seed. Of one whose bytes were changed the
-/// reason is not told: bytes can have several faults.
+/// So many envelopes by chance, the same for the same seed. An envelope with changed bytes states
+/// no reason: bytes can have several faults.
 pub(crate) fn random(count: usize, seed: u64) -> Cases {
     let of = Of("SYSCAP-CALL-019", "two readers of one envelope see two calls");
     let (mut cases, mut random) = (Cases::default(), Random::new(seed));
@@ -273,7 +273,7 @@ fn sizes(cases: &mut Cases) {
     asked.bytes(Form::Cbor, b"\xa0", ENVELOPE_BYTES_MAX, large);
 }
 
-/// What is no item, or none that is taken.
+/// Bytes that are no item, or none that is accepted.
 fn unreadable(cases: &mut Cases) {
     let good = |at: &str| format!("a26461726773a1626174{at}67746f6f6c5f6964646c6f6f6b");
     let deep = |levels: usize| {

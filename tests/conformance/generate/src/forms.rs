@@ -135,7 +135,7 @@ fn commitments(cases: &mut Cases) {
     }
 }
 
-/// What is signed: context and message of each kind.
+/// The signed bytes: context and message of each kind.
 fn messages(cases: &mut Cases) {
     let of = Of("SYSCAP-KEY-007", "a signature over one thing passes for another");
     let log = Log::example();

@@ -39,7 +39,7 @@ fn list(items: impl IntoIterator<Item = Canonical>) -> Vec<u8> {
 
 struct Frames<'a> {
     cases: &'a mut Cases,
-    /// Who writes them.
+    /// The writer of the frames.
     by: &'static str,
 }
 

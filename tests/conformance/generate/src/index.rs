@@ -111,7 +111,7 @@ fn stated(document: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// What the vectors leave out, or have beside the requirements.
+/// The requirements without a vector, and the vectors without a requirement.
 pub(crate) fn faults(
     documents: &Documents,
     files: &[(&'static str, Cases)],

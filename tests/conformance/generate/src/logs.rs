@@ -1,5 +1,5 @@
-//! Vectors of `verification.md` whose chain, or whose end, is not what it must be. Those of what the
-//! records say are made by the verifier's own tests, which compare them
+//! Vectors of `verification.md` whose chain, or whose end, is not what it must be. The verifier's
+//! own tests make those of the records' contents, and compare them
 //! (`tests/support/kernel/src/driver/vectors.rs`).
 
 use kernel_support::driver::log::Log;

@@ -197,7 +197,7 @@ fn tests(cases: &mut Cases, of: Of, line: &str) {
     }
 }
 
-/// What is as large as may be, and one more.
+/// Values at each limit, and one beyond.
 fn limits(cases: &mut Cases) {
     let exists = json!({"op": "exists", "args": ["args.a"]});
     let nodes = |count| json!({"op": "all", "args": vec![exists.clone(); count - 1]});

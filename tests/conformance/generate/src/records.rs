@@ -59,7 +59,7 @@ fn label() -> Label {
     Label::new(Integrity::Untrusted, Confidentiality::Private).with_categories(1)
 }
 
-/// What makes the records.
+/// The maker of the records.
 struct Maker {
     log: Log,
 }

@@ -22,7 +22,8 @@ fn receipt(intent: Option<(Seq, Leaf)>) -> Receipt {
     }
 }
 
-/// Of a call that ran, of one that the policy stopped, and of one that could not be read.
+/// The results of a call that ran, of one that the policy stopped, and of one that could not be
+/// read.
 fn results() -> [(&'static str, ToolResult); 3] {
     let mut provenance = Provenance::new(Source::Agent, UnixMillis::new(5));
     provenance.claimed = Some(Source::User);

@@ -41,7 +41,7 @@ pub(crate) fn tables(text: &str) -> Vec<Table> {
     tables
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn code(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }

@@ -1,4 +1,4 @@
-//! What the document's examples are made of: keys, salts, a home, a token.
+//! The parts of the document's examples: keys, salts, a home, a token.
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_format::{

@@ -1,4 +1,4 @@
-//! Who approves: each name of the suite has a key.
+//! Approvals: each name of the suite has a key.
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::Value;

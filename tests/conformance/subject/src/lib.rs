@@ -18,7 +18,7 @@ use syscap::format::{Name, Names, Rights, Scope, ToolGrant, ToolId, UnixMillis, 
 use syscap::kernel::{Clock, Reading};
 use syscap::{CallWith, prelude::*};
 
-/// What a verb comes to: the answer's keys beside `id`.
+/// The result of a verb: the answer's keys beside `id`.
 type Said = Result<Value, Value>;
 
 fn refused(why: impl std::fmt::Debug) -> Value {
@@ -197,7 +197,7 @@ impl World {
     }
 }
 
-/// Where answers go.
+/// The receiver of answers.
 type Out = Arc<Mutex<Box<dyn Write + Send>>>;
 
 /// Says the answer to a request.

@@ -11,8 +11,8 @@ fn tool(name: &str) -> &str {
     }
 }
 
-/// A rule becomes an allow, or a deny that blocks or asks. Where its condition can't be evaluated,
-/// the engine does what the suite wants: an allow is none, and a deny holds.
+/// A rule becomes an allow, or a deny that blocks or asks. If its condition can't be evaluated, the
+/// engine does as the suite requires: an allow is none, and a deny holds.
 pub(crate) fn document(rules: &Value) -> Value {
     let rules = rules.as_array().cloned().unwrap_or_default();
     let constraint = |(n, rule): (usize, &Value)| {

@@ -9,7 +9,7 @@ use syscap::format::{EffectClass, Param, ParamType, Refused, ScopeType};
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
 use syscap::prelude::*;
 
-/// Where the runner listens.
+/// The URL of the runner's server.
 static SERVER: Mutex<String> = Mutex::new(String::new());
 
 fn asked(path: &str) -> Result<String, Failure> {

@@ -34,7 +34,7 @@ const LISTS_MAX: usize = 64;
 #[error("the client does not read what it is sent")]
 pub(crate) struct Full;
 
-/// True if repeating a notification adds nothing.
+/// Decides if repeating a notification adds anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeats {
     /// It does: that something changed.

@@ -47,7 +47,7 @@ fn tool(id: &str) -> ToolId {
     ToolId::new(id).expect(id)
 }
 
-/// What the host has: a policy and tools, those on record or others.
+/// The host's parts: a policy and tools, those on record or others.
 fn parts(world: &Shared, faults: &Faults<'_>) -> Parts {
     let mut registry = Registry::new();
     registry.add(Work::new(world)).expect("a tool");
@@ -264,7 +264,7 @@ fn restart(sim: &mut Sim, faults: &Faults<'_>) {
     sim.boot();
 }
 
-/// What happens before the call: its session, and what it can refer to.
+/// The state before the call: its session, and the results that it can refer to.
 struct Before {
     session: Seq,
     erased: Option<Seq>,
@@ -336,7 +336,7 @@ fn prepare(sim: &mut Sim, faults: &Faults<'_>) -> Before {
     Before { session, erased, in_flight }
 }
 
-/// What the kernel says of a call with these faults. It has no effect, unless it has none.
+/// The kernel's answer to a call with these faults. It has no effect, unless it has none.
 pub(super) fn answer(faults: &Faults<'_>) -> Option<Reason> {
     let has = |fault| faults.has(fault);
     let mut sim = home(faults);
