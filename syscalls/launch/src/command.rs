@@ -2,10 +2,12 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use rustix::fs::{Mode, OFlags};
-use syscap_launch::{Access, Ended, Network, Report};
+use syscap_launch::{Access, Ended, Network, Report, Serving};
 
 /// Opens a file or folder as a handle.
 pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
@@ -14,17 +16,39 @@ pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
 
 /// Opens a program, looked for as a shell would where its name has no `/`.
 pub(crate) fn find(program: &OsStr) -> io::Result<OwnedFd> {
+    open(&place(program)?)
+}
+
+/// The path of a program.
+pub(crate) fn place(program: &OsStr) -> io::Result<PathBuf> {
     let path = Path::new(program);
     if program.as_encoded_bytes().contains(&b'/') {
-        return open(path);
+        return Ok(path.to_path_buf());
     }
     for folder in ["/usr/local/bin", "/usr/bin", "/bin"] {
-        match open(&Path::new(folder).join(path)) {
+        let path = Path::new(folder).join(path);
+        match open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            found => return found,
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(path),
         }
     }
     Err(io::ErrorKind::NotFound.into())
+}
+
+/// Carries this process's streams to a program and back, to its end; its exit code.
+pub(crate) fn carry(serving: Serving) -> io::Result<u8> {
+    let Serving { mut child, mut stdin, mut stdout, mut stderr, lease, .. } = serving;
+    // Not waited for: it ends with this process.
+    thread::spawn(move || io::copy(&mut io::stdin(), &mut stdin));
+    let told = thread::spawn(move || io::copy(&mut stderr, &mut io::stderr()));
+    let carried = io::copy(&mut stdout, &mut io::stdout());
+    let status = child.wait()?;
+    drop((told.join(), lease));
+    carried?;
+    let signalled = || status.signal().map(|signal| signal.saturating_add(128));
+    let code = status.code().or_else(signalled).and_then(|code| u8::try_from(code).ok());
+    Ok(code.unwrap_or(u8::MAX))
 }
 
 /// This process's own standard input.

@@ -38,6 +38,35 @@ pub enum Said {
 #[derive(Debug)]
 pub struct Orders(());
 
+/// See Linux.
+#[derive(Debug)]
+pub struct Lease(());
+
+impl Lease {
+    /// Nothing runs.
+    pub const fn is_held(&self) -> bool {
+        false
+    }
+}
+
+/// See Linux.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Serving {
+    /// See Linux.
+    pub child: std::process::Child,
+    /// See Linux.
+    pub stdin: std::process::ChildStdin,
+    /// See Linux.
+    pub stdout: std::process::ChildStdout,
+    /// See Linux.
+    pub stderr: std::process::ChildStderr,
+    /// See Linux.
+    pub achieved: Option<crate::Achieved>,
+    /// See Linux.
+    pub lease: Lease,
+}
+
 impl Orders {
     /// Nothing runs.
     pub const fn cancel(&self) {}
@@ -65,6 +94,20 @@ impl Launcher {
     ///
     /// [`LaunchError::Unsupported`].
     pub fn start(&self, _: &Plan) -> Result<Running, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
+
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub fn serve(&self, _: Plan) -> Result<Serving, LaunchError> {
+        Err(LaunchError::Unsupported)
+    }
+
+    /// # Errors
+    ///
+    /// [`LaunchError::Unsupported`].
+    pub fn can_hide(&self, _: Vec<std::os::fd::OwnedFd>) -> Result<(), LaunchError> {
         Err(LaunchError::Unsupported)
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,12 +13,12 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, sendmsg, socketpair,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::plan::Plan;
-use crate::report::{Bound, Ended, LaunchError, Report};
+use crate::report::{Achieved, Bound, Ended, LaunchError, Report};
 use crate::supervisor;
 use crate::wire::{self, Note};
 
@@ -73,31 +73,17 @@ impl Launcher {
     ///
     /// Of [`LaunchError`]: `Plan` and `Helper`. Later faults are reported by [`Running::recv`].
     pub fn start(&self, plan: &Plan) -> Result<Running, LaunchError> {
-        let bytes = check(plan)?;
+        if !plan.hidden.is_empty() {
+            return Err(LaunchError::Plan("what keeps its caller's streams is started by `serve`"));
+        }
         let helper = |error: Errno| LaunchError::Helper(error.into());
-        let written = memfd_create(c"plan", MemfdFlags::CLOEXEC).map_err(helper)?;
-        let mut written = File::from(written);
-        written.write_all(&bytes).map_err(LaunchError::Helper)?;
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(helper)?;
         let (out, out_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
         let (err, err_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
-        let child = Command::new(format!("/proc/self/fd/{}", self.helper.as_raw_fd()))
-            .arg0(supervisor::NAME)
-            .env_clear()
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::from(out_end))
-            .stderr(Stdio::from(err_end))
-            .spawn()
-            .map_err(LaunchError::Helper)?;
-        let mut handles = vec![written.as_fd(), plan.program.as_fd(), plan.folder.as_fd()];
-        handles.extend(plan.input.as_ref().map(AsFd::as_fd));
-        handles.extend(plan.terminal.as_ref().map(AsFd::as_fd));
-        handles.extend(plan.granted.iter().map(|granted| granted.handle.as_fd()));
-        let mut running = Running {
+        let (child, control) =
+            self.helper(plan, supervisor::HELLO, Stdio::from(out_end), Stdio::from(err_end))?;
+        Ok(Running {
             child,
-            control: ours,
+            control,
             streams: [Some(File::from(out)), Some(File::from(err))],
             read: 0,
             most: plan.limits.output_bytes,
@@ -106,10 +92,203 @@ impl Launcher {
             connected: None,
             required: plan.required,
             network: plan.network,
-        };
-        running.send(&handles)?;
-        Ok(running)
+        })
     }
+
+    /// Starts a program that speaks with its caller by its standard streams, and waits until it
+    /// begins. [`Plan::input`] is made here, and [`Limits::output_bytes`](crate::Limits) counts
+    /// nothing: no output is read here.
+    ///
+    /// With [`Plan::hidden`] the process is the program itself, in a process group of its own. Else
+    /// it is the supervisor, which ends the program and all that it started when it is ended, or
+    /// when its [`Lease`] is dropped; its exit code is the program's, or 128 and the signal's number.
+    ///
+    /// # Errors
+    ///
+    /// Any of [`LaunchError`] but `Lost`; nothing of the program runs then. What the system would not
+    /// execute under supervision is no error: the code is 127 then, and the last line on standard
+    /// error says why.
+    pub fn serve(&self, mut plan: Plan) -> Result<Serving, LaunchError> {
+        if plan.terminal.is_some() || plan.door {
+            return Err(LaunchError::Plan("its streams are pipes, and it has no door"));
+        }
+        let helper = |error: Errno| LaunchError::Helper(error.into());
+        let (input, input_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
+        plan.input = Some(input);
+        let (mut child, control) =
+            self.helper(&plan, supervisor::SERVE, Stdio::piped(), Stdio::piped())?;
+        let (required, network) = (plan.required, plan.network);
+        let is_hidden = !plan.hidden.is_empty();
+        // Handles that the program holds alone end with it.
+        drop(plan);
+        let begun = begun(&control, is_hidden, required, network);
+        let streams = child.stdout.take().zip(child.stderr.take());
+        match (begun, streams) {
+            (Ok(achieved), Some((stdout, stderr))) => {
+                let lease = Lease((!is_hidden).then_some(control));
+                Ok(Serving { child, stdin: input_end.into(), stdout, stderr, achieved, lease })
+            }
+            (Err(error), _) => {
+                end(&mut child);
+                Err(error)
+            }
+            (Ok(_), None) => {
+                end(&mut child);
+                Err(LaunchError::Lost)
+            }
+        }
+    }
+
+    /// Tries the view in which these folders are hidden, and starts nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::Hidden`] where it can't be had here; `Helper`, `Plan`, `Lost`.
+    pub fn can_hide(&self, hidden: Vec<OwnedFd>) -> Result<(), LaunchError> {
+        let folder = || {
+            let folder = open(Path::new("/"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+            folder.map_err(|error| LaunchError::Helper(error.into()))
+        };
+        let mut plan = Plan::new(folder()?, "/".into(), folder()?);
+        plan.hidden = hidden;
+        let (mut child, control) =
+            self.helper(&plan, supervisor::TRY, Stdio::null(), Stdio::null())?;
+        let begun = begun(&control, true, plan.required, plan.network);
+        end(&mut child);
+        begun.map(drop)
+    }
+
+    /// Starts the helper, which learns by its first message what it is for.
+    fn helper(
+        &self,
+        plan: &Plan,
+        hello: &[u8],
+        out: Stdio,
+        err: Stdio,
+    ) -> Result<(Child, OwnedFd), LaunchError> {
+        let bytes = check(plan)?;
+        let helper = |error: Errno| LaunchError::Helper(error.into());
+        let written = memfd_create(c"plan", MemfdFlags::CLOEXEC).map_err(helper)?;
+        let mut written = File::from(written);
+        written.write_all(&bytes).map_err(LaunchError::Helper)?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(helper)?;
+        let mut child = Command::new(format!("/proc/self/fd/{}", self.helper.as_raw_fd()))
+            .arg0(supervisor::NAME)
+            .env_clear()
+            .stdin(Stdio::from(theirs))
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .map_err(LaunchError::Helper)?;
+        let mut handles = vec![written.as_fd(), plan.program.as_fd(), plan.folder.as_fd()];
+        handles.extend(plan.input.as_ref().map(AsFd::as_fd));
+        handles.extend(plan.terminal.as_ref().map(AsFd::as_fd));
+        handles.extend(plan.granted.iter().map(|granted| granted.handle.as_fd()));
+        handles.extend(plan.hidden.iter().map(AsFd::as_fd));
+        match send(&ours, hello, &handles) {
+            Ok(()) => Ok((child, ours)),
+            Err(error) => {
+                end(&mut child);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn send(control: &OwnedFd, hello: &[u8], handles: &[BorrowedFd<'_>]) -> Result<(), LaunchError> {
+    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(handles)) {
+        return Err(LaunchError::Plan("more handles than one message takes"));
+    }
+    let message = [io::IoSlice::new(hello)];
+    sendmsg(control, &message, &mut ancillary, SendFlags::NOSIGNAL)
+        .map_err(|error| LaunchError::Helper(error.into()))?;
+    Ok(())
+}
+
+/// Ends a helper of which nothing is heard any more. One that has ended needs no end.
+fn end(child: &mut Child) {
+    match child.kill().and_then(|()| child.wait()) {
+        Ok(_) | Err(_) => {}
+    }
+}
+
+/// Waits until a program begins. A hidden one has begun when it has replaced the helper, by which
+/// the connection ends.
+fn begun(
+    control: &OwnedFd,
+    is_hidden: bool,
+    required: crate::Level,
+    network: crate::Network,
+) -> Result<Option<Achieved>, LaunchError> {
+    let mut ready = false;
+    loop {
+        let mut bytes = [0; wire::NOTE_BYTES];
+        let size = match recv(control, &mut bytes[..], RecvFlags::empty()) {
+            Ok((size, _)) => size,
+            Err(Errno::INTR) => continue,
+            Err(Errno::CONNRESET) => 0,
+            Err(error) => return Err(LaunchError::Helper(error.into())),
+        };
+        let note = bytes.get(..size).filter(|bytes| !bytes.is_empty()).and_then(Note::read);
+        match note {
+            Some(Note::Begins(achieved)) if !is_hidden => return Ok(Some(achieved)),
+            Some(Note::Begins(_)) => ready = true,
+            None if size == 0 && ready => return Ok(None),
+            Some(note) => return Err(refused(note, required, network)),
+            None => return Err(LaunchError::Lost),
+        }
+    }
+}
+
+/// What a note says that is no beginning.
+fn refused(note: Note, required: crate::Level, network: crate::Network) -> LaunchError {
+    let os = io::Error::from_raw_os_error;
+    match note {
+        Note::TooWeak(achieved) => {
+            LaunchError::Level { required, had: achieved.level(network), achieved }
+        }
+        Note::Failed(step, error) if supervisor::is_view(step) => LaunchError::Hidden(os(error)),
+        Note::Failed(step, error) => {
+            LaunchError::Setup { step: supervisor::step_name(step), source: os(error) }
+        }
+        Note::NotExecuted(error) => LaunchError::Execute(os(error)),
+        Note::Begins(_) | Note::Ended(..) | Note::Connected | Note::Status(_) => LaunchError::Lost,
+    }
+}
+
+/// Keeps a program under supervision: dropped, it is ended, with all that it started. Nothing for a
+/// program that has no supervisor.
+#[derive(Debug)]
+pub struct Lease(Option<OwnedFd>);
+
+impl Lease {
+    /// True if dropping it ends the program.
+    pub fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// A program that speaks with its caller by its standard streams. Dropped, it goes on, but for what
+/// its lease ends: the caller waits for `child`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Serving {
+    /// The program, or its supervisor.
+    pub child: Child,
+    /// Its standard input.
+    pub stdin: ChildStdin,
+    /// Its standard output.
+    pub stdout: ChildStdout,
+    /// Its standard error.
+    pub stderr: ChildStderr,
+    /// How it is confined; `None` where folders are hidden from it and nothing else holds it.
+    pub achieved: Option<Achieved>,
+    /// Keeps it running.
+    pub lease: Lease,
 }
 
 /// The plan's bytes, if it can be said and sent.
@@ -130,6 +309,9 @@ fn check(plan: &Plan) -> Result<Vec<u8>, LaunchError> {
     }
     if plan.granted.len() > wire::MOST_GRANTED {
         return Err(LaunchError::Plan("more than 200 files and folders are granted"));
+    }
+    if plan.hidden.len() > wire::MOST_HIDDEN {
+        return Err(LaunchError::Plan("more than 32 folders are hidden"));
     }
     let bytes = wire::write_plan(plan);
     if bytes.len() > wire::MOST_BYTES {
@@ -192,7 +374,7 @@ pub struct Running {
     read: u64,
     most: Option<u64>,
     ended: Option<(Ended, u64, u64)>,
-    achieved: Option<crate::Achieved>,
+    achieved: Option<Achieved>,
     connected: Option<OwnedFd>,
     required: crate::Level,
     network: crate::Network,
@@ -235,7 +417,7 @@ impl Running {
     /// # Errors
     ///
     /// As [`Running::recv`].
-    pub fn begun(&mut self) -> Result<crate::Achieved, LaunchError> {
+    pub fn begun(&mut self) -> Result<Achieved, LaunchError> {
         loop {
             match (self.achieved, self.ended) {
                 (Some(achieved), _) => return Ok(achieved),
@@ -257,18 +439,6 @@ impl Running {
     /// Ends the program and all that it started. [`Running::recv`] tells when it is done.
     pub fn cancel(&self) {
         order(&self.control, &[supervisor::CANCEL]);
-    }
-
-    fn send(&mut self, handles: &[BorrowedFd<'_>]) -> Result<(), LaunchError> {
-        let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !ancillary.push(SendAncillaryMessage::ScmRights(handles)) {
-            return Err(LaunchError::Plan("more handles than one message takes"));
-        }
-        let message = [io::IoSlice::new(supervisor::HELLO)];
-        sendmsg(&self.control, &message, &mut ancillary, SendFlags::NOSIGNAL)
-            .map_err(|error| LaunchError::Helper(error.into()))?;
-        Ok(())
     }
 
     /// Waits until the helper or a stream has something, or has ended.
@@ -340,22 +510,6 @@ impl Running {
         };
         match bytes.get(..size).and_then(Note::read) {
             Some(Note::Begins(achieved)) => self.achieved = Some(achieved),
-            Some(Note::TooWeak(achieved)) => {
-                return Err(LaunchError::Level {
-                    required: self.required,
-                    had: achieved.level(self.network),
-                    achieved,
-                });
-            }
-            Some(Note::Failed(step, error)) => {
-                return Err(LaunchError::Setup {
-                    step: supervisor::step_name(step),
-                    source: io::Error::from_raw_os_error(error),
-                });
-            }
-            Some(Note::NotExecuted(error)) => {
-                return Err(LaunchError::Execute(io::Error::from_raw_os_error(error)));
-            }
             Some(Note::Ended(mut ended, cpu, wall)) => {
                 // A program may end by itself in the moment of its last byte too many.
                 if self.most.is_some_and(|most| self.read > most) {
@@ -369,8 +523,9 @@ impl Running {
                     _ => None,
                 });
             }
-            // It says no other, and at its end nothing.
-            Some(Note::Status(_)) | None => return Err(LaunchError::Lost),
+            Some(note) => return Err(refused(note, self.required, self.network)),
+            // At its end it says nothing.
+            None => return Err(LaunchError::Lost),
         }
         Ok(())
     }

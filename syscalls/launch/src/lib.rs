@@ -30,7 +30,7 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod wire;
 
-pub use crate::launcher::{Launcher, Orders, Running, Said, Stream, entry};
+pub use crate::launcher::{Launcher, Lease, Orders, Running, Said, Serving, Stream, entry};
 pub use crate::plan::{Access, DEVICES, DOOR, Granted, Level, Limits, Network, Plan, SYSTEM};
 pub use crate::report::{Achieved, Bound, Ended, LaunchError, Report};
 

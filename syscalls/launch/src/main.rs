@@ -36,6 +36,12 @@ struct Cli {
     /// Don't open the system's folders to it.
     #[arg(long)]
     no_system: bool,
+    /// A folder to hide, with all but the `files` in it (may be repeated). Nothing else is kept from
+    /// the program then: this is no boundary.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["ro", "rw", "exec", "no_system", "net",
+        "wall_ms", "cpu_ms", "output_bytes", "processes", "memory_bytes", "file_bytes", "require",
+        "report"])]
+    hide: Vec<PathBuf>,
     /// A variable of its environment; by its name alone, with the value that it has here.
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<OsString>,
@@ -148,6 +154,10 @@ fn run(cli: &Cli) -> Result<u8, Refused> {
         (code, error.to_string())
     };
     let launcher = Launcher::this().map_err(refused)?;
+    if !plan.hidden.is_empty() {
+        let ended = command::carry(launcher.serve(plan).map_err(refused)?);
+        return ended.map_err(|error| (REFUSED, error.to_string()));
+    }
     let mut running = launcher.start(&plan).map_err(refused)?;
     // Handles that the program holds alone end with it.
     drop(plan);
@@ -210,6 +220,15 @@ fn plan(cli: &Cli) -> Result<Plan, Refused> {
     plan.limits.processes = cli.processes;
     plan.limits.memory_bytes = cli.memory_bytes;
     plan.limits.file_bytes = cli.file_bytes;
+    for path in &cli.hide {
+        plan.hidden.push(opened(path)?);
+    }
+    if !cli.hide.is_empty() {
+        // By its name, and all variables are kept beside those that are named.
+        let path = command::place(program).map_err(|error| (NOT_FOUND, error.to_string()))?;
+        plan.arguments.splice(..1, [path.into_os_string()]);
+        plan.environment = std::env::vars_os().collect();
+    }
     plan.input = Some(command::input().map_err(|error| (REFUSED, error.to_string()))?);
     for (paths, access) in command::grants(&cli.ro, &cli.rw, &cli.exec) {
         for path in paths {
@@ -217,7 +236,9 @@ fn plan(cli: &Cli) -> Result<Plan, Refused> {
         }
     }
     for variable in &cli.env {
-        plan.environment.push(variable_of(variable)?);
+        let (name, value) = variable_of(variable)?;
+        plan.environment.retain(|(known, _)| *known != name);
+        plan.environment.push((name, value));
     }
     Ok(plan)
 }

@@ -17,6 +17,16 @@ pub struct Plan {
     pub folder: OwnedFd,
     /// Files and folders that are opened to the program, with all that is in them. At most 200.
     pub granted: Vec<Granted>,
+    /// Folders that are hidden from the program, at most 32. Where there are any, this is its whole
+    /// view: an empty, read-only folder covers each of them, with the `files` in it in their place,
+    /// and all else is the host's, network, Unix sockets and processes too. No Landlock and no filter
+    /// hold it, [`Plan::granted`], [`Plan::system`], [`Plan::network`] and the limits say nothing,
+    /// and no level is required of it: it is no boundary. It has no capabilities and gains none; as
+    /// root it keeps those that change files of others.
+    ///
+    /// The program is executed by its name, the first argument, which must lead to
+    /// [`Plan::program`]: scripts learn where they lie.
+    pub hidden: Vec<OwnedFd>,
     /// True if the paths of [`SYSTEM`] may be read and executed, and those of [`DEVICES`] used.
     pub system: bool,
     /// The reachable network.
@@ -49,6 +59,7 @@ impl Plan {
             environment: Vec::new(),
             folder,
             granted: Vec::new(),
+            hidden: Vec::new(),
             system: true,
             network: Network::None,
             limits: Limits::default(),

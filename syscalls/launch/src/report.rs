@@ -121,6 +121,9 @@ pub enum LaunchError {
         /// In detail.
         achieved: Achieved,
     },
+    /// Folders can't be hidden from a program here. No process was started.
+    #[error("folders can't be hidden from a program here: {0}")]
+    Hidden(#[source] io::Error),
     /// The system would not execute the program.
     #[error("can't execute the program: {0}")]
     Execute(#[source] io::Error),

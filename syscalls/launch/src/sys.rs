@@ -61,9 +61,11 @@ pub(crate) fn close_others_on_exec() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Executes the program that is open; comes back with the reason if it can't.
+/// Executes the program that is open, where the path is empty, or the one of that path; comes back
+/// with the reason if it can't.
 pub(crate) fn execute(
     program: impl AsFd,
+    path: &CStr,
     arguments: &[CString],
     environment: &[CString],
 ) -> io::Error {
@@ -71,13 +73,13 @@ pub(crate) fn execute(
         texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
     };
     let (arguments, environment) = (pointers(arguments), pointers(environment));
-    // SAFETY: both lists end with null and point to strings that end with NUL; lists and strings
-    // live until the call is over. The path is empty, so the descriptor alone names the file.
+    // SAFETY: both lists end with null and point to strings that end with NUL, as the path does;
+    // lists and strings live until the call is over.
     unsafe {
         libc::syscall(
             libc::SYS_execveat,
             program.as_fd().as_raw_fd(),
-            c"".as_ptr(),
+            path.as_ptr(),
             arguments.as_ptr(),
             environment.as_ptr(),
             libc::AT_EMPTY_PATH,

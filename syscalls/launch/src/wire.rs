@@ -11,9 +11,11 @@ use crate::report::{Achieved, Bound, Ended};
 pub(crate) const MOST_BYTES: usize = 4 << 20;
 /// Handles of a plan besides program, folder, input and terminal: one message takes 253.
 pub(crate) const MOST_GRANTED: usize = 200;
+/// Folders that are hidden: they go in the same message.
+pub(crate) const MOST_HIDDEN: usize = 32;
 
 /// The plan in bytes; its handles go beside it: program, folder, input and terminal if there are
-/// any, granted.
+/// any, granted, hidden.
 pub(crate) fn write_plan(plan: &Plan) -> Vec<u8> {
     let mut out = Writer::default();
     out.list(plan.arguments.iter().map(OsString::as_os_str));
@@ -33,6 +35,7 @@ pub(crate) fn write_plan(plan: &Plan) -> Vec<u8> {
             Access::Write => 2,
         });
     }
+    out.number(len(plan.hidden.len()));
     out.byte(plan.system.into());
     out.byte(match plan.network {
         Network::None => 0,
@@ -75,6 +78,10 @@ pub(crate) fn read_plan(bytes: &[u8], handles: Vec<OwnedFd>) -> Option<Plan> {
         };
         granted.push(Granted { handle: handles.next()?, access });
     }
+    let mut hidden = Vec::new();
+    for _ in 0..bytes.number()? {
+        hidden.push(handles.next()?);
+    }
     let system = bytes.flag()?;
     let network = match bytes.byte()? {
         0 => Network::None,
@@ -99,6 +106,7 @@ pub(crate) fn read_plan(bytes: &[u8], handles: Vec<OwnedFd>) -> Option<Plan> {
         environment,
         folder,
         granted,
+        hidden,
         system,
         network,
         limits,

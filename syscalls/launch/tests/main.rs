@@ -12,3 +12,4 @@ mod common;
 mod confined;
 mod door;
 mod escapes;
+mod hidden;

@@ -65,7 +65,7 @@ fn serve(
         Fork::Parent(child) => child,
     };
     drop((plan, way));
-    silence().at(Step::Streams)?;
+    silence(false).at(Step::Streams)?;
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == child => {

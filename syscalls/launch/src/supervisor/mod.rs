@@ -2,6 +2,7 @@
 mod door;
 mod filter;
 mod group;
+mod hide;
 mod init;
 mod mounts;
 mod program;
@@ -18,6 +19,10 @@ pub(crate) use self::watch::run;
 pub(crate) const NAME: &str = "syscap-launch: helper";
 /// The first message, which carries the handles.
 pub(crate) const HELLO: &[u8] = b"syscap-launch plan 1";
+/// The same, where the program's output is not read by the host.
+pub(crate) const SERVE: &[u8] = b"syscap-launch serve 1";
+/// The same, to try a view of which nothing is started.
+pub(crate) const TRY: &[u8] = b"syscap-launch try 1";
 /// The host's order to end the program.
 pub(crate) const CANCEL: u8 = 1;
 /// The same, since it wrote too much.
@@ -45,10 +50,11 @@ pub(crate) enum Step {
     Plan,
     Terminal,
     Door,
+    View,
 }
 
 impl Step {
-    const ALL: [(Self, &'static str); 17] = [
+    const ALL: [(Self, &'static str); 18] = [
         (Self::Receive, "receiving the plan"),
         (Self::Threads, "the helper has threads: `entry` is not the first line of `main`"),
         (Self::Signals, "resetting signals"),
@@ -70,6 +76,7 @@ impl Step {
             "letting it connect to its host (it takes Linux 5.14, and that no other \
             process listens to its system calls)",
         ),
+        (Self::View, "hiding folders"),
     ];
 
     fn number(self) -> u8 {
@@ -84,6 +91,11 @@ impl Step {
 /// The name of a step in errors.
 pub(crate) fn step_name(number: u8) -> &'static str {
     Step::ALL.get(usize::from(number)).map_or("setting up", |(_, name)| name)
+}
+
+/// True if the view in which folders are hidden failed at that step.
+pub(crate) fn is_view(number: u8) -> bool {
+    number == Step::View.number()
 }
 
 #[derive(Debug)]

@@ -3,18 +3,17 @@
 //!
 //! Landlock says what may be opened. It says nothing of modes, owners, times and attributes, which
 //! a program could change of all its user's files: a read-only mount does.
-use std::os::fd::OwnedFd;
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use super::{At, Failed, Step};
+use crate::plan::{Access, Plan};
+use crate::sys;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, open, readlinkat, statat};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
     move_mount, open_tree,
 };
-use std::os::fd::{AsFd, AsRawFd};
-
-use super::{At, Failed, Step};
-use crate::plan::{Access, Plan};
-use crate::sys;
 
 /// Lays it out in this process's mount namespace. Says whether `/proc` is the namespace's own.
 pub(crate) fn lay(plan: &Plan, own_processes: bool) -> Result<bool, Failed> {
@@ -47,9 +46,8 @@ pub(crate) fn lay(plan: &Plan, own_processes: bool) -> Result<bool, Failed> {
 
 /// The open file, as the mounts of this namespace have it. It is found by its name, and must be the
 /// same file.
-fn again(handle: &OwnedFd) -> Result<OwnedFd, Failed> {
-    let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    let name = readlinkat(CWD, link, Vec::new()).at(Step::Plan)?;
+pub(crate) fn again(handle: &OwnedFd) -> Result<OwnedFd, Failed> {
+    let name = name_of(handle).at(Step::Plan)?;
     let here =
         open(name.as_c_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at(Step::Plan)?;
     let (there, found) = (fstat(handle).at(Step::Plan)?, fstat(&here).at(Step::Plan)?);
@@ -58,6 +56,11 @@ fn again(handle: &OwnedFd) -> Result<OwnedFd, Failed> {
     } else {
         Err(Failed(Step::Plan, libc::ESTALE))
     }
+}
+
+/// The present name of an open file.
+pub(crate) fn name_of(handle: &OwnedFd) -> rustix::io::Result<CString> {
+    readlinkat(CWD, format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())
 }
 
 /// True if it is a folder.

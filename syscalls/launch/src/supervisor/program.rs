@@ -78,27 +78,29 @@ fn take_up(terminal: &OwnedFd) -> Result<(), Failed> {
 }
 
 /// Executes it, or says the system's reason why not.
-fn execute(plan: Plan) -> i32 {
-    let texts = |texts: Vec<OsString>| -> Option<Vec<CString>> {
-        texts.into_iter().map(|text| CString::new(text.into_vec()).ok()).collect()
-    };
-    let variables = plan.environment.into_iter().map(|(mut name, value)| {
-        name.push(OsStr::new("="));
-        name.push(value);
-        name
-    });
-    let (Some(arguments), Some(environment)) = (texts(plan.arguments), texts(variables.collect()))
-    else {
-        return libc::EINVAL;
-    };
-    let mut error = sys::execute(&plan.program, &arguments, &environment);
+fn execute(mut plan: Plan) -> i32 {
+    let Some((arguments, environment)) = words(&mut plan) else { return libc::EINVAL };
+    let mut error = sys::execute(&plan.program, c"", &arguments, &environment);
     // A script's interpreter opens the script by its descriptor, which must stay open then.
     if error.raw_os_error() == Some(libc::ENOENT)
         && rustix::io::fcntl_setfd(&plan.program, rustix::io::FdFlags::empty()).is_ok()
     {
-        error = sys::execute(&plan.program, &arguments, &environment);
+        error = sys::execute(&plan.program, c"", &arguments, &environment);
     }
     error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// The arguments and variables, as the system takes them.
+pub(crate) fn words(plan: &mut Plan) -> Option<(Vec<CString>, Vec<CString>)> {
+    let texts = |texts: Vec<OsString>| -> Option<Vec<CString>> {
+        texts.into_iter().map(|text| CString::new(text.into_vec()).ok()).collect()
+    };
+    let variables = std::mem::take(&mut plan.environment).into_iter().map(|(mut name, value)| {
+        name.push(OsStr::new("="));
+        name.push(value);
+        name
+    });
+    Some((texts(std::mem::take(&mut plan.arguments))?, texts(variables.collect())?))
 }
 
 /// Limits of the system's own. `user` says whether the user namespace is its own: elsewhere all
@@ -123,9 +125,15 @@ fn limit(limits: &Limits, user: bool) -> rustix::io::Result<()> {
 }
 
 /// Capabilities (of the user namespace, or root's), and whatever an exec could bring.
-fn give_up_privileges() -> rustix::io::Result<()> {
-    for number in 0..64 {
-        let one = CapabilitySet::from_bits_retain(1 << number);
+pub(crate) fn give_up_privileges() -> rustix::io::Result<()> {
+    let all = (0..64).map(|number| CapabilitySet::from_bits_retain(1 << number));
+    give_up(all.fold(CapabilitySet::empty(), |all, one| all | one))
+}
+
+/// These capabilities, and whatever an exec could bring.
+pub(crate) fn give_up(these: CapabilitySet) -> rustix::io::Result<()> {
+    let each = (0..64).map(|number| CapabilitySet::from_bits_retain(1 << number));
+    for one in each.filter(|one| these.contains(*one)) {
         // Those that this process may not drop or the system does not know are not to be had by an
         // exec either: no new privileges.
         match rustix::thread::remove_capability_from_bounding_set(one) {
@@ -133,8 +141,13 @@ fn give_up_privileges() -> rustix::io::Result<()> {
         }
     }
     rustix::thread::clear_ambient_capability_set()?;
-    let none = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    let had = rustix::thread::capabilities(None)?;
+    let without = |set: CapabilitySet| CapabilitySet::from_bits_retain(set.bits() & !these.bits());
+    let sets = CapabilitySets {
+        effective: without(had.effective),
+        permitted: without(had.permitted),
+        inheritable: without(had.inheritable),
+    };
     rustix::thread::set_capabilities(None, sets)?;
     rustix::thread::set_no_new_privs(true)
 }

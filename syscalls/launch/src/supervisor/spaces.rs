@@ -41,7 +41,7 @@ pub(crate) fn leave(network: Network) -> Achieved {
 }
 
 /// In the new user namespace the user is who it is, and nobody else exists.
-fn map(user: u32, group: u32) -> io::Result<()> {
+pub(crate) fn map(user: u32, group: u32) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))

@@ -19,12 +19,14 @@ use super::door::{self, Door, Introduced};
 use super::group::Group;
 use super::trace::{self, Trace, Turn};
 use super::usage::Meter;
-use super::{At, FLOOD, Failed, HELLO, SIGNAL, Step, filter, init, spaces};
+use super::{At, FLOOD, Failed, HELLO, SERVE, SIGNAL, Step, TRY, filter, hide, init, spaces};
 use crate::plan::{Limits, Plan};
 use crate::report::{Bound, Ended};
 use crate::sys::{self, Fork};
 use crate::wire::{self, Note};
 
+/// The exit code of a helper that executed nothing.
+const NOT_EXECUTED: i32 = 127;
 /// How often use is looked at where it is bounded.
 const TURN: Duration = Duration::from_millis(10);
 
@@ -38,23 +40,39 @@ pub(crate) fn run() -> ! {
         sys::exit(1);
     };
     let code = match serve(&control) {
-        Ok(()) => 0,
+        Ok(code) => code,
         Err(Failed(step, error)) => tell(&control, Note::Failed(step.number(), error)),
     };
     sys::exit(code)
 }
 
 /// Tells the host. One that is not there any more needs no telling.
-fn tell(control: &OwnedFd, note: Note) -> i32 {
+pub(crate) fn tell(control: &OwnedFd, note: Note) -> i32 {
     i32::from(send(control, &note.write(), SendFlags::NOSIGNAL).is_err())
 }
 
-fn serve(control: &OwnedFd) -> Result<(), Failed> {
-    let plan = receive(control)?;
+/// What the helper was started for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    /// A program whose output the host reads, and of whose end it is told.
+    Run,
+    /// One that keeps the helper's streams, and whose end is the helper's.
+    Serve,
+    /// None: whether a view is to be had.
+    Try,
+}
+
+/// Does what the host asks for; the exit code.
+fn serve(control: &OwnedFd) -> Result<i32, Failed> {
+    let (task, plan) = receive(control)?;
     if !sys::alone() {
         return Err(Failed(Step::Threads, libc::EINVAL));
     }
     sys::reset_signals().at(Step::Signals)?;
+    if !plan.hidden.is_empty() || task == Task::Try {
+        hide::run(plan, task == Task::Serve, control)?;
+        return Ok(NOT_EXECUTED);
+    }
     rustix::process::setsid().at(Step::Session)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Whoever loses its parent becomes this process's child, so that it can be found and ended even
@@ -78,25 +96,31 @@ fn serve(control: &OwnedFd) -> Result<(), Failed> {
         }
         Fork::Parent(first) => {
             drop((plan, notes_end, end));
-            silence().at(Step::Streams)?;
+            silence(task == Task::Serve).at(Step::Streams)?;
             let first = First { pid: first, alone: achieved.processes };
-            let watch = Watch::new(control, notes, way, first, group, limits, traced)?;
-            watch.run()
+            let mut watch = Watch::new(control, notes, way, first, group, limits, traced)?;
+            watch.serves = task == Task::Serve;
+            let code = watch.run()?;
+            // Who reads the output is told of the end; any other sees the helper's own.
+            Ok(if task == Task::Serve { code } else { 0 })
         }
     }
 }
 
-/// Lets go of the standard streams: they are the program's.
-pub(crate) fn silence() -> io::Result<()> {
+/// Lets go of the standard streams: they are the program's. Who serves keeps the last, to say why
+/// there is no program.
+pub(crate) fn silence(serves: bool) -> io::Result<()> {
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
     let null = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
+    if !serves {
+        rustix::stdio::dup2_stderr(&null)?;
+    }
     Ok(())
 }
 
-fn receive(control: &OwnedFd) -> Result<Plan, Failed> {
+fn receive(control: &OwnedFd) -> Result<(Task, Plan), Failed> {
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut hello = [0; 64];
@@ -109,15 +133,18 @@ fn receive(control: &OwnedFd) -> Result<Plan, Failed> {
             handles.extend(rights);
         }
     }
-    if hello.get(..got.bytes) != Some(HELLO) || handles.is_empty() {
+    let known = [(HELLO, Task::Run), (SERVE, Task::Serve), (TRY, Task::Try)];
+    let task = known.into_iter().find(|(name, _)| hello.get(..got.bytes) == Some(*name));
+    let Some((_, task)) = task.filter(|_| !handles.is_empty()) else {
         return Err(Failed(Step::Receive, libc::EPROTO));
-    }
+    };
     let mut plan = File::from(handles.remove(0));
     let mut bytes = Vec::new();
     plan.rewind().at(Step::Receive)?;
     let most = u64::try_from(wire::MOST_BYTES).unwrap_or(u64::MAX);
     plan.take(most).read_to_end(&mut bytes).at(Step::Receive)?;
-    wire::read_plan(&bytes, handles).ok_or(Failed(Step::Plan, libc::EPROTO))
+    let plan = wire::read_plan(&bytes, handles).ok_or(Failed(Step::Plan, libc::EPROTO))?;
+    Ok((task, plan))
 }
 
 /// The child of the helper: pid 1 of a namespace, if there is one.
@@ -156,6 +183,8 @@ struct Watch<'a> {
     /// True if a failure was received before the start.
     failed: bool,
     listening: bool,
+    /// True if standard error is the program's still.
+    serves: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -190,10 +219,12 @@ impl<'a> Watch<'a> {
             seen: 0,
             failed: false,
             listening: true,
+            serves: false,
         })
     }
 
-    fn run(mut self) -> Result<(), Failed> {
+    /// Watches to the end; the program's exit code, or 128 and the number of its signal.
+    fn run(mut self) -> Result<i32, Failed> {
         loop {
             let [order, note, gone, guest, stopped] = self.wait()?;
             if note {
@@ -230,7 +261,7 @@ impl<'a> Watch<'a> {
             group.remove();
         }
         if self.failed {
-            return Ok(());
+            return Ok(NOT_EXECUTED);
         }
         let ended = match (self.began, self.ended) {
             (Some(_), Some(ended)) => ended,
@@ -240,7 +271,11 @@ impl<'a> Watch<'a> {
         };
         let wall = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
         tell(self.control, Note::Ended(ended, cpu, wall));
-        Ok(())
+        Ok(match ended {
+            Ended::Exited(code) => code.into(),
+            Ended::Signalled(signal) => i32::from(signal).saturating_add(128),
+            Ended::Bound(_) | Ended::Cancelled => 128 + 9,
+        })
     }
 
     /// Waits for an order, a note, the end of pid 1, somebody at the door or what is traced, until
@@ -357,6 +392,7 @@ impl<'a> Watch<'a> {
                 if !self.failed && self.ended.is_none() {
                     self.failed = true;
                     tell(self.control, note);
+                    self.say_not_executed(note);
                 }
             }
             Note::Status(status) => {
@@ -369,6 +405,18 @@ impl<'a> Watch<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Nobody reads this note where the host was told already that the program begins.
+    fn say_not_executed(&self, note: Note) {
+        if let (Note::NotExecuted(error), true, Some(_)) = (note, self.serves, self.began) {
+            let error = io::Error::from_raw_os_error(error);
+            let line = format!("syscap-launch: can't execute the program: {error}\n");
+            // One that nobody reads needs not be told.
+            match rustix::io::write(rustix::stdio::stderr(), line.as_bytes()) {
+                Ok(_) | Err(_) => {}
+            }
+        }
     }
 
     /// Lets in who is at the door.
