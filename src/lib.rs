@@ -37,6 +37,7 @@
 //! | keys and secrets | [`keys`] |
 //! | a log that is looked at, verified or learnt from | `inspect` |
 //! | the folder, and how it is opened: [`Options`] | `home` |
+//! | what a program that syscap starts must not reach, or may: [`boundary`] | `boundary` |
 //!
 //! Features, all on by default: `calendar`, `http`, `mail`, `shell` and `vectors` bring the tools of
 //! these names, `seal` keys sealed by a passphrase, `sqlite` homes in a file. A tool that is on record
@@ -50,6 +51,8 @@
 pub struct Readme;
 
 pub mod approvals;
+#[cfg(feature = "shell")]
+pub mod boundary;
 mod driver;
 mod error;
 mod home;

@@ -20,7 +20,7 @@ use crate::transport::limits::{
 };
 use crate::{Error, Inspection};
 
-pub use choice::Choice;
+pub use choice::{Choice, Owner, RUN_MARK};
 
 /// The delegated tools on record with their offers, and what is offered that is not on record.
 type Offered = (Vec<(Manifest, Vec<Offer>)>, Vec<Manifest>);

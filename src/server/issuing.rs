@@ -11,6 +11,7 @@ use syscap_kernel::{Clock as _, Entropy as _, Kernel};
 
 use syscap_syscalls::{fs::PATH_DIMENSION, marks::Mark, shell::DOES_DIMENSION};
 
+use crate::inspect::view::RUN_MARK;
 use crate::tools::commands::runs_text;
 use crate::{Error, Grant, Inspection, SignerError, SystemClock, SystemEntropy};
 
@@ -62,10 +63,15 @@ fn life_ms(grant: &Grant) -> u64 {
     grant.life_ms().unwrap_or(LIFE_MS)
 }
 
-/// Grants under the tools' own ids: aliases resolved, unknown tools refused.
+/// Grants under the tools' own ids: aliases resolved, unknown tools refused. The mark of a run is no
+/// tool, and gives no right.
 pub(crate) fn named(kernel: &Kernel, grants: &Grants) -> Result<Grants, Error> {
     let mut named = Grants::new();
     for (tool, grant) in grants.iter() {
+        if tool.as_str() == RUN_MARK {
+            named = named.with(tool.clone(), ToolGrant::new());
+            continue;
+        }
         let called = |m: &&Manifest| m.tool == *tool || m.aliases.contains(tool);
         let found: Option<ToolId> =
             kernel.manifests().find(called).map(|manifest| manifest.tool.clone());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use syscap_format::{Manifest, Seq, ToolId};
 
 use crate::Error;
+use crate::inspect::view::RUN_MARK;
 use crate::server::{By, Holding};
 use crate::tools::place::Place;
 use crate::tools::provide::{Offer, Provider, Standing};
@@ -30,7 +31,8 @@ impl Holding {
             };
             manifest.dimensions.iter().all(|declared| named(declared))
         };
-        let free = |manifest: &Manifest| names_of(manifest).all(|name| !here.contains(name));
+        let is_free = |name: &ToolId| !here.contains(name) && name.as_str() != RUN_MARK;
+        let free = |manifest: &Manifest| names_of(manifest).all(is_free);
         let new: Vec<Manifest> =
             offered.iter().filter(|m| !known(m) && fits(m) && free(m)).cloned().collect();
         let pins = table.room_for(connection, &offered, &new)?;

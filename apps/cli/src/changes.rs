@@ -7,6 +7,7 @@ mod survey;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use syscap::boundary::runs;
 use syscap::{kernel::StoreError, syscalls::auto_executed::row_of_name};
 
 pub(crate) use self::baseline::Baseline;
@@ -59,22 +60,26 @@ impl Changes {
                 }
             }
         }
+        if self.forget && !failed {
+            runs::forget(&self.home)?;
+        }
         Ok(if failed { Exit::Failed } else { Exit::Done })
     }
 }
 
 fn list(baseline: &Baseline, out: &mut Out) -> Result<(), Failure> {
-    let (changes, complete) = baseline.changes().map_err(Failure::file(&baseline.workspace))?;
+    let (changes, complete) =
+        baseline.changes().map_err(Failure::file(&baseline.head.workspace))?;
     let workspace = baseline.shown_workspace();
     let json = || {
         let run = Object::new().uint("run", baseline.number.get());
-        run.text("agent", baseline.agent.as_str()).text("workspace", &workspace)
+        run.text("agent", baseline.head.agent.as_str()).text("workspace", &workspace)
     };
     let end = if complete { "" } else { ", not complete" };
     let many = changes.len();
     let head = format!(
         "run {} of {} in {workspace}: {many} changed{end}",
-        baseline.number, baseline.agent
+        baseline.number, baseline.head.agent
     );
     out.both(&head, json().uint("changed", count(many)).flag("complete", complete))?;
     for (path, change) in &changes {
@@ -115,7 +120,8 @@ impl<'h> Noted<'h> {
     /// Lists what changed on standard error. Once it is all listed it is forgotten.
     fn list(&self) -> Result<(), Failure> {
         let baseline = &self.baseline;
-        let (changes, complete) = baseline.changes().map_err(Failure::file(&baseline.workspace))?;
+        let (changes, complete) =
+            baseline.changes().map_err(Failure::file(&baseline.head.workspace))?;
         if !changes.is_empty() {
             diagnose("files that other programs execute or obey have changed; look at each first:");
         }

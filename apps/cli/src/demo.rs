@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::Runtime;
+use syscap::boundary::Scratch;
 
 use self::stage::Stage;
 use crate::exit::{Ended, Failure};
 use crate::init;
 use crate::output::Out;
-use crate::scratch::Scratch;
 
 /// The place of the demo.
 #[derive(Args, Debug)]

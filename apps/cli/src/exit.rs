@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use syscap::SignerError;
+use syscap::boundary::{BoundaryError, Reaches};
 use syscap::format::{Refused, TokenId};
 use syscap::kernel::StoreError;
 use syscap::keys::KeyUse;
@@ -137,6 +138,32 @@ pub(crate) enum Failure {
     /// A policy can't be used for what was asked.
     #[error("{what}: {problem}")]
     Policy { what: String, problem: String },
+}
+
+impl From<BoundaryError> for Failure {
+    fn from(error: BoundaryError) -> Self {
+        let usage = |path: &Path, advice: String| {
+            let what = path.display().to_string();
+            Self::Usage { what, advice }
+        };
+        match error {
+            BoundaryError::File { path, source } => Self::File { path, source },
+            BoundaryError::Guarded { path, how } => {
+                let instead = match how {
+                    Reaches::Holds(_) => ": name a folder that doesn't, by --workspace DIR",
+                    Reaches::LiesIn(_) => ": name a folder elsewhere, by --workspace DIR",
+                    Reaches::IsFile => "",
+                };
+                usage(&path, format!("{how}, which no agent may reach{instead}"))
+            }
+            BoundaryError::Linked(path) => usage(
+                &path,
+                "holds a file that has a second name (a hard link), which may lie where the agent \
+                 works: remove that name (find -links +1)"
+                    .to_owned(),
+            ),
+        }
+    }
 }
 
 impl Failure {

@@ -125,8 +125,8 @@ pub(crate) struct Hook {
     pub(crate) patience: Duration,
     #[command(flatten)]
     people: runtime::People,
-    /// The folder that the client's file tools are held to where no root is named; the current one
-    /// if absent.
+    /// The workspace, where `syscap run` prepares the hook: what the client's file tools are held to
+    /// where no root is named. The current folder elsewhere.
     #[arg(skip)]
     pub(crate) workspace: Option<PathBuf>,
 }

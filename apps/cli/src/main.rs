@@ -36,7 +36,6 @@ mod recover;
 mod resume;
 mod run;
 mod runtime;
-mod scratch;
 mod secret;
 mod serve;
 mod signing;
@@ -109,7 +108,7 @@ enum Command {
     /// Make calls from JSON lines.
     Call(call::Call),
     /// Put syscap in front of MCP servers.
-    Mcp(mcp::Mcp),
+    Mcp(Box<mcp::Mcp>),
     /// Judge the tools that an agent's client runs itself.
     Hook(hook::Hook),
     /// Start an agent in a sandbox.

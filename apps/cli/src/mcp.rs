@@ -1,6 +1,8 @@
 //! `syscap mcp`: MCP servers behind a home's kernel.
 
 mod review;
+mod view;
+pub(crate) mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -12,6 +14,8 @@ use syscap::format::{AgentId, Dimension};
 use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand};
 
 use self::review::{Confirmed, review};
+use self::view::Views;
+use self::words::{absolute, with_home};
 use crate::call::by_lane;
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::hook::setup;
@@ -79,6 +83,8 @@ pub(crate) struct Mcp {
     /// Show tools as NAME_tool, also of a single server.
     #[arg(long, help_heading = "Servers")]
     prefix: bool,
+    #[command(flatten)]
+    views: Views,
     /// Let no prompts through.
     #[arg(long, help_heading = "Servers")]
     no_prompts: bool,
@@ -138,6 +144,18 @@ pub(crate) struct Mcp {
     /// The server's command and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
+}
+
+/// A gateway's failure.
+pub(crate) fn failed(home: &Path) -> impl FnOnce(syscap_gateway::Error) -> Failure {
+    let home = home.to_path_buf();
+    move |error| match error {
+        syscap_gateway::Error::Home(source) => Failure::home(&home)(source),
+        syscap_gateway::Error::Unsafe { server, why } => {
+            Failure::Usage { what: format!("server {server}"), advice: why }
+        }
+        other => Failure::Gateway(other.to_string()),
+    }
 }
 
 fn server_name(text: &str) -> Result<String, String> {
@@ -228,7 +246,10 @@ impl Mcp {
         if lane::is_here() && !self.print_config {
             return by_lane(lane::Service::Mcp, std::io::stdin());
         }
-        let options = self.options()?;
+        let options = match self.views.written.clone() {
+            written if written.is_empty() => self.options()?,
+            written => self.of_run(written)?,
+        };
         if self.print_config {
             for line in self.config(&options)?.lines() {
                 out.line(line)?;
@@ -246,10 +267,7 @@ impl Mcp {
             diagnose("an MCP client is to start this: --print-config prints how");
         }
         recording::warn_of_recording_in(&self.home)?;
-        syscap_gateway::run(options).map_err(|error| match error {
-            syscap_gateway::Error::Home(source) => Failure::home(&self.home)(source),
-            other => Failure::Gateway(other.to_string()),
-        })?;
+        syscap_gateway::run(options).map_err(failed(&self.home))?;
         Ok(Exit::Done)
     }
 
@@ -268,6 +286,16 @@ impl Mcp {
         review(&self.home, options, confirmed, out)
     }
 
+    /// As a gateway of a run, which may write these places.
+    pub(crate) fn of_run(&self, written: Vec<PathBuf>) -> Result<Options, Failure> {
+        let mut options = self.options()?;
+        for server in options.servers.iter_mut().filter(|server| server.folder.is_none()) {
+            server.folder = Some(PathBuf::from("/"));
+        }
+        options.written = written;
+        Ok(options)
+    }
+
     fn options(&self) -> Result<Options, Failure> {
         let mut servers = Vec::new();
         if !self.command.is_empty() {
@@ -280,7 +308,10 @@ impl Mcp {
         self.put_env(&mut servers)?;
         self.put_asks(&mut servers)?;
         self.put_tools(&mut servers)?;
-        if servers.is_empty() && !self.builtins && self.token.is_none() {
+        self.put_views(&mut servers)?;
+        servers.retain(|server| !self.views.without.contains(&server.name));
+        let is_named = self.token.is_some() || self.views.settled.is_some();
+        if servers.is_empty() && !self.builtins && !is_named {
             return Err(Failure::Usage {
                 what: "no server".to_owned(),
                 advice: "write its command after --, or name one by --server".to_owned(),
@@ -296,7 +327,12 @@ impl Mcp {
         options.token = TokenName::of_any(self.token.as_ref(), &self.home)?;
         options.expires = self.expires;
         options.limits.clone_from(&self.budget);
-        options.renewals = self.renew;
+        options.settled = TokenName::of_any(self.views.settled.as_ref(), &self.home)?;
+        options.renewals = match options.settled {
+            // An agent that connects again gets nothing new.
+            Some(_) => Some(0),
+            None => self.renew,
+        };
         options.prefix = self.prefix;
         options.built_in = self.builtins;
         options.grants = self.grant.clone();
@@ -367,87 +403,17 @@ impl Mcp {
         let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
         let words = std::env::args_os().skip(1).map(|word| setup::path(Path::new(&word)));
         let words = words.collect::<Result<Vec<_>, _>>()?.into_iter();
-        let args = with_home(words, &setup::path(&self.home)?, &setup::path(&home)?);
+        let words = with_home(words, &setup::path(&self.home)?, &setup::path(&home)?);
+        let args = absolute(words).words;
         let name = options.servers.first().map_or("syscap", |server| &server.name);
         let snippet = syscap_gateway::snippet(self.client, name, &setup::path(&program)?, &args);
         Ok(format!("{snippet:#}"))
     }
 }
 
-/// The words, with the home's folder made absolute and without what only prints. Paths among the
-/// server's own words are made absolute, too: the client decides in which folder all of it starts.
-fn with_home(words: impl Iterator<Item = String>, given: &str, whole: &str) -> Vec<String> {
-    let (mut args, mut replaced, mut command) = (Vec::new(), false, None);
-    let mut words = words;
-    while let Some(word) = words.next() {
-        if let Some(place) = command.as_mut() {
-            args.push(if is_path(&word, *place) { absolute(word) } else { word });
-            *place = Place::Argument;
-            continue;
-        }
-        if word == "--" {
-            command = Some(Place::Program);
-        }
-        match word.as_str() {
-            "--print-config" => {}
-            "--client" => drop(words.next()),
-            client if client.starts_with("--client=") => {}
-            _ if !replaced && word == given => {
-                replaced = true;
-                args.push(whole.to_owned());
-            }
-            _ => args.push(word),
-        }
-    }
-    args
-}
-
-/// The place of a word in a server's command.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// It is looked up in PATH, where it has no slash.
-    Program,
-    Argument,
-}
-
-/// True if a word is a path by its form, or names an existing file. The bare name of a folder may
-/// be a word of another meaning, as in `npm run test`.
-fn is_path(word: &str, place: Place) -> bool {
-    let path = Path::new(word);
-    [".", ".."].contains(&word)
-        || ["./", "../"].iter().any(|begins| word.starts_with(begins))
-        || (word.contains('/') && path.exists())
-        || (place == Place::Argument && path.is_file())
-}
-
-fn absolute(word: String) -> String {
-    match std::path::absolute(&word) {
-        Ok(path) => path.to_string_lossy().into_owned(),
-        Err(_) => word,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_configuration_is_the_same_command_with_whole_paths() {
-        let words = "mcp home --agent home --print-config -- home --print-config";
-        let args = with_home(words.split(' ').map(String::from), "home", "/x/home");
-        assert_eq!(args.join(" "), "mcp /x/home --agent home -- home --print-config");
-        let words =
-            "mcp home --client vscode --agent a --client=x -- run --client ./docs .. -y a/b";
-        let args = with_home(words.split(' ').map(String::from), "home", "/x/home");
-        let here = |path: &str| std::path::absolute(path).unwrap().display().to_string();
-        let own = format!("run --client {} {} -y a/b", here("./docs"), here(".."));
-        assert_eq!(args.join(" "), format!("mcp /x/home --agent a -- {own}"));
-        // A file that is there is meant, but for the program: that is looked up in PATH.
-        let words = "mcp home -- Cargo.toml Cargo.toml src";
-        let args = with_home(words.split(' ').map(String::from), "home", "/x/home");
-        let file = here("Cargo.toml");
-        assert_eq!(args.join(" "), format!("mcp /x/home -- Cargo.toml {file} src"));
-    }
 
     #[test]
     fn servers_are_named_and_split() {

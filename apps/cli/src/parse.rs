@@ -7,6 +7,7 @@ use syscap::format::{
     PublicKey, Role, Scope, ScopeDimension, Signature, SnapshotId, TEXT_BYTES_MAX,
     TOKEN_LIFE_MS_MAX, ToolId, json,
 };
+use syscap::launch::Network;
 use syscap::policy::Preset;
 use syscap::syscalls::beneath::Openers;
 
@@ -302,6 +303,16 @@ fn roles() -> String {
 
 fn presets() -> String {
     Preset::ALL.map(Preset::name).join(", ")
+}
+
+/// The network that a program reaches.
+pub(crate) fn network(name: &str) -> Result<Network, String> {
+    match name {
+        "none" => Ok(Network::None),
+        "loopback" => Ok(Network::Loopback),
+        "host" => Ok(Network::Host),
+        _ => Err("not a network: none, loopback, host".to_owned()),
+    }
 }
 
 #[cfg(test)]

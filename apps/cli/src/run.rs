@@ -6,7 +6,6 @@
 mod client;
 mod door;
 mod environment;
-mod paths;
 mod record;
 mod screen;
 mod shim;
@@ -22,8 +21,9 @@ use syscap::format::{AgentId, TokenId};
 use syscap::launch::{Level, Network};
 
 use self::{client::Known, start::Prepared};
-use crate::exit::{Ended, Failure};
+use crate::exit::{Ended, Failure, diagnose};
 use crate::lane::Service;
+use crate::mcp::{failed, words::absolute};
 use crate::token::TokenName;
 use crate::{parse, recording, runtime};
 
@@ -66,7 +66,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     state: Option<PathBuf>,
     /// The network: none; loopback, its own; host, all that the host reaches.
-    #[arg(long, value_name = "NET", default_value = "none", value_parser = network)]
+    #[arg(long, value_name = "NET", default_value = "none", value_parser = parse::network)]
     #[arg(help_heading = "Boundary")]
     net: Network,
     /// The least confinement that will do: confined or contained.
@@ -113,15 +113,6 @@ fn level(name: &str) -> Result<Level, String> {
     known.ok_or("not a level of a boundary: confined, contained".to_owned())
 }
 
-fn network(name: &str) -> Result<Network, String> {
-    match name {
-        "none" => Ok(Network::None),
-        "loopback" => Ok(Network::Loopback),
-        "host" => Ok(Network::Host),
-        _ => Err("not a network: none, loopback, host".to_owned()),
-    }
-}
-
 impl Run {
     pub(crate) fn run(self) -> Ended {
         if crate::lane::is_here() {
@@ -135,9 +126,60 @@ impl Run {
         runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
             let token = token::of(&self, known, access)?;
-            let services = self.services(known, token)?;
+            let gateway = self.gateway(&prepared)?;
+            let services = self.services(known, token, gateway)?;
             start::run(&self, prepared, access, token, services)
         })
+    }
+
+    /// Settles the gateway, before the program can write anything: its servers are started once, their
+    /// tools are put on record, and the token is chosen or issued. The rest of its command line.
+    fn gateway(&self, prepared: &Prepared) -> Result<Option<Vec<OsString>>, Failure> {
+        self.tell_names();
+        let (Some(mcp), written) = (token::mcp(self)?, prepared.writable()?) else {
+            return Ok(None);
+        };
+        let mut options = mcp.of_run(written.clone())?;
+        options.token = TokenName::of_any(self.token.as_ref(), &self.home)?.or(options.token);
+        let settled = syscap_gateway::settle(options).map_err(failed(&self.home))?;
+        for server in &settled.left_out {
+            diagnose(&format!("server {server} is left out of this run: it can't be started"));
+        }
+        let Some(token) = settled.token else {
+            diagnose("the agent gets no gateway: none of its servers can be started");
+            return Ok(None);
+        };
+        let mut words: Vec<OsString> = vec!["--settled".into(), token.to_string().into()];
+        for place in written {
+            words.extend(["--written".into(), place.into_os_string()]);
+        }
+        for server in settled.left_out {
+            words.extend(["--without".into(), server.into()]);
+        }
+        words.extend(self.mcp_words().into_iter().map(OsString::from));
+        Ok(Some(words))
+    }
+
+    /// Says which words of the gateway's are left as they are, though they are names of folders here:
+    /// the servers start elsewhere.
+    fn tell_names(&self) {
+        let Some(mcp) = &self.mcp else { return };
+        for name in absolute(mcp.0.clone()).names {
+            diagnose(&format!(
+                "--mcp: {name} is a folder here, and the servers start in /: write ./{name} if it is \
+                 meant"
+            ));
+        }
+    }
+
+    /// The options of the gateway, with whole paths: what answers starts elsewhere.
+    fn mcp_words(&self) -> Vec<String> {
+        self.mcp.as_ref().map(|words| absolute(words.0.clone()).words).unwrap_or_default()
+    }
+
+    /// The options of the hook, in the same way.
+    fn hook_words(&self) -> Vec<String> {
+        self.hook.as_ref().map(|words| absolute(words.0.clone()).words).unwrap_or_default()
     }
 
     /// Which client it is.
@@ -148,7 +190,12 @@ impl Run {
     }
 
     /// The commands outside that answer, each with all of its words.
-    fn services(&self, known: Known, token: TokenId) -> Result<Vec<door::Command>, Failure> {
+    fn services(
+        &self,
+        known: Known,
+        token: TokenId,
+        gateway: Option<Vec<OsString>>,
+    ) -> Result<Vec<door::Command>, Failure> {
         let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
         let base = |name: &str| {
             let words = [name.into(), home.clone().into(), "--agent".into()];
@@ -172,14 +219,12 @@ impl Run {
             if let Some(inside) = token::inside(self) {
                 words.extend(["--inside".into(), inside.option().into()]);
             }
-            words.extend(self.hook.iter().flat_map(|words| words.0.iter().map(OsString::from)));
+            words.extend(self.hook_words().into_iter().map(OsString::from));
             services.push(door::Command { service: Service::Hook, words });
         }
-        if let Some(more) = &self.mcp {
-            // The one that is named, and no other: a gateway left to itself would take a wider one
-            // of the agent's, or issue one.
-            let mut words = if self.token.is_some() { with_token("mcp") } else { base("mcp") };
-            words.extend(more.0.iter().map(OsString::from));
+        if let Some(more) = gateway {
+            let mut words = base("mcp");
+            words.extend(more);
             services.push(door::Command { service: Service::Mcp, words });
         }
         Ok(services)

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use rmcp::model::ClientCapabilities;
 use syscap::format::EffectClass;
 
-use crate::client::capabilities::Able;
+use crate::client::capabilities::{Able, WireKind};
 use crate::gateway::{Gateway, NoBeginning};
 use crate::governed::kernelside::blocking;
 use crate::governed::offer::{offer, rename};
@@ -50,16 +51,41 @@ async fn begin_once(gateway: &Arc<Gateway>, able: Able) -> Result<(), NoBeginnin
         () = gateway.closing.cancelled() => return Err(NoBeginning::Ends),
     }
     go_on_without_the_late(gateway)?;
-    offer(gateway).await?;
-    let ready = gateway.grantable();
-    let kernel = Arc::clone(&gateway.kernel);
-    let session = blocking(move || kernel.open_session(&ready)).await??;
-    gateway.set_session(session);
+    open(gateway).await?;
     rename(gateway).await?;
     say_what_is_shown(gateway);
     news::take_up(gateway).await;
     gateway.opened.cancel();
     gateway.tasks.spawn(news::watch(Arc::clone(gateway)));
+    Ok(())
+}
+
+/// Offers the tools, and opens the session.
+async fn open(gateway: &Arc<Gateway>) -> Result<(), NoBeginning> {
+    offer(gateway).await?;
+    let ready = gateway.grantable();
+    let kernel = Arc::clone(&gateway.kernel);
+    let session = blocking(move || kernel.open_session(&ready)).await??;
+    gateway.set_session(session);
+    Ok(())
+}
+
+/// Starts the servers, waits for each, and opens a session: for a run, before its program begins.
+pub(crate) async fn settle(gateway: &Arc<Gateway>) -> Result<(), NoBeginning> {
+    let able = Able::new(WireKind::Session, ClientCapabilities::default());
+    for place in 0..gateway.servers.len() {
+        gateway.tasks.spawn(keep::keep(Arc::clone(gateway), place, able.clone()));
+    }
+    for server in &gateway.servers {
+        let settled = server.settled.cancelled();
+        if tokio::time::timeout(LATE, settled).await.is_err() {
+            say(&format!("server {}: it has not said what it is yet; waiting for it", server.name));
+            server.settled.cancelled().await;
+        }
+    }
+    go_on_without_the_late(gateway)?;
+    open(gateway).await?;
+    say_what_is_shown(gateway);
     Ok(())
 }
 
@@ -122,6 +148,14 @@ fn say_what_is_shown(gateway: &Gateway) {
         ));
     }
     say(&format!("{} may call {shown} tools", gateway.options.agent));
+    let views = gateway
+        .servers
+        .iter()
+        .map(|server| format!("{} {}", server.name, gateway.starter.view(&server.command)));
+    let views: Vec<String> = views.collect();
+    if !views.is_empty() {
+        say(&format!("what its servers see: {}", views.join("; ")));
+    }
     let unlimited = catalog.all().iter().filter(|(id, _)| granted.contains(*id));
     let unlimited: usize = unlimited.map(|(_, tool)| tool.unlimited).sum();
     if unlimited > 0 {

@@ -15,6 +15,14 @@ pub enum Error {
     /// It could not begin.
     #[error("{0}")]
     Begin(String),
+    /// A server may not be started as its command has it: what it names, or would see, must be another.
+    #[error("server {server}: {why}")]
+    Unsafe {
+        /// The server.
+        server: String,
+        /// Why, and what to do.
+        why: String,
+    },
     /// Two servers have one name, or one has a name that is not of its form.
     #[error("{0:?} can't be the name of a server here")]
     Name(String),

@@ -23,6 +23,7 @@ use crate::options::Options;
 use crate::upstream::method::Method;
 use crate::upstream::routes::Routes;
 use crate::upstream::server::McpServer;
+use crate::upstream::view::Starter;
 
 /// How long it holds that something is let through, or nothing.
 const STOP_AGE: Duration = Duration::from_millis(500);
@@ -74,6 +75,7 @@ pub(crate) struct Gateway {
     pub(crate) kernel: Arc<dyn Kernelside>,
     pub(crate) client: Arc<McpClient>,
     pub(crate) servers: Vec<McpServer>,
+    pub(crate) starter: Arc<Starter>,
     pub(crate) flights: Flights,
     pub(crate) runs: ServerRuns,
     pub(crate) requests: Requests,
@@ -115,8 +117,10 @@ impl Gateway {
         let server = |command| McpServer::new(command, options.passed(), all);
         let servers = options.servers.iter().cloned().map(server).collect();
         let hidden = HiddenHome::of(&options.home);
+        let starter = Arc::new(Starter::new(&options));
         Self {
             options,
+            starter,
             hidden,
             kernel,
             client: Arc::default(),

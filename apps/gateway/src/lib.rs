@@ -42,7 +42,8 @@ pub use crate::{
     governed::effect::{BadClassRule, Because, ClassRule, Hints},
     governed::refusal::{META_KEY, MISSING_KEY, TOKEN_KEY},
     governed::survey::{Proposed, survey},
-    options::{Options, People, Question, ServerCommand},
+    life::Settled,
+    options::{Opened, Options, People, Question, ServerCommand, ServerView},
     words::{BadWords, split},
 };
 
@@ -57,6 +58,16 @@ pub fn is_server_name(name: &str) -> bool {
 #[must_use]
 pub fn server_name(command: &[String]) -> String {
     governed::names::server_of(command)
+}
+
+/// Starts the servers of a run before its program, has them list their tools, puts those on record
+/// and settles the token that the run's gateway calls by. The servers have ended afterwards.
+///
+/// # Errors
+/// [`Error::Home`], [`Error::Name`], [`Error::Unsafe`], [`Error::Threads`]; [`Error::Begin`] where no
+/// token can be had.
+pub fn settle(options: Options) -> Result<Settled, Error> {
+    life::settle(options)
 }
 
 /// Serves a client on standard input and output until it ends its input, or the process is asked

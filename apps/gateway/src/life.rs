@@ -3,11 +3,13 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use rmcp::{ServiceExt, service::ServerInitializeError, transport::stdio_pipes};
+use syscap::format::TokenId;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::begin;
 use crate::client::direct::Direct;
 use crate::client::downstream::ClientWire;
 use crate::client::face::Face;
@@ -20,6 +22,7 @@ use crate::say::say;
 use crate::token::home::HomeKernel;
 use crate::token::incoming;
 use crate::upstream;
+use crate::upstream::server::McpServer;
 
 /// Threads for calls that wait for the kernel, beside some for other work.
 const THREADS_MAX: usize = 576;
@@ -32,33 +35,83 @@ const FLUSH: Duration = Duration::from_secs(2);
 /// How long servers and home have to be closed.
 const CLOSE: Duration = Duration::from_secs(10);
 
+/// A gateway with its home, and the threads for it.
+struct Begun {
+    runtime: tokio::runtime::Runtime,
+    home: Arc<HomeKernel>,
+    gateway: Arc<Gateway>,
+}
+
+impl Begun {
+    fn new(options: Options) -> Result<Self, Error> {
+        let mut seen = BTreeSet::new();
+        for server in &options.servers {
+            if !names::is_server(&server.name) || !seen.insert(server.name.clone()) {
+                return Err(Error::Name(server.name.clone()));
+            }
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(THREADS_MAX)
+            .enable_all()
+            .build()
+            .map_err(Error::Threads)?;
+        let home = Arc::new(HomeKernel::open(&options, incoming::read_by(runtime.handle()))?);
+        let kernel: Arc<dyn Kernelside> = Arc::<HomeKernel>::clone(&home);
+        let gateway = Arc::new(Gateway::new(options, kernel));
+        gateway.starter.check_all(&gateway.options.servers)?;
+        Ok(Self { runtime, home, gateway })
+    }
+
+    fn end(self) -> Result<(), Error> {
+        drop(self.gateway);
+        // Who still reads standard input, or waits for a call that never ends, is left behind.
+        self.runtime.shutdown_timeout(DRAIN);
+        Ok(self.home.close()?)
+    }
+}
+
 /// See [`crate::run`].
 pub(crate) fn run(options: Options) -> Result<(), Error> {
-    let mut seen = BTreeSet::new();
-    for server in &options.servers {
-        if !names::is_server(&server.name) || !seen.insert(server.name.clone()) {
-            return Err(Error::Name(server.name.clone()));
-        }
-    }
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .max_blocking_threads(THREADS_MAX)
-        .enable_all()
-        .build()
-        .map_err(Error::Threads)?;
-    let home = Arc::new(HomeKernel::open(&options, incoming::read_by(runtime.handle()))?);
-    let kernel: Arc<dyn Kernelside> = Arc::<HomeKernel>::clone(&home);
-    let gateway = Arc::new(Gateway::new(options, kernel));
-    let served = runtime.block_on(serve(&gateway));
-    let failed = gateway.failed.get().map(NoBeginning::for_operator);
-    drop(gateway);
-    // Who still reads standard input, or waits for a call that never ends, is left behind.
-    runtime.shutdown_timeout(DRAIN);
-    home.close()?;
+    let begun = Begun::new(options)?;
+    let served = begun.runtime.block_on(serve(&begun.gateway));
+    let failed = begun.gateway.failed.get().map(NoBeginning::for_operator);
+    begun.end()?;
     match failed {
         Some(why) => Err(Error::Begin(why)),
         None => served,
     }
+}
+
+/// What a run's gateway calls by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settled {
+    /// Its token; `None` where no server could be started.
+    pub token: Option<TokenId>,
+    /// The servers that could not be started.
+    pub left_out: Vec<String>,
+}
+
+/// See [`crate::settle`].
+pub(crate) fn settle(options: Options) -> Result<Settled, Error> {
+    let begun = Begun::new(options)?;
+    let gateway = &begun.gateway;
+    let settled = begun.runtime.block_on(async {
+        let settled = begin::settle(gateway).await;
+        let runs = |server: &&McpServer| server.connection().is_some();
+        let left_out = gateway.servers.iter().filter(|server| !runs(server));
+        let left_out = left_out.map(|server| server.name.clone()).collect();
+        let token = gateway.open().map(|open| open.session.token().id);
+        gateway.closing.cancel();
+        close(gateway).await;
+        match settled {
+            Ok(()) | Err(NoBeginning::NoServer(_)) => Ok(Settled { token, left_out }),
+            Err(error) => Err(Error::Begin(error.for_operator())),
+        }
+    });
+    begun.end()?;
+    settled
 }
 
 async fn serve(gateway: &Arc<Gateway>) -> Result<(), Error> {

@@ -3,6 +3,8 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use syscap::format::{AgentId, Budget, Dimension, TokenId, ToolId};
+use syscap::launch::Network;
+use syscap::view::Owner;
 
 use crate::governed::effect::{ClassRule, Hints};
 
@@ -18,6 +20,10 @@ pub struct ServerCommand {
     pub env: Vec<(String, OsString)>,
     /// Its permitted requests to the client: none by default.
     pub asks: Vec<Question>,
+    /// The folder that it starts in; the gateway's own where none is named.
+    pub folder: Option<PathBuf>,
+    /// What it sees of this machine.
+    pub view: ServerView,
     /// Which of its tools are taken, by their names; one that ends with `*` is of all that begin
     /// so. All, where none is named.
     pub tools: Vec<String>,
@@ -26,7 +32,15 @@ pub struct ServerCommand {
 impl ServerCommand {
     /// One that finds nothing of its own in its environment and may ask nothing.
     pub const fn new(name: String, command: Vec<String>) -> Self {
-        Self { name, command, env: Vec::new(), asks: Vec::new(), tools: Vec::new() }
+        Self {
+            name,
+            command,
+            env: Vec::new(),
+            asks: Vec::new(),
+            folder: None,
+            view: ServerView::Hidden,
+            tools: Vec::new(),
+        }
     }
 
     /// True if a tool of that name is taken.
@@ -36,6 +50,54 @@ impl ServerCommand {
             None => tool == pattern,
         };
         self.tools.is_empty() || self.tools.iter().any(is_meant)
+    }
+}
+
+/// What a server sees of this machine. Where the agent's run may write what its command names, it is
+/// confined whatever is said here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServerView {
+    /// All that the gateway's user sees, but for homes, their keys and their sockets, which are
+    /// hidden from it. It is no boundary.
+    #[default]
+    Hidden,
+    /// All that the gateway's user sees.
+    Unhidden,
+    /// What is opened to it, the system's programs, and a HOME and a TMPDIR of its own.
+    Confined(Opened),
+}
+
+/// What is opened to a confined server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Files and folders to read.
+    pub read: Vec<PathBuf>,
+    /// Files and folders to read and write.
+    pub write: Vec<PathBuf>,
+    /// Files and folders to read and execute.
+    pub execute: Vec<PathBuf>,
+    /// The reachable network.
+    pub network: Network,
+}
+
+impl Default for Opened {
+    fn default() -> Self {
+        let (read, write, execute) = (Vec::new(), Vec::new(), Vec::new());
+        Self { read, write, execute, network: Network::None }
+    }
+}
+
+impl ServerCommand {
+    /// What is opened to it; from now on nothing else is. `None` where the operator lets it see
+    /// everything.
+    pub fn opened(&mut self) -> Option<&mut Opened> {
+        if self.view == ServerView::Hidden {
+            self.view = ServerView::Confined(Opened::default());
+        }
+        match &mut self.view {
+            ServerView::Confined(opened) => Some(opened),
+            ServerView::Hidden | ServerView::Unhidden => None,
+        }
     }
 }
 
@@ -127,6 +189,12 @@ pub struct Options {
     /// How long a call that waits for a person is waited for, before it ends with how to take it
     /// up: shorter than the client itself waits.
     pub approval_wait: Duration,
+    /// The places that the agent may write where it is inside a run; none where it is not. Inside, no
+    /// answer of the agent's own client counts as a person's.
+    pub written: Vec<PathBuf>,
+    /// The token that [`settle`](crate::settle) gave for this run: calls go by it, and by such that
+    /// renew it and grant no more.
+    pub settled: Option<TokenId>,
     /// True if prompts pass.
     pub prompts: bool,
     /// True if resources pass.
@@ -162,9 +230,21 @@ impl Options {
             result_bytes: None,
             people: People::Asked,
             approval_wait: Self::APPROVAL_WAIT,
+            written: Vec::new(),
+            settled: None,
             prompts: true,
             resources: true,
         }
+    }
+
+    /// True if the agent is inside a run.
+    pub(crate) const fn is_in_run(&self) -> bool {
+        !self.written.is_empty()
+    }
+
+    /// Whose tokens are looked for.
+    pub(crate) const fn owner(&self) -> Owner {
+        if self.is_in_run() { Owner::Run } else { Owner::Agent }
     }
 
     /// The limits of a token that is issued here.

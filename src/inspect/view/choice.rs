@@ -11,7 +11,7 @@ pub enum Choice<'v> {
     Use(&'v TokenInfo),
     /// The newest that fits is valid, and used up.
     Spent(&'v TokenInfo),
-    /// The agent's newest token was revoked, or the newest that fits.
+    /// The newest that fits was revoked, or, where none that fits is valid, the agent's newest.
     Revoked(&'v TokenInfo),
     /// None that fits is valid; this is the newest valid one.
     Unfit(&'v TokenInfo),
@@ -21,14 +21,52 @@ pub enum Choice<'v> {
     None,
 }
 
+/// Whose tokens are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Those of an agent outside of any run.
+    Agent,
+    /// Those that were issued for a run: nothing outside goes by them.
+    Run,
+}
+
+/// A tool that no home has: a token that grants it was issued for a run.
+pub const RUN_MARK: &str = "syscap.run";
+/// The parts of tools' names that are a client's shell inside a run, as tokens grant it that were
+/// issued before [`RUN_MARK`].
+const INSIDE: [&str; 2] = ["contained", "contained_online"];
+
+impl TokenInfo {
+    /// True if it was issued for a run.
+    #[must_use]
+    pub fn is_of_run(&self) -> bool {
+        self.tools.iter().any(|tool| {
+            let mut parts = tool.as_str().split('.');
+            tool.as_str() == RUN_MARK || parts.nth(1).is_some_and(|part| INSIDE.contains(&part))
+        })
+    }
+}
+
 impl View {
     /// Which of an agent's tokens is used where none is named; hook, gateway and run choose alike. A
-    /// token that grants nothing, as one that only renews another, is passed over.
-    pub fn choose(&self, agent: &AgentId, fits: impl Fn(&TokenInfo) -> bool) -> Choice<'_> {
-        let own = || self.tokens.iter().filter(|it| it.agent == *agent && !it.tools.is_empty());
+    /// token that grants nothing, as one that only renews another, is passed over, and so is one of
+    /// a run ([`TokenInfo::is_of_run`]) unless `whose` says otherwise. One that is revoked is not
+    /// replaced by an older one: who revoked it has stopped the agent.
+    pub fn choose(
+        &self,
+        agent: &AgentId,
+        whose: Owner,
+        fits: impl Fn(&TokenInfo) -> bool,
+    ) -> Choice<'_> {
+        let is_meant = |token: &TokenInfo| token.is_of_run() == (whose == Owner::Run);
+        let own = || {
+            let own = self.tokens.iter().filter(|it| it.agent == *agent && !it.tools.is_empty());
+            own.filter(|token| is_meant(token))
+        };
         let is_live = |token: &&TokenInfo| token.is_live(self.now);
         let fitting = || own().filter(|token| fits(token));
-        if let Some(token) = fitting().filter(is_live).find(|token| !token.is_spent()) {
+        let mut since_revoked = fitting().take_while(|token| !token.revoked);
+        if let Some(token) = since_revoked.find(|token| is_live(token) && !token.is_spent()) {
             return Choice::Use(token);
         }
         // Who revoked the newest has stopped the agent.
@@ -65,18 +103,24 @@ mod tests {
     use super::*;
     use crate::driver::counters::Counts;
 
-    /// A token of these words: what it grants (`fit`, `other`, `nothing`), and whether it was
+    /// A token of these words: what it grants (`fit`, `other`, `nothing`, `run`), and whether it was
     /// revoked, is spent or has expired.
     fn token(number: u8, words: &str) -> TokenInfo {
         let (grants, state) = words.split_once(' ').unwrap_or((words, ""));
-        let tool = (grants != "nothing").then(|| ToolId::new(&format!("t.{grants}")).unwrap());
+        // `run` fits too, and was issued for a run.
+        let names: &[&str] = match grants {
+            "nothing" => &[],
+            "run" => &["t.fit", RUN_MARK],
+            "other" => &["t.other"],
+            _ => &["t.fit"],
+        };
         let mut token = TokenInfo {
             id: TokenId::from_bytes([number; 32]),
             agent: AgentId::new("a").unwrap(),
             issued: Seq::new(number.into()),
             expires: UnixMillis::new(2_000),
             revoked: state == "revoked",
-            tools: tool.into_iter().collect(),
+            tools: names.iter().map(|name| ToolId::new(name).unwrap()).collect(),
             limits: Amounts::ZERO,
             used: Amounts::ZERO,
             held: Amounts::ZERO,
@@ -120,7 +164,13 @@ mod tests {
             (&[], ("none", 0)),
             (&["nothing"], ("none", 0)),
             (&["fit", "fit"], ("use", 2)),
-            (&["fit", "fit revoked"], ("use", 1)),
+            (&["fit", "fit revoked"], ("revoked", 2)),
+            (&["fit revoked", "fit"], ("use", 2)),
+            (&["fit", "fit revoked", "fit spent"], ("spent", 3)),
+            (&["fit revoked", "fit spent"], ("spent", 2)),
+            (&["fit", "other revoked"], ("use", 1)),
+            (&["fit", "run revoked"], ("use", 1)),
+            (&["run"], ("none", 0)),
             (&["fit", "fit spent", "other"], ("use", 1)),
             (&["fit revoked", "other"], ("revoked", 1)),
             (&["fit expired", "other revoked"], ("revoked", 2)),
@@ -135,17 +185,21 @@ mod tests {
             let view = view(tokens);
             let tool = ToolId::new("t.fit").unwrap();
             let agent = AgentId::new("a").unwrap();
-            let chosen = match view.choose(&agent, |token| token.tools.contains(&tool)) {
-                Choice::Use(token) => ("use", token.issued.get()),
-                Choice::Spent(token) => ("spent", token.issued.get()),
-                Choice::Revoked(token) => ("revoked", token.issued.get()),
-                Choice::Unfit(token) => ("unfit", token.issued.get()),
-                Choice::Expired(token) => ("expired", token.issued.get()),
-                Choice::None => ("none", 0),
-            };
+            let chosen =
+                match view.choose(&agent, Owner::Agent, |token| token.tools.contains(&tool)) {
+                    Choice::Use(token) => ("use", token.issued.get()),
+                    Choice::Spent(token) => ("spent", token.issued.get()),
+                    Choice::Revoked(token) => ("revoked", token.issued.get()),
+                    Choice::Unfit(token) => ("unfit", token.issued.get()),
+                    Choice::Expired(token) => ("expired", token.issued.get()),
+                    Choice::None => ("none", 0),
+                };
             assert_eq!(chosen, *expected, "{tokens:?}");
             let stranger = AgentId::new("b").unwrap();
-            assert_eq!(view.choose(&stranger, |_| true), Choice::None);
+            assert_eq!(view.choose(&stranger, Owner::Agent, |_| true), Choice::None);
+            let of_runs = view.choose(&agent, Owner::Run, |_| true);
+            let is_one = tokens.iter().any(|words| words.starts_with("run"));
+            assert_eq!(of_runs != Choice::None, is_one, "{tokens:?}");
         }
     }
 }

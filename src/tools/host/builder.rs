@@ -7,6 +7,7 @@ use syscap_format::{
 };
 
 use crate::error::Error;
+use crate::inspect::view::RUN_MARK;
 use crate::runtime::args::IntoArg;
 use crate::tools::host::call::ToolCall;
 use crate::tools::host::closure::{ClosureTool, Ended};
@@ -36,7 +37,7 @@ impl HostTool {
     /// [`Error::BadName`].
     pub fn new(name: &str, effect: EffectClass) -> Result<Self, Error> {
         let bad = || Error::BadName { what: "the tool", got: name.to_owned() };
-        let tool = ToolId::new(name).ok_or_else(bad)?;
+        let tool = ToolId::new(name).filter(|tool| tool.as_str() != RUN_MARK).ok_or_else(bad)?;
         Ok(Self { manifest: Manifest::new(tool, effect) }.limit(LIMIT))
     }
 

@@ -1,9 +1,7 @@
 //! A run's baseline: kept in the home until the run has listed its changes.
 //!
-//! `HOME/runs/NUMBER` is text, a value a line: the format, the agent, the workspace, whether all of
-//! it was looked at, then a line for each file. Paths are escaped, so that each is one word.
+//! `HOME/runs/NUMBER` is text: the head of [`syscap::boundary::runs`], then a line for each file.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use syscap::audit::disk;
+use syscap::boundary::runs::{self, RunHead, escaped, plain};
 use syscap::format::{AgentId, Seq};
 
 use super::survey::{Change, Noted, Survey};
 use crate::exit::Failure;
 
-const FORMAT: &str = "syscap-run 1";
 /// Most bytes that are read of one: 10,000 lines of the longest paths.
 const BYTES_MAX: u64 = 256 << 20;
 
@@ -25,22 +23,24 @@ const BYTES_MAX: u64 = 256 << 20;
 pub(crate) struct Baseline {
     /// The run: its session's record.
     pub(super) number: Seq,
-    pub(super) agent: AgentId,
-    pub(super) workspace: PathBuf,
+    pub(super) head: RunHead,
     before: Survey,
 }
 
 impl Baseline {
-    /// Notes a workspace, and keeps that in the home.
+    /// Notes a workspace, and which places the run may write, the workspace first; keeps that in the
+    /// home.
     pub(crate) fn begin(
         home: &Path,
         number: Seq,
         agent: &AgentId,
-        workspace: &Path,
+        writable: Vec<PathBuf>,
     ) -> Result<Self, Failure> {
-        let before = look(workspace).map_err(Failure::file(workspace))?;
-        let agent = agent.clone();
-        let baseline = Self { number, agent, workspace: workspace.to_path_buf(), before };
+        let workspace = writable.first().cloned().unwrap_or_default();
+        let before = look(&workspace).map_err(Failure::file(&workspace))?;
+        let (agent, complete) = (agent.clone(), before.complete);
+        let head = RunHead { agent, workspace, complete, writable };
+        let baseline = Self { number, head, before };
         let path = path(home, number);
         let folder = path.parent().unwrap_or(home);
         disk::make_folder(folder).map_err(Failure::file(folder))?;
@@ -50,25 +50,13 @@ impl Baseline {
 
     /// All that lie in a home, the oldest run first. One that can't be read hides no other.
     pub(super) fn all(home: &Path) -> Result<Vec<Result<Self, Failure>>, Failure> {
-        let folder = folder(home);
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Failure::file(&folder)(error)),
-        };
-        let mut numbers: Vec<u64> = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(Failure::file(&folder))?.file_name();
-            // Parts of files that were not finished have other names.
-            numbers.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
-        }
-        numbers.sort_unstable();
+        let numbers = runs::numbers(home)?;
         Ok(numbers.into_iter().map(|number| Self::read(home, Seq::new(number))).collect())
     }
 
     /// The paths that appeared or changed since, escaped; true if all was looked at, then and now.
     pub(super) fn changes(&self) -> io::Result<(Vec<(String, Change)>, bool)> {
-        let now = look(&self.workspace)?;
+        let now = look(&self.head.workspace)?;
         let changed = now.since(&self.before);
         let changes = changed.map(|(path, change)| (escaped(path), change)).collect();
         Ok((changes, self.before.complete && now.complete))
@@ -76,7 +64,7 @@ impl Baseline {
 
     /// The workspace's path, escaped.
     pub(super) fn shown_workspace(&self) -> String {
-        escaped(self.workspace.as_os_str().as_bytes())
+        escaped(self.head.workspace.as_os_str().as_bytes())
     }
 
     /// Removes it from the home.
@@ -97,9 +85,7 @@ impl Baseline {
     }
 
     fn text(&self) -> String {
-        let workspace = self.shown_workspace();
-        let complete = self.before.complete;
-        let mut text = format!("{FORMAT}\n{}\n{workspace}\n{complete}\n", self.agent);
+        let mut text = self.head.text();
         for (path, noted) in &self.before.files {
             let (kind, value) = match noted {
                 Noted::File { executable: false, digest } => ("file", digest.clone()),
@@ -114,12 +100,9 @@ impl Baseline {
 
     fn parse(number: Seq, text: &str) -> Option<Self> {
         // The last line ends, too: one that is cut off is not whole.
-        let mut lines = text.strip_suffix('\n')?.split('\n');
-        lines.next().filter(|line| *line == FORMAT)?;
-        let agent = AgentId::new(lines.next()?)?;
-        let workspace = PathBuf::from(OsStr::from_bytes(&plain(lines.next()?)?));
-        let complete = lines.next()?.parse().ok()?;
-        let mut before = Survey { complete, ..Survey::default() };
+        let mut lines = text.strip_suffix('\n')?.split('\n').peekable();
+        let head = RunHead::take(&mut lines)?;
+        let mut before = Survey { complete: head.complete, ..Survey::default() };
         for line in lines {
             let mut words = line.split(' ');
             let (kind, value, path) = (words.next()?, words.next()?, words.next()?);
@@ -133,16 +116,12 @@ impl Baseline {
             };
             before.files.insert(plain(path)?, noted);
         }
-        Some(Self { number, agent, workspace, before })
+        Some(Self { number, head, before })
     }
 }
 
-fn folder(home: &Path) -> PathBuf {
-    home.join("runs")
-}
-
 fn path(home: &Path, number: Seq) -> PathBuf {
-    folder(home).join(number.to_string())
+    runs::folder(home).join(number.to_string())
 }
 
 fn look(workspace: &Path) -> io::Result<Survey> {
@@ -150,43 +129,9 @@ fn look(workspace: &Path) -> io::Result<Survey> {
     Survey::of(openat(CWD, workspace, flags, Mode::empty())?)
 }
 
-/// Bytes as one word of printable ASCII: what is not stands as `\xNN`.
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b'\\' | 0..=b' ' | 0x7f.. => text.push_str(&format!("\\x{byte:02x}")),
-            _ => text.push(char::from(*byte)),
-        }
-    }
-    text
-}
-
-/// The bytes of an escaped word.
-fn plain(word: &str) -> Option<Vec<u8>> {
-    let mut parts = word.split("\\x");
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend(rest.as_bytes());
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn escaped_bytes_read_back_and_hold_no_control() {
-        let all: Vec<u8> = (0..=255).collect();
-        let word = escaped(&all);
-        assert!(word.bytes().all(|byte| byte.is_ascii_graphic()));
-        assert_eq!(plain(&word), Some(all));
-        assert_eq!(plain("\\x0"), None);
-        assert_eq!(plain("\\xzz"), None);
-    }
 
     #[test]
     fn notes_read_back() {
@@ -200,10 +145,13 @@ mod tests {
         ];
         let before = Survey { files: files.into(), complete: true };
         let workspace = PathBuf::from("/project/of mine");
-        let baseline = Baseline { number, agent, workspace, before };
+        let writable = vec![workspace.clone(), PathBuf::from("/tmp/x")];
+        let head = RunHead { agent, workspace, complete: true, writable };
+        let baseline = Baseline { number, head, before };
         let text = baseline.text();
         let read = Baseline::parse(number, &text).unwrap();
         assert_eq!((read.text(), &read.before), (text.clone(), &baseline.before));
+        assert_eq!(read.head, baseline.head);
         for end in 0..text.len() - 1 {
             assert!(
                 !text.is_char_boundary(end)

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use syscap::Runtime;
+use syscap::boundary::Scratch;
 
 use super::attempts::{PLAN, workspace};
 use super::stage::Stage;
-use crate::{exit::Failure, scratch::Scratch};
+use crate::exit::Failure;
 
 /// The content of the file outside.
 const SECRET: &str = "the secret that no agent is to see\n";

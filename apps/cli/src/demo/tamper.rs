@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use syscap::Home;
 use syscap::audit::SqliteReader;
 use syscap::audit::export::export;
+use syscap::boundary::Scratch;
 use syscap::format::{OBJECTS_FOLDER, RECORDS_FILE};
 use syscap::kernel::StoreError;
 use syscap::verify::{Options, Soundness, TrustSource};
 
 use super::stage::Stage;
-use crate::{exit::Failure, scratch::Scratch, verify};
+use crate::{exit::Failure, verify};
 
 pub(super) fn show(stage: &mut Stage<'_>, home: &Path, scratch: &Scratch) -> Result<(), Failure> {
     stage.out.text("the log:")?;

@@ -5,7 +5,8 @@ use std::{env, fs};
 
 use syscap::Runtime;
 use syscap::format::{
-    Budget, Dimension, EffectClass, Paths, Rights, Root, RootedPath, Rule, Scope, ToolGrant, ToolId,
+    Budget, Dimension, EffectClass, Grants, Paths, Rights, Root, RootedPath, Rule, Scope,
+    ToolGrant, ToolId,
 };
 use syscap::host::{DOES_DIMENSION, MACHINE_ROOT};
 use syscap::syscalls::marks::Mark;
@@ -98,7 +99,7 @@ impl Hook {
     /// The roots of the client's own tools for files, if they are held to roots: the named ones,
     /// else this folder, since another set-up may have held them. And what else a write does;
     /// policy judges them besides.
-    pub(super) fn of_files(&self) -> Result<ToolGrant, Failure> {
+    pub(crate) fn of_files(&self) -> Result<ToolGrant, Failure> {
         let roots = match (&*self.roots, &self.workspace) {
             ([], Some(workspace)) => vec![workspace.clone()],
             ([], None) => vec![env::current_dir().map_err(Failure::Stream)?],
@@ -127,6 +128,18 @@ impl Hook {
         })?;
         let grant = ToolGrant::new().with("path", Scope::Paths(paths));
         Ok(grant.with(DOES_DIMENSION, marks(&Mark::ALL)?))
+    }
+}
+
+impl Hook {
+    /// True if a token holds each of the client's own tools for files to exactly these roots.
+    pub(crate) fn has_roots(&self, grants: &Grants, roots: &ToolGrant) -> bool {
+        let names = self.client.known().iter().map(|(name, _, _)| *name);
+        let mut files = names.filter(|name| self.client.file_argument(name).is_some());
+        files.all(|name| {
+            let granted = self.client.tool(name).and_then(|tool| grants.get(&tool).cloned());
+            granted.is_some_and(|granted| granted == *roots)
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use syscap::format::{
 use syscap::host::MACHINE_ROOT;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
-use syscap::view::{ToolDetail, Whose};
+use syscap::view::{RUN_MARK, ToolDetail, Whose};
 use syscap::{Beside, Grant, Inspection, Runtime};
 
 use super::client::Client;
@@ -105,6 +105,10 @@ impl Hook {
                         Some(scopes) => grant.tool_with(tool.clone(), scopes.clone()),
                         None => grant.tools([tool.as_str()]),
                     };
+                }
+                if self.workspace.is_some() {
+                    // It is a run's alone.
+                    grant = grant.tools([RUN_MARK]);
                 }
                 let grant = grant.budget(self.budget());
                 hands.issuer.issue(access, &grant.expires_in(self.expires))?

@@ -2,7 +2,7 @@
 
 use syscap::Runtime;
 use syscap::format::{AgentId, TokenId, ToolId, UnixMillis};
-use syscap::view::Choice;
+use syscap::view::{Choice, Owner};
 
 /// Most tokens of an agent that are tried for a use that is told of.
 const TOKENS_MAX: usize = 16;
@@ -42,14 +42,15 @@ pub(super) fn newest(
     is_it: impl Fn(&ToolId) -> bool,
 ) -> Result<Found, String> {
     let view = access.view_of(agent, None).map_err(|error| error.to_string())?;
-    match view.choose(agent, |token| token.tools.iter().any(&is_it)) {
+    match view.choose(agent, Owner::Agent, |token| token.tools.iter().any(&is_it)) {
         Choice::Use(token) | Choice::Spent(token) | Choice::Unfit(token) => {
             Ok(Found::Live(token.id))
         }
         Choice::Expired(token) => Ok(Found::Expired(token.id, token.expires)),
-        Choice::Revoked(_) => {
-            Err(format!("agent `{agent}` has no valid token: the last one was revoked"))
-        }
+        Choice::Revoked(_) => Err(format!(
+            "agent `{agent}` has no valid token: the last one was revoked; tell your user, who goes \
+             on with `syscap hook --setup` or `syscap token issue`, or names an older one by --token"
+        )),
         Choice::None => Err(format!(
             "agent `{agent}` has no token; tell your user, who sets the hook up with --setup"
         )),

@@ -155,10 +155,7 @@ fn grave(set: &[Manifest]) -> &'static str {
 }
 
 fn rows(home: &Path, options: &Options) -> Result<Vec<Row>, Failure> {
-    let proposed = syscap_gateway::survey(options).map_err(|error| match error {
-        syscap_gateway::Error::Home(source) => Failure::home(home)(source),
-        other => Failure::Gateway(other.to_string()),
-    })?;
+    let proposed = syscap_gateway::survey(options).map_err(super::failed(home))?;
     let log = runtime::look(home)?;
     let recorded =
         |tool: &ToolId| log.kernel().manifests().find(|manifest| manifest.tool == *tool).cloned();

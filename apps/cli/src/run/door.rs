@@ -150,6 +150,8 @@ impl Guest {
         let started = process::Command::new(&self.door.program)
             .args(&command.words)
             .env_remove(lane::VARIABLE)
+            // Nothing that the agent writes is found by it.
+            .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

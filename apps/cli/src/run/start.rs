@@ -9,25 +9,100 @@ use std::thread;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use syscap::Runtime;
+use syscap::boundary::environment as begins;
+use syscap::boundary::{BoundaryError, Guarded, Link, Place, Scratch, Way, runs};
 use syscap::format::{AgentId, TokenId};
+use syscap::kernel::StoreError;
 use syscap::launch::{
     Access as Right, Ended as Over, Granted, LaunchError, Launcher, Level, Orders, Plan, Report,
     Running, Said, Stream,
 };
 
 use super::client::Known;
-use super::paths::{Guarded, Place};
 use super::screen::Screen;
 use super::{Run, door, environment, record, shim, signals, token, watch};
 use crate::changes::{Baseline, Noted};
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::hook::client::Inside;
 use crate::hook::setup::{self, quoted};
-use crate::scratch::Scratch;
 use crate::{lane, runtime};
 
 /// The exit code of a run that a freeze or a revocation ended: as one that SIGKILL ended.
 const STOPPED: u8 = 128 + 9;
+
+fn open(path: &Path) -> Result<Place, Failure> {
+    Place::open(path).map_err(Failure::file(path))
+}
+
+fn guarded(run: &Run) -> Result<Guarded, Failure> {
+    Guarded::of(&run.home).map_err(|error| match error {
+        BoundaryError::File { path, source }
+            if path == run.home && source.kind() == io::ErrorKind::NotFound =>
+        {
+            Failure::home(&run.home)(StoreError::Missing.into())
+        }
+        error => error.into(),
+    })
+}
+
+/// What is opened beside the workspace: the folders that are the run's own, and what is named.
+fn granted(
+    run: &Run,
+    own: [&PathBuf; 2],
+    links: &mut Links,
+) -> Result<Vec<(Place, Right)>, Failure> {
+    let mut granted = Vec::new();
+    for path in own {
+        // What is made for this run alone no link leads to.
+        let first = match run.state.as_ref() == Some(path) {
+            true => open_to_write(path, links)?,
+            false => open(path)?,
+        };
+        granted.extend([(first, Right::Write), (open(path)?, Right::Execute)]);
+    }
+    let named = [(&run.ro, Right::Read), (&run.rw, Right::Write), (&run.exec, Right::Execute)];
+    for (paths, right) in named {
+        for path in paths {
+            let place = match right {
+                Right::Write => open_to_write(path, links)?,
+                Right::Read | Right::Execute => open(path)?,
+            };
+            granted.push((place, right));
+        }
+    }
+    Ok(granted)
+}
+
+/// What a link leads to that is opened to write, by its real path.
+fn elsewhere(
+    granted: &[(Place, Right)],
+    workspace: &Place,
+    links: &Links,
+) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+    let written = granted.iter().filter(|(_, right)| *right == Right::Write);
+    let written = written.map(|(place, _)| place).chain([workspace]);
+    let linked = written.filter(|place| links.iter().any(|(path, _)| path == place.shown()));
+    linked.map(|place| Ok((place.shown().to_path_buf(), real(place)?))).collect()
+}
+
+/// The links on the ways of paths that are opened to write, with the path.
+type Links = Vec<(PathBuf, Link)>;
+
+/// Opens what a path leads to, and notes the links on its way.
+fn open_to_write(path: &Path, links: &mut Links) -> Result<Place, Failure> {
+    let failed = |error| Failure::file(path)(error);
+    let mut way = Way::of(path, Path::new(".")).map_err(failed)?;
+    links.extend(way.take_links().into_iter().map(|link| (path.to_path_buf(), link)));
+    way.into_end().map_err(failed)
+}
+
+fn real(place: &Place) -> Result<PathBuf, Failure> {
+    place.real().map_err(Failure::file(place.shown()))
+}
+
+fn again(place: &Place) -> Result<OwnedFd, Failure> {
+    place.handle().map_err(Failure::file(place.shown()))
+}
 
 /// The paths that are opened to the program, all of them checked.
 pub(super) struct Prepared {
@@ -37,21 +112,25 @@ pub(super) struct Prepared {
     known: Known,
     granted: Vec<(Place, Right)>,
     config: (PathBuf, Place),
+    /// What a link leads to that is opened to write, by its real path.
+    elsewhere: Vec<(PathBuf, PathBuf)>,
     state: PathBuf,
     temporary: PathBuf,
     /// Dropped last: the folders that it is about.
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Prepared {
     pub(super) fn of(run: &Run, known: Known) -> Result<Self, Failure> {
-        let guarded = Guarded::of(&run.home)?;
-        token::check_mcp(run)?;
+        let guarded = guarded(run)?;
+        drop(token::mcp(run)?);
         if let Some(client) = known.client() {
             drop(token::hook(run, client)?);
         }
-        let workspace = Place::open(run.workspace.as_deref().unwrap_or(Path::new(".")))?;
-        if !workspace.is_folder {
+        let mut links = Vec::new();
+        let path = run.workspace.as_deref().unwrap_or(Path::new("."));
+        let workspace = open_to_write(path, &mut links)?;
+        if !workspace.is_folder() {
             let what = "--workspace".to_owned();
             return Err(Failure::Usage { what, advice: "names no folder".to_owned() });
         }
@@ -62,26 +141,18 @@ impl Prepared {
             Some(state) => state.clone(),
             None => scratch.folder("home")?,
         };
-        let mut granted = Vec::new();
-        for path in [&state, &temporary] {
-            granted
-                .extend([(Place::open(path)?, Right::Write), (Place::open(path)?, Right::Execute)]);
-        }
-        let named = [(&run.ro, Right::Read), (&run.rw, Right::Write), (&run.exec, Right::Execute)];
-        for (paths, right) in named {
-            for path in paths {
-                granted.push((Place::open(path)?, right));
-            }
-        }
+        let granted = granted(run, [&state, &temporary], &mut links)?;
+        let elsewhere = elsewhere(&granted, &workspace, &links)?;
         let program = run.program.first().map(|program| environment::find(program)).transpose()?;
         let program = program.ok_or_else(|| {
             let what = "PROGRAM".to_owned();
             Failure::Usage { what, advice: "is missing".to_owned() }
         })?;
-        let own = Place::open(Path::new("/proc/self/exe"))?;
-        let configured = Place::open(&config)?;
+        let own = open(Path::new("/proc/self/exe"))?;
+        let configured = open(&config)?;
         let prepared = Self {
             config: (config, configured),
+            elsewhere,
             program,
             workspace,
             own,
@@ -89,9 +160,13 @@ impl Prepared {
             granted,
             state,
             temporary,
-            _scratch: scratch,
+            scratch,
         };
         prepared.check(&guarded)?;
+        prepared.check_links(run, &links)?;
+        if run.mcp.is_some() {
+            prepared.check_outside()?;
+        }
         Ok(prepared)
     }
 
@@ -101,8 +176,7 @@ impl Prepared {
         for (place, _) in &self.granted {
             guarded.expect_apart(place)?;
         }
-        let writable = self.granted.iter().filter(|(_, right)| *right == Right::Write);
-        for place in writable.map(|(place, _)| place).chain([&self.workspace]) {
+        for place in self.written() {
             let (config, own) = (&self.config.1, &self.own);
             let what = match (place.contains(config), place.contains(own)) {
                 (true, _) => "the run's own configuration: set TMPDIR to a folder elsewhere",
@@ -110,23 +184,82 @@ impl Prepared {
                 (false, false) => continue,
             };
             let what = format!("would let the agent change {what}");
-            let place = place.real()?.display().to_string();
+            let place = real(place)?.display().to_string();
             return Err(Failure::Usage { what: place, advice: what });
         }
         Ok(())
+    }
+
+    /// That no agent could have said where a path leads that is opened to write.
+    fn check_links(&self, run: &Run, links: &Links) -> Result<(), Failure> {
+        let earlier = runs::ever_writable(&run.home)?;
+        let earlier: Vec<Place> =
+            earlier.iter().filter_map(|path| Place::open(path).ok()).collect();
+        for (path, link) in links {
+            let who = match self.written().chain(&earlier).any(|place| link.is_within(place)) {
+                true => "an agent",
+                false if link.is_others => "another user",
+                false => continue,
+            };
+            let what = path.display().to_string();
+            let advice = format!(
+                "is opened to write, and leads through the link {}, which {who} could have put there: \
+                 name the path that it leads to",
+                link.path.display()
+            );
+            return Err(Failure::Usage { what, advice });
+        }
+        Ok(())
+    }
+
+    /// That what is started outside for the run finds its settings where the agent writes nothing.
+    fn check_outside(&self) -> Result<(), Failure> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let all = [("HOME", home), ("TMPDIR", Some(std::env::temp_dir()))];
+        for (name, folder) in all {
+            let Some(folder) = folder else { continue };
+            let way = Way::of(&folder, Path::new("/")).map_err(Failure::file(&folder))?;
+            if self.written().any(|place| way.touches(place)) {
+                let advice = format!(
+                    "is {}, which the agent may write, and the servers of --mcp find their settings \
+                     and files there: name another workspace, or start it as {name}=DIR syscap run ..",
+                    folder.display()
+                );
+                return Err(Failure::Usage { what: name.to_owned(), advice });
+            }
+        }
+        Ok(())
+    }
+
+    fn written(&self) -> impl Iterator<Item = &Place> + Clone {
+        let named = self.granted.iter().filter(|(_, right)| *right == Right::Write);
+        [&self.workspace].into_iter().chain(named.map(|(place, _)| place))
+    }
+
+    /// The real paths that the agent may write, the workspace first.
+    pub(super) fn writable(&self) -> Result<Vec<PathBuf>, Failure> {
+        self.written().map(real).collect()
+    }
+
+    /// Those of them that outlive the run.
+    fn named(&self, run: &Run) -> Result<Vec<PathBuf>, Failure> {
+        let own = [Some(&self.temporary), run.state.is_none().then_some(&self.state)];
+        let mut all = self.writable()?;
+        all.retain(|path| !own.contains(&Some(path)));
+        Ok(all)
     }
 
     /// The program's path, if it lies in no opened folder.
     fn alone(&self) -> Option<PathBuf> {
         let granted = self.granted.iter().map(|(place, _)| place);
         let opened = granted.chain([&self.workspace]).any(|place| place.contains(&self.program));
-        let known = opened || environment::is_the_systems(&self.program);
+        let known = opened || begins::is_the_systems(&self.program);
         (!known).then(|| self.program.real().ok()).flatten()
     }
 
     /// The plan of it, without streams.
     fn plan(&self, run: &Run, token: TokenId, services: &str) -> Result<Plan, Failure> {
-        let own = self.own.real()?;
+        let own = real(&self.own)?;
         let home = std::path::absolute(&run.home).map_err(Failure::file(&run.home))?;
         let (own, home) = (setup::path(&own)?, setup::path(&home)?);
         // Within, what stands behind the first word is what was settled here.
@@ -146,33 +279,37 @@ impl Prepared {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             let settings = hook.settings(&words.join(" "));
             let gateway = line("mcp");
-            let gateway = run.mcp.as_ref().map(|_| (own.as_str(), gateway.as_slice()));
+            let gateway = services
+                .split(',')
+                .any(|service| service == lane::Service::Mcp.name())
+                .then_some((own.as_str(), gateway.as_slice()));
             configured = self.known.configure(&self.config.0, &settings, gateway)?;
         }
         let (name, arguments) = run.program.split_first().unzip();
         let name = name.cloned().unwrap_or_default();
-        let mut plan = Plan::new(self.program.again()?, name, self.workspace.again()?);
+        let mut plan = Plan::new(again(&self.program)?, name, again(&self.workspace)?);
         plan.arguments.extend(configured.arguments.iter().map(OsString::from));
         plan.arguments.extend(arguments.unwrap_or_default().iter().cloned());
         let folders = [(&self.workspace, Right::Write), (&self.workspace, Right::Execute)];
         let all = self.granted.iter().map(|(place, right)| (place, *right));
         let owns = [(&self.own, Right::Execute), (&self.config.1, Right::Read)];
         for (place, access) in all.chain(folders).chain(owns) {
-            plan.granted.push(Granted { handle: place.again()?, access });
+            plan.granted.push(Granted { handle: again(place)?, access });
         }
         let network = run.net == syscap::launch::Network::Host;
-        let names = environment::NETWORK.iter().filter(|_| network);
-        for path in environment::BEGINNING.iter().chain(names) {
-            if let Ok(place) = Place::open(Path::new(path)) {
-                plan.granted.push(Granted { handle: place.handle, access: Right::Read });
+        let names = begins::NETWORK.iter().filter(|_| network);
+        for path in begins::BEGINNING.iter().chain(names) {
+            if let Ok(handle) = Place::open(Path::new(path)).and_then(|place| place.handle()) {
+                plan.granted.push(Granted { handle, access: Right::Read });
             }
         }
         let executed = self.granted.iter().filter(|(_, right)| *right == Right::Execute);
         let executed: Vec<&Place> =
             executed.map(|(place, _)| place).chain([&self.workspace]).collect();
         let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Failure::file(path));
+        let here = std::env::var_os("PATH").unwrap_or_default();
         let mut variables: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), environment::path(&executed, &self.own.real()?)),
+            ("PATH".into(), begins::path(&here, &executed, Some(&real(&self.own)?))),
             ("HOME".into(), absolute(&self.state)?.into()),
             ("TMPDIR".into(), absolute(&self.temporary)?.into()),
             (lane::VARIABLE.into(), services.into()),
@@ -205,8 +342,10 @@ pub(super) fn run(
         plan.input = Some(input()?);
     }
     let caller = runtime::session(access, &run.agent, token)?;
-    let workspace = prepared.workspace.real()?;
-    let noted = Baseline::begin(&run.home, caller.number(), &run.agent, &workspace)?;
+    let workspace = real(&prepared.workspace)?;
+    let writable = prepared.writable()?;
+    let noted = Baseline::begin(&run.home, caller.number(), &run.agent, writable)?;
+    runs::remember(&run.home, &prepared.named(run)?)?;
     let noted = Noted::new(&run.home, noted);
     let launched = |error| not_started(run, error);
     let mut running = Launcher::this().and_then(|it| it.start(&plan)).map_err(launched)?;
@@ -219,6 +358,9 @@ pub(super) fn run(
         screen.as_ref().map(Screen::sized).transpose().map_err(Failure::Stream)?,
     )?;
     tell_start(run, level, token);
+    for (given, real) in &prepared.elsewhere {
+        tell(&format!("{} is {}", given.display(), real.display()));
+    }
     if let Some(screen) = &mut screen {
         screen.begin().map_err(Failure::Stream)?;
     }
@@ -230,6 +372,10 @@ pub(super) fn run(
         screen.end();
     }
     let said = door.close();
+    let alone = prepared.alone();
+    if let Err(error) = prepared.scratch.remove() {
+        diagnose(&format!("left behind: {error}"));
+    }
     // A server's words, of which a terminal must not obey any.
     String::from_utf8_lossy(&said).lines().for_each(tell);
     drop(noted);
@@ -245,7 +391,7 @@ pub(super) fn run(
     }
     let ended = code(&ended.map_err(launched)?);
     if let Exit::Program(code) = ended
-        && let Some(advice) = prepared.alone().and_then(|path| shim::advice(&path, code))
+        && let Some(advice) = alone.and_then(|path| shim::advice(&path, code))
     {
         diagnose(&advice);
     }

@@ -1,10 +1,12 @@
 //! By which token the agent within calls.
 
+use std::path::Path;
+
 use clap::Parser;
 use syscap::Runtime;
 use syscap::format::{TokenId, UnixMillis};
 use syscap::launch::{Level, Network};
-use syscap::view::{Choice, TokenInfo};
+use syscap::view::{Choice, Owner, TokenInfo};
 
 use super::{Run, client::Known};
 use crate::exit::{Failure, diagnose};
@@ -12,6 +14,7 @@ use crate::hook::Hook;
 use crate::hook::client::{Client, Inside};
 use crate::mcp::Mcp;
 use crate::output::word_of;
+use crate::runtime;
 use crate::token::TokenName;
 
 #[derive(Parser)]
@@ -43,7 +46,7 @@ pub(super) fn hook(run: &Run, client: Client) -> Result<Hook, Failure> {
     let usage = |advice: String| Failure::Usage { what: "--hook".to_owned(), advice };
     let mut words = vec!["hook".into(), home.into_os_string(), "--agent".into()];
     words.extend([run.agent.to_string().into(), "--client".into(), client.option().into()]);
-    words.extend(run.hook.iter().flat_map(|words| words.0.iter().map(Into::into)));
+    words.extend(run.hook_words().into_iter().map(Into::into));
     let HookLine { mut hook } =
         HookLine::try_parse_from(words).map_err(|error| usage(first_line(&error)))?;
     match (hook.setup, &hook.token) {
@@ -52,7 +55,8 @@ pub(super) fn hook(run: &Run, client: Client) -> Result<Hook, Failure> {
         }
         (false, None) => {
             hook.inside = inside(run);
-            hook.workspace.clone_from(&run.workspace);
+            let workspace = run.workspace.as_deref().unwrap_or(Path::new("."));
+            hook.workspace = Some(workspace.to_path_buf());
             Ok(hook)
         }
         (true, _) => Err(usage("it is set up in any case: leave --setup out".to_owned())),
@@ -60,17 +64,20 @@ pub(super) fn hook(run: &Run, client: Client) -> Result<Hook, Failure> {
     }
 }
 
-/// That the gateway's words are a gateway's.
-pub(super) fn check_mcp(run: &Run) -> Result<(), Failure> {
-    let Some(more) = &run.mcp else { return Ok(()) };
+/// The gateway as its words have it; `None` if none was asked for.
+pub(super) fn mcp(run: &Run) -> Result<Option<Mcp>, Failure> {
+    if run.mcp.is_none() {
+        return Ok(None);
+    }
     let usage = |advice: String| Failure::Usage { what: "--mcp".to_owned(), advice };
-    let mut words = vec!["mcp".into(), run.home.clone().into_os_string(), "--agent".into()];
+    let home = std::path::absolute(&run.home).map_err(Failure::file(&run.home))?;
+    let mut words = vec!["mcp".into(), home.into_os_string(), "--agent".into()];
     words.push(run.agent.to_string().into());
-    words.extend(more.0.iter().map(Into::into));
+    words.extend(run.mcp_words().into_iter().map(Into::into));
     let McpLine { mcp } =
         McpLine::try_parse_from(words).map_err(|error| usage(first_line(&error)))?;
     match mcp.print_config {
-        false => Ok(()),
+        false => Ok(Some(mcp)),
         true => Err(usage("it is configured in any case: leave --print-config out".to_owned())),
     }
 }
@@ -109,8 +116,22 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
         }
         return Ok(id);
     }
-    let fits = |token: &TokenInfo| shell.as_ref().is_none_or(|shell| token.tools.contains(shell));
-    match (view.choose(&run.agent, fits), hook) {
+    // What a run is issued is for it: one of an earlier run is taken only with the same roots.
+    let files = hook.as_ref().map(Hook::of_files).transpose()?;
+    let log = runtime::look(&run.home)?;
+    let fits = |token: &TokenInfo| match (&hook, &shell, &files) {
+        (Some(hook), Some(shell), Some(files)) => {
+            let body = log.kernel().token(&token.id).map(|token| token.body);
+            body.is_some_and(|body| {
+                body.grants.get(shell).is_some() && hook.has_roots(&body.grants, files)
+            })
+        }
+        _ => true,
+    };
+    let owner = if hook.is_some() { Owner::Run } else { Owner::Agent };
+    let chosen = view.choose(&run.agent, owner, fits);
+    drop(log);
+    match (chosen, hook) {
         (Choice::Use(token), _) => Ok(token.id),
         (Choice::Revoked(token) | Choice::Spent(token), _) => Err(ended(run, token, view.now)),
         (_, Some(hook)) => hook.prepare(&hook.hands()?, access),

@@ -1,7 +1,7 @@
 //! A look at servers before anything of them is on record: what they offer, and what each tool is
 //! proposed to count as, and why.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rmcp::model::{ClientCapabilities, ToolAnnotations};
 use syscap::format::{EffectClass, Manifest, ToolId};
@@ -17,6 +17,7 @@ use crate::options::Options;
 use crate::upstream::lists::ListMethod;
 use crate::upstream::notice::ChangedList;
 use crate::upstream::server::McpServer;
+use crate::upstream::view::Starter;
 use crate::upstream::{Connection, tools};
 
 /// A tool as a server offers it, and what it is proposed to count as.
@@ -41,7 +42,7 @@ pub struct Proposed {
 /// as it is, and nothing is guessed by a name.
 ///
 /// # Errors
-/// [`Error::Name`], [`Error::Threads`]; [`Error::Begin`] where a server can't be started, or does
+/// [`Error::Name`], [`Error::Unsafe`], [`Error::Threads`]; [`Error::Begin`] where a server can't be started, or does
 /// not list its tools.
 pub fn survey(options: &Options) -> Result<Vec<Proposed>, Error> {
     if let Some(wrong) = options.servers.iter().find(|server| !names::is_server(&server.name)) {
@@ -52,11 +53,13 @@ pub fn survey(options: &Options) -> Result<Vec<Proposed>, Error> {
         .enable_all()
         .build()
         .map_err(Error::Threads)?;
+    let starter = Arc::new(Starter::new(options));
+    starter.check_all(&options.servers)?;
     runtime.block_on(async {
         let mut all = BTreeMap::new();
         for command in &options.servers {
             let server = McpServer::new(command.clone(), options.passed(), options.servers.len());
-            for (id, definition) in listed(&server).await? {
+            for (id, definition) in listed(&starter, &server).await? {
                 all.insert(id.clone(), proposed(options, id, &definition));
             }
         }
@@ -65,11 +68,14 @@ pub fn survey(options: &Options) -> Result<Vec<Proposed>, Error> {
 }
 
 /// The tools that a server lists, by their ids on record. It has ended by then.
-async fn listed(server: &McpServer) -> Result<BTreeMap<ToolId, Definition>, Error> {
+async fn listed(
+    starter: &Arc<Starter>,
+    server: &McpServer,
+) -> Result<BTreeMap<ToolId, Definition>, Error> {
     let begin = |why: &dyn std::fmt::Display| Error::Begin(format!("{}: {why}", server.name));
     let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
     let able = Able::new(WireKind::Session, ClientCapabilities::default());
-    let opened = Connection::open(&server.command, &tasks, &able).await;
+    let opened = Connection::open(starter, &server.command, &tasks, &able).await;
     let (connection, notices, questions) = opened.map_err(|error| begin(&error))?;
     let listed = tools::list_of(server, &connection, ListMethod::Tools, &closing).await;
     let definitions =

@@ -12,7 +12,7 @@ use syscap::format::{
 use syscap::incoming::ReadBy;
 use syscap::plain::shell_word;
 use syscap::provide::{Offer, Provider};
-use syscap::view::{Choice, Stamp, TokenInfo, View, Whose};
+use syscap::view::{Choice, RUN_MARK, Stamp, TokenInfo, View, Whose};
 use syscap::{Error, Grant, Runtime};
 
 use crate::governed::kernelside::{
@@ -158,7 +158,7 @@ impl Kernelside for HomeKernel {
         from: TokenId,
         tools: &[ToolId],
     ) -> Result<Option<Arc<dyn KernelSession>>, Unreached> {
-        if self.options.token.is_some() {
+        if self.options.token.is_some() || self.options.settled.is_some() {
             return Ok(None);
         }
         let view = self.view(Some(from))?;
@@ -203,9 +203,12 @@ impl Kernelside for HomeKernel {
             (None, true) => Lacks::Scope,
             (None, false) => Lacks::Life,
         };
-        if self.options.token.is_none()
-            && let Some(newer) = newer(&view, ended, &lacks)
-        {
+        let newer = match (self.options.settled, self.options.token) {
+            (Some(settled), _) => self.successor(&view, settled)?,
+            (None, None) => newer(&view, ended, &lacks),
+            (None, Some(_)) => None,
+        };
+        if let Some(newer) = newer.filter(|newer| newer.issued > ended.issued) {
             say(&format!("going on by token {}, which was issued since", newer.id));
             return self.session(newer.clone()).map(Some);
         }
@@ -242,6 +245,10 @@ impl Kernelside for HomeKernel {
     }
 
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached> {
+        // Inside, whoever speaks for the client is the agent.
+        if self.options.is_in_run() {
+            return Ok(None);
+        }
         // Nobody is asked whose answer could not be signed.
         let keys = syscap::Home::at(&self.options.home).keys();
         if syscap::FileKeys::open(&keys)?.needs_person(Role::Approver) {
@@ -358,16 +365,25 @@ impl HomeKernel {
     /// revoked token stays revoked, and a spent one is issued again only as often as the operator
     /// allowed: else an operator must issue the next.
     fn token(&self, tools: &[ToolId]) -> Result<TokenInfo, Unreached> {
-        let view = self.view(self.options.token)?;
+        let named = self.options.settled.or(self.options.token);
+        let view = self.view(named)?;
         let agent = &self.options.agent;
-        if let Some(id) = self.options.token {
-            let known = self.known(id)?;
+        if let Some(id) = named {
+            let mut known = self.known(id)?;
+            if self.options.settled.is_some() && ended(&known, view.now).is_some() {
+                known = self.successor(&view, id)?.cloned().unwrap_or(known);
+            }
             self.say_that_limits_are_unheard(&known);
             return match ended(&known, view.now) {
                 Some(why) if known.is_live(view.now) => Ok(self.begins_spent(known, &why)),
                 None => Ok(known),
                 Some(why) => {
-                    let (reissue, next) = (self.reissue(id), "and name the new one by --token");
+                    // One that renews the run's own is the run's.
+                    let next = match self.options.settled {
+                        Some(_) => "and the run goes on by it",
+                        None => "and name the new one by --token",
+                    };
+                    let reissue = self.reissue(id);
                     Err(Unreached::of(
                         format!("the token {why}; an operator can issue it once more"),
                         format!("token {id} {why}; go on with: {reissue}, {next}"),
@@ -380,10 +396,14 @@ impl HomeKernel {
         let grants = |token: &TokenInfo| match (tools.is_empty(), self.options.built_in) {
             (true, false) => true,
             (true, true) => token.tools.iter().any(built_in),
+            // What was issued for another run is this one's only if that had the same tools.
+            (false, _) if self.options.is_in_run() => {
+                tools.iter().all(|tool| token.tools.contains(tool))
+            }
             (false, _) => token.tools.iter().any(|tool| tools.contains(tool)),
         };
         let mut renews = None;
-        match view.choose(agent, grants) {
+        match view.choose(agent, self.options.owner(), grants) {
             Choice::Use(token) => {
                 self.say_that_limits_are_unheard(token);
                 return Ok(token.clone());
@@ -392,8 +412,8 @@ impl HomeKernel {
                 return Err(Unreached::of(
                     "the agent's last token was revoked; an operator can issue another",
                     format!(
-                        "the last token of {agent} was revoked; issue another, or go on as before \
-                         with: {}",
+                        "the last token of {agent} was revoked; issue another, go on as before \
+                         with: {}, or name an older one by --token",
                         self.reissue(revoked.id)
                     ),
                 ));
@@ -411,6 +431,29 @@ impl HomeKernel {
             Choice::Unfit(_) | Choice::None => {}
         }
         self.issued_for(&view, tools, self.options.budget(), Label::PUBLIC, renews)
+    }
+
+    /// The newest valid token that renews a run's own, over any number of steps, and grants no more:
+    /// that is the run's, too.
+    fn successor<'v>(
+        &self,
+        view: &'v View,
+        settled: TokenId,
+    ) -> Result<Option<&'v TokenInfo>, Unreached> {
+        let log = syscap::Options::new().inspect(&self.options.home)?;
+        let body = |token: &TokenId| log.kernel().token(token).map(|token| token.body);
+        let Some(own) = body(&settled) else { return Ok(None) };
+        let renews = |token: &TokenId| {
+            let mut chain = std::iter::successors(Some(*token), |id| body(id)?.renews);
+            chain.any(|id| id == settled)
+        };
+        Ok(view.tokens.iter().find(|token| {
+            token.agent == self.options.agent
+                && token.id != settled
+                && ended(token, view.now).is_none()
+                && body(&token.id).is_some_and(|body| body.grants.leq(&own.grants))
+                && renews(&token.id)
+        }))
     }
 
     /// The token that a new one takes the place of: one that expired, where that is allowed.
@@ -437,9 +480,10 @@ impl HomeKernel {
     fn begins_spent(&self, token: TokenInfo, why: &str) -> TokenInfo {
         let (id, reissue) = (token.id, self.reissue(token.id));
         // One that is named stays the one that is meant.
-        let or = match self.options.token {
-            Some(_) => "and name the new one by --token",
-            None => "or start with --renew N",
+        let or = match (self.options.settled, self.options.token) {
+            (Some(_), _) => "and the run goes on by it",
+            (None, Some(_)) => "and name the new one by --token",
+            (None, None) => "or start with --renew N",
         };
         say(&format!("WARNING: token {id} {why}; go on with: {reissue}, {or}"));
         token
@@ -505,7 +549,7 @@ impl HomeKernel {
             granted.extend(own.iter().map(ToolId::as_str));
             grant = grant.workspace();
         }
-        if granted.len() > GRANTS_MAX {
+        if granted.len().saturating_add(usize::from(self.options.is_in_run())) > GRANTS_MAX {
             let many = format!(
                 "there are {} tools, and a token grants {GRANTS_MAX} at most",
                 granted.len()
@@ -514,6 +558,9 @@ impl HomeKernel {
             return Err(Unreached::of(&*many, format!("{many}; {how}")));
         }
         let count = granted.len();
+        if self.options.is_in_run() {
+            granted.push(RUN_MARK);
+        }
         self.fits_timeout(budget.amounts())?;
         let grant = grant.tools(granted).budget(budget).expires_in(self.options.expires);
         let grant = grant.begins_with(label);

@@ -40,7 +40,7 @@ pub(crate) async fn open(
     let Some(server) = gateway.server(place) else {
         return Err(NoStart::Handshake(String::from("there is no such server")));
     };
-    let opened = Connection::open(&server.command, &gateway.tasks, able).await?;
+    let opened = Connection::open(&gateway.starter, &server.command, &gateway.tasks, able).await?;
     let (connection, notices, questions) = opened;
     gateway.tasks.spawn(asks::serve(Arc::clone(gateway), place, questions));
     let connection = Arc::new(connection);

@@ -14,6 +14,7 @@ pub(crate) mod starting;
 mod stderr;
 mod straight;
 pub(crate) mod tools;
+pub(crate) mod view;
 mod wire;
 
 use std::collections::HashMap;
@@ -51,6 +52,7 @@ use crate::upstream::process::Exited;
 pub(crate) use crate::upstream::server_requests::Asking;
 use crate::upstream::server_requests::ServerRequests;
 use crate::upstream::straight::{Params, Request, Straight, WriteLine};
+use crate::upstream::view::{NotStarted, Starter, Unsafe};
 use crate::upstream::wire::{NOTICE_BYTES_MAX, Wanting, Wants};
 
 /// How long a server may take until it has said what it is. A package runner may load it first.
@@ -81,6 +83,8 @@ pub(crate) enum Trouble {
 pub(crate) enum NoStart {
     #[error("can't start `{program}`: {}", cause(error))]
     Process { program: String, error: io::Error },
+    #[error(transparent)]
+    Unsafe(#[from] Unsafe),
     #[error("it did not say what it is: {0}")]
     Handshake(String),
     #[error("it refused to say what it is: {0}")]
@@ -153,34 +157,39 @@ impl Connection {
     /// first request, which it does not know: what it writes until it has answered is said only
     /// where it speaks the newer wire, or does not start.
     pub(crate) async fn open(
+        starter: &Arc<Starter>,
         command: &ServerCommand,
         tasks: &TaskTracker,
         able: &Able,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {
         let able = &able.told(&command.asks);
-        let first = Self::try_open(command, tasks, able, able.wire).await;
+        let first = Self::try_open(starter, command, tasks, able, able.wire).await;
         match (first, able.wire) {
             // One of the newer wire alone refuses `initialize`.
             (Err(NoStart::Refused(_)), WireKind::Session) => {
-                Self::try_open(command, tasks, able, WireKind::Stateless).await
+                Self::try_open(starter, command, tasks, able, WireKind::Stateless).await
             }
             // One of the older wire may break off at a question that it doesn't know.
             (Err(NoStart::Handshake(_) | NoStart::Exited(_)), WireKind::Stateless) => {
-                Self::try_open(command, tasks, able, WireKind::Session).await
+                Self::try_open(starter, command, tasks, able, WireKind::Session).await
             }
             (first, _) => first,
         }
     }
 
     async fn try_open(
+        starter: &Arc<Starter>,
         command: &ServerCommand,
         tasks: &TaskTracker,
         able: &Able,
         wire: WireKind,
     ) -> Result<(Self, NoticeStream, Questions), NoStart> {
         let program = command.command.first().cloned().unwrap_or_default();
-        let (process, stdout, stdin) =
-            process::start(command).map_err(|error| NoStart::Process { program, error })?;
+        let started = process::start(starter, command).await;
+        let (process, stdout, stdin) = started.map_err(|error| match error {
+            NotStarted::Unsafe(why) => NoStart::Unsafe(why),
+            NotStarted::System(error) => NoStart::Process { program, error },
+        })?;
         let heard = process.stderr_gate();
         if wire == WireKind::Session {
             heard.open();

@@ -1,42 +1,31 @@
 //! A server's process: started in an environment of its own, and ended with all it started.
 
 use std::os::fd::OwnedFd;
-use std::process::{ExitStatus, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use syscap::boundary::{Scratch, environment};
+use syscap::launch::Lease;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::options::ServerCommand;
 use crate::say::say;
 use crate::upstream::stderr::{Gate, Stderr};
+use crate::upstream::view::{NotStarted, Spawned, Starter};
 
 /// How long a server has to end once its input is closed, and again once it was asked to.
 const END_MAX: Duration = Duration::from_secs(1);
 /// How long what a process wrote before it exited may take to be read.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(200);
-/// The variables that every program needs to find its files and to speak to its user.
-const ENV: [&str; 14] = [
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "NODE_EXTRA_CA_CERTS",
-];
 /// Ends the process group of that number when its standard input has ended, which it does with
 /// the gateway, however that ended.
 const WATCH: &str = r#"
@@ -50,12 +39,37 @@ const WATCH: &str = r#"
 /// A server's process, and who ends it should the gateway be killed.
 pub(crate) struct ServerProcess {
     child: Child,
+    /// Keeps a confined one running: dropped, its supervisor ends it.
+    lease: Option<Lease>,
+    /// The HOME and TMPDIR of a confined one.
+    scratch: Option<Scratch>,
     /// Readable once the process has exited, whoever else holds its pipes. It is not reaped before
     /// its group was ended, so that the group's number stays its own.
     exit: AsyncFd<OwnedFd>,
-    group: Pid,
+    group: Group,
     watch: Option<Child>,
     stderr: Stderr,
+}
+
+/// A process group. Dropped before it was seen off, all of it is killed.
+struct Group {
+    leader: Pid,
+    is_over: bool,
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        // What is gone already needs none.
+        kill_process_group(self.leader, signal).unwrap_or_default();
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.signal(Signal::KILL);
+        }
+    }
 }
 
 impl ServerProcess {
@@ -90,53 +104,44 @@ impl fmt::Display for Exited {
 /// A server's process, and its standard streams.
 pub(crate) type Started = (ServerProcess, ChildStdout, ChildStdin);
 
-/// Starts it: in our folder, in a process group of its own so that what a wrapper such as `npx`
-/// starts ends with it.
-pub(crate) fn start(command: &ServerCommand) -> io::Result<Started> {
-    let (program, args) = command.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut child = bare(program)
-        .args(args)
-        .envs(command.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let stderr = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let group = group.ok_or(io::ErrorKind::NotFound)?;
-    let exit = pidfd_open(group, PidfdFlags::NONBLOCK).map_err(io::Error::from);
-    let exit = exit.and_then(|exit| AsyncFd::with_interest(exit, Interest::READABLE));
-    let exit = exit.inspect_err(|_| {
-        // Dropped, the child takes only itself away. What is gone already needs no end.
-        kill_process_group(group, Signal::KILL).unwrap_or_default();
-    })?;
-    let watch = match watch(group) {
-        Ok(watch) => Some(watch),
-        Err(error) => {
-            say(&format!(
-                "server {}: it may outlive a gateway that is killed: no shell: {error}",
-                command.name
-            ));
-            None
-        }
+/// Starts it, in a process group of its own so that what a wrapper such as `npx` starts ends with it.
+pub(crate) async fn start(
+    starter: &Arc<Starter>,
+    command: &ServerCommand,
+) -> Result<Started, NotStarted> {
+    let (by, of) = (Arc::clone(starter), command.clone());
+    let spawned = spawn_blocking(move || by.start(&of)).await.map_err(io::Error::other)??;
+    let Spawned { child, stdin, stdout, stderr, lease, scratch } = spawned;
+    let group = Group { leader: Pid::from_child(&child), is_over: false };
+    let exit = pidfd_open(group.leader, PidfdFlags::NONBLOCK).map_err(io::Error::from)?;
+    let exit = AsyncFd::with_interest(exit, Interest::READABLE)?;
+    // One that has a supervisor ends with the gateway, however that ends.
+    let watch = match lease.is_some() {
+        true => None,
+        false => match watch(group.leader) {
+            Ok(watch) => Some(watch),
+            Err(error) => {
+                say(&format!(
+                    "server {}: it may outlive a gateway that is killed: no shell: {error}",
+                    command.name
+                ));
+                None
+            }
+        },
     };
-    let stderr = Stderr::read(stderr, command.name.clone());
-    Ok((ServerProcess { child, exit, group, watch, stderr }, stdout, stdin))
-}
-
-/// A command with nothing of our environment but what every program needs.
-fn bare(program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.env_clear().process_group(0).kill_on_drop(true);
-    command.envs(ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    command
+    let (stdout, stdin) = (ChildStdout::from_std(stdout)?, ChildStdin::from_std(stdin)?);
+    let stderr = Stderr::read(ChildStderr::from_std(stderr)?, command.name.clone());
+    let process = ServerProcess { child, lease, scratch, exit, group, watch, stderr };
+    Ok((process, stdout, stdin))
 }
 
 fn watch(group: Pid) -> io::Result<Child> {
-    bare("/bin/sh")
+    Command::new("/bin/sh")
         .args(["-c", WATCH, &group.as_raw_nonzero().to_string()])
+        .env_clear()
+        .env("PATH", environment::PATH)
+        .current_dir("/")
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -149,10 +154,17 @@ pub(crate) async fn see_off(mut process: ServerProcess, gone: CancellationToken)
         _ = process.exit.readable() => true,
         () = gone.cancelled() => ended_in_time(&process).await,
     };
+    if let Some(lease) = process.lease.take()
+        && !by_itself
+    {
+        // Its supervisor ends all of it, also what has left its group.
+        drop(lease);
+        ended_in_time(&process).await;
+    }
     // What the process wrote last is read before its calls fail: the pipe ends with its group, or
     // is not waited for.
     for signal in [Signal::TERM, Signal::KILL] {
-        kill_process_group(process.group, signal).ok();
+        process.group.signal(signal);
         let over = async {
             gone.cancelled().await;
             process.exit.readable().await.map(drop).ok();
@@ -161,12 +173,20 @@ pub(crate) async fn see_off(mut process: ServerProcess, gone: CancellationToken)
         timeout(most, over).await.ok();
     }
     gone.cancel();
-    let status = timeout(END_MAX, process.child.wait()).await;
-    if let Some(mut watch) = process.watch {
+    let status = match ended_in_time(&process).await {
+        true => process.child.wait().ok().filter(|_| by_itself),
+        false => None,
+    };
+    process.group.is_over = true;
+    if let Some(mut watch) = process.watch.take() {
         // One that has ended can't be killed.
-        watch.kill().await.ok();
+        watch.kill().and_then(|()| watch.wait()).ok();
     }
-    let status = status.ok().and_then(Result::ok).filter(|_| by_itself);
+    if let Some(scratch) = process.scratch.take()
+        && let Err(error) = scratch.remove()
+    {
+        say(&format!("left behind: {error}"));
+    }
     Exited { status, last_line: process.stderr.end().await }
 }
 

@@ -10,6 +10,7 @@ use syscap::format::{AgentId, Dimension, TokenId};
 use syscap_gateway::{ClassRule, Hints, Options, Question, ServerCommand};
 
 fn main() {
+    syscap::launch::entry();
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
         Some("odd") => odd::serve(words.collect()),
