@@ -182,7 +182,7 @@ fn head(path: &Path) -> io::Result<RunHead> {
     let mut lines = Vec::new();
     let mut read = BufReader::new(File::open(path)?.take(HEAD_BYTES_MAX));
     let mut line = String::new();
-    while lines.len() < 4 || line.starts_with(WRITABLE) {
+    while lines.len() < 5 || line.starts_with(WRITABLE) {
         line.clear();
         if read.read_line(&mut line)? == 0 {
             break;

@@ -8,6 +8,7 @@ mod confined;
 mod lane;
 mod paths;
 mod program;
+mod servers;
 mod shell;
 #[allow(dead_code, reason = "a part of it is used here")]
 mod world;

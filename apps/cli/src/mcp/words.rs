@@ -219,7 +219,7 @@ mod tests {
             "--env".to_owned(),
             format!("fs:P={}", here("./x")),
             "--env=Q".to_owned(),
-            format!("--server=fs=python3 {} 'a b' src --dir={}", here("Cargo.toml"), here("./y")),
+            format!("--server=fs=python3 {} 'a b' src '--dir={}'", here("Cargo.toml"), here("./y")),
             "--class".to_owned(),
             "read=src".to_owned(),
             "--server".to_owned(),
