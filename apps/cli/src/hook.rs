@@ -115,6 +115,9 @@ pub(crate) struct Hook {
     /// The place of the client. `syscap run` says so to the hook that it starts.
     #[arg(long, value_enum, help_heading = "Decisions")]
     pub(crate) inside: Option<Inside>,
+    /// The client is inside a run: `syscap run` says so.
+    #[arg(long, hide = true)]
+    in_run: bool,
     /// How long a use may be in flight.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
     #[arg(help_heading = "Time")]

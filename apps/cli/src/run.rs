@@ -124,7 +124,7 @@ impl Run {
         let prepared = Prepared::of(&self, known)?;
         let access = runtime::reached(&self.home, || self.people.options().share(&self.home))?;
         runtime::finish(access, |access| {
-            recording::warn_of_recording(access)?;
+            recording::warn_of_run(access)?;
             let token = token::of(&self, known, access)?;
             let gateway = self.gateway(&prepared)?;
             let services = self.services(known, token, gateway)?;
@@ -215,7 +215,7 @@ impl Run {
         services.push(door::Command { service: Service::CallShort, words: short });
         if let Some(client) = known.client() {
             let mut words = with_token("hook");
-            words.extend(["--client".into(), client.option().into()]);
+            words.extend(["--client".into(), client.option().into(), "--in-run".into()]);
             if let Some(inside) = token::inside(self) {
                 words.extend(["--inside".into(), inside.option().into()]);
             }

@@ -171,6 +171,14 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// True if the answer of an agent's own client may count as a person's: `params.client_means`.
+    #[must_use]
+    pub const fn lets_clients_answer(&self) -> bool {
+        self.client.is_some()
+    }
+}
+
 impl PolicyEngine for Policy {
     fn identity(&self) -> EngineIdentity {
         EngineIdentity { name: Box::from(Self::ENGINE), version: Self::VERSION }

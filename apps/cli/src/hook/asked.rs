@@ -60,6 +60,10 @@ impl Hook {
         since: Instant,
         notes: &mut Vec<String>,
     ) -> Taken {
+        if self.ask == Ask::Prompt && self.in_run {
+            // Whoever answers there is the agent, and nobody is expected elsewhere.
+            return Taken::Waits;
+        }
         if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {
             let (answer, means) = (ApprovalAnswer::Once, ApprovalChannel::ClientPrompt);
             match answer_in_client(&self.home, access, ask, answer, means) {

@@ -53,6 +53,12 @@ pub(crate) async fn wait(
     // Of more at once each ends with how to take it up.
     let Ok(_one) = gateway.waits.try_acquire() else { return Waited::Not };
     say_that_it_waits(gateway, envelope, ask);
+    let kernel = Arc::clone(&gateway.kernel);
+    let elsewhere = blocking(move || kernel.needs_another_window(ask)).await;
+    // Whoever set that policy sits at the client: nobody is waited for who would answer elsewhere.
+    if elsewhere.and_then(|elsewhere| elsewhere).unwrap_or(false) {
+        return Waited::InVain;
+    }
     let answered = tokio::select! {
         answered = watched(gateway, ask, until) => answered,
         () = told(gateway, ask, flight) => false,

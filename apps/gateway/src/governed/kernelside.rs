@@ -140,6 +140,10 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
     /// frozen, or the token was revoked or has expired.
     fn stopped(&self, token: TokenId) -> Result<Option<Reason>, Unreached>;
 
+    /// True if the policy would let an answer of the client's own window count for a waiting call, and
+    /// here it counts for none, since the agent is inside a run.
+    fn needs_another_window(&self, ask: Seq) -> Result<bool, Unreached>;
+
     /// A call that waits, as a client's own user may be shown it; `None` where it may not be asked.
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached>;
 

@@ -244,6 +244,15 @@ impl Kernelside for HomeKernel {
         Ok(reason)
     }
 
+    fn needs_another_window(&self, ask: Seq) -> Result<bool, Unreached> {
+        if !self.options.is_in_run() {
+            return Ok(false);
+        }
+        let log = syscap::Options::new().inspect(&self.options.home)?;
+        let found = log.waiting()?.into_iter().find(|call| call.ask == ask);
+        Ok(found.is_some_and(|call| call.means.iter().any(|means| means.is_a_clients())))
+    }
+
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached> {
         // Inside, whoever speaks for the client is the agent.
         if self.options.is_in_run() {

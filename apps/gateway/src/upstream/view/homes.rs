@@ -1,6 +1,7 @@
 //! The homes that a server could see.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind::{NotFound, PermissionDenied};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -29,12 +30,13 @@ pub(super) fn of<'p>(
     }
     while let Some((folder, depth)) = waiting.pop_front() {
         if fs::symlink_metadata(folder.join(DATABASE)).is_ok() {
-            // One that may not be looked at is no loss: the server may not either.
             match add(&mut homes, &folder) {
-                Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+                // One that may not be looked at, or is gone, is no loss: the server sees none either.
+                Err(error) if ![PermissionDenied, NotFound].contains(&error.kind()) => {
+                    return Err(error);
+                }
                 _ => {}
             }
-            continue;
         }
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
@@ -50,18 +52,20 @@ pub(super) fn of<'p>(
     Ok(homes)
 }
 
-/// Adds a home and its keys, unless what is there hides them already.
+/// Adds a home, and its keys where they lie elsewhere. One that lies in the files of another is added
+/// besides: those stay in view.
 fn add(homes: &mut Vec<Place>, home: &Path) -> io::Result<()> {
-    for path in [home.to_path_buf(), Home::at(home).keys()] {
-        match Place::open(&path) {
-            Ok(place) => {
-                if !homes.iter().any(|known| known.contains(&place)) {
-                    homes.push(place);
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+    let own = Place::open(home)?;
+    let is_known = homes.iter().any(|known| known.contains(&own) && own.contains(known));
+    if is_known {
+        return Ok(());
     }
+    let keys = match Place::open(&Home::at(home).keys()) {
+        Ok(keys) => Some(keys).filter(|keys| !own.contains(keys)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    homes.push(own);
+    homes.extend(keys);
     Ok(())
 }
