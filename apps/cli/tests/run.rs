@@ -10,5 +10,6 @@ mod paths;
 mod program;
 mod servers;
 mod shell;
+mod tokens;
 #[allow(dead_code, reason = "a part of it is used here")]
 mod world;

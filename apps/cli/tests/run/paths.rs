@@ -165,3 +165,66 @@ fn less_than_a_boundary_is_not_had() {
     assert_eq!(world.run(&["--require", "none"], &["/bin/true"]).code, 2);
     assert_eq!(world.run(&["--net", "all"], &["/bin/true"]).code, 2);
 }
+
+#[test]
+fn link_that_an_agent_could_have_put_is_followed_to_no_write() {
+    let Some(world) = World::new() else { return };
+    let beside = |name: &str| world.home.text_beside(name);
+    let real = beside("real");
+    fs::create_dir(&real).unwrap();
+    // An ordinary link of the user's own is followed, and what it leads to is named.
+    symlink(&real, beside("link")).unwrap();
+    let ran = run_in(&world, &beside("link"), &[]);
+    assert_eq!((ran.code, &*ran.out), (0, "started\n"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("{} is {real}", beside("link"))), "{}", ran.err);
+    // An earlier run put these into its workspace.
+    fs::create_dir(world.home.beside("mono")).unwrap();
+    let put = format!("ln -s {real} pkg; ln -s {real} data; ln -s pkg/../real deep");
+    let home = world.home.path();
+    let mono = beside("mono");
+    let words = ["run", &home, "--agent", AGENT, "--workspace", &mono, "--"];
+    run(words.iter().chain(&["/bin/sh", "-c", &put]));
+    let work = beside("work");
+    for (workspace, options) in [
+        ("mono/pkg", &[][..]),
+        ("work", &["--rw", "mono/data"]),
+        ("work", &["--state", "mono/data"]),
+        ("work", &["--rw", "mono/deep"]),
+        ("mono", &["--rw", "mono/data"]),
+    ] {
+        let options: Vec<String> = options
+            .iter()
+            .map(|word| if word.starts_with('-') { (*word).to_owned() } else { beside(word) })
+            .collect();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        refused(&world, &beside(workspace), &options);
+    }
+    // To read they lead where the operator could look, too. What was looked at may be forgotten.
+    assert_eq!(run_in(&world, &work, &["--ro", &beside("mono/data")]).code, 0);
+    run(["changes", &home, "--forget"]).fine();
+    assert_eq!(run_in(&world, &beside("mono/pkg"), &[]).code, 0);
+    // Others could have put it there.
+    let shared = beside("shared");
+    fs::create_dir(&shared).unwrap();
+    symlink(&real, format!("{shared}/link")).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
+    refused(&world, &format!("{shared}/link"), &[]);
+}
+
+#[test]
+fn servers_settings_lie_where_the_agent_writes_nothing() {
+    let Some(world) = World::new() else { return };
+    let work = world.home.text_beside("work");
+    for variable in ["HOME", "TMPDIR"] {
+        let mut command = world.command(&["--mcp", "--builtins"]);
+        fs::create_dir_all(format!("{work}/user")).unwrap();
+        command.arg("/bin/true").env(variable, format!("{work}/user"));
+        let refused = Run::of(command.output().unwrap()).failed(2);
+        assert!(refused.err.contains(variable), "{}", refused.err);
+    }
+    // A name of a folder that stays a word is told.
+    let mut command = world.command(&["--mcp", "--name s -- /bin/false work"]);
+    command.arg("/bin/true").current_dir(world.home.folder.path());
+    let ran = Run::of(command.output().unwrap());
+    assert!(ran.err.contains("write ./work"), "{}", ran.err);
+}
