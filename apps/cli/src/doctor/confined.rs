@@ -33,6 +33,7 @@ fn achieved(door: bool) -> Result<Achieved, LaunchError> {
 }
 
 pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    hidden(findings)?;
     let with_door = achieved(true);
     let no_door = with_door.as_ref().err().map(ToString::to_string);
     let achieved = match with_door.or_else(|_| achieved(false)) {
@@ -61,6 +62,26 @@ pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
             .flag("mount_namespace", achieved.mounts)
             .flag("control_group", achieved.group)
     })
+}
+
+/// Whether a gateway can hide homes from its servers: found by hiding a folder.
+fn hidden(findings: &mut Findings<'_>) -> Result<(), Failure> {
+    let folder = File::open(std::env::temp_dir()).map_err(LaunchError::Helper);
+    let tried = folder.and_then(|folder| Launcher::this()?.can_hide(vec![folder.into()]));
+    let (level, text) = match &tried {
+        Ok(()) => (
+            super::findings::Level::Fine,
+            "view hidden: homes and keys are hidden from the servers of a gateway".to_owned(),
+        ),
+        Err(why) => (
+            super::findings::Level::Note,
+            format!(
+                "view hidden can't be had: servers of a gateway see what this user sees, keys too, and \
+                 one over a home is refused ({why}); it takes user namespaces: see confinement"
+            ),
+        ),
+    };
+    findings.add_with(level, "servers", &text, |json| json.flag("view_hidden", tried.is_ok()))
 }
 
 /// The features that the next level needs, and how to get them.

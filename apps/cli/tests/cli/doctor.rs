@@ -161,6 +161,15 @@ fn confinement_is_tried_and_not_assumed() {
     assert_eq!((&without["level"], &without["landlock"]), (&"note".into(), &0.into()));
 }
 
+#[test]
+fn hidden_view_is_tried_and_not_assumed() {
+    const FSOPEN: i64 = 430;
+    let found = || finding(&run(["doctor", "--json"]).fine().json(), "servers").clone();
+    let without = without(FSOPEN, ABSENT[0], found);
+    assert_eq!((&without["level"], &without["view_hidden"]), (&"note".into(), &false.into()));
+    assert!(found()["view_hidden"].is_boolean());
+}
+
 /// A tool that may take as long as a client waits by itself is named, with the clients.
 #[test]
 fn clients_that_give_up_before_a_call_are_named() {

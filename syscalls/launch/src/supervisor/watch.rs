@@ -411,7 +411,10 @@ impl<'a> Watch<'a> {
     fn say_not_executed(&self, note: Note) {
         if let (Note::NotExecuted(error), true, Some(_)) = (note, self.serves, self.began) {
             let error = io::Error::from_raw_os_error(error);
-            let line = format!("syscap-launch: can't execute the program: {error}\n");
+            let line = format!(
+                "syscap-launch: can't execute the program: {error}; it and its interpreter must lie \
+                 where it may execute\n"
+            );
             // One that nobody reads needs not be told.
             match rustix::io::write(rustix::stdio::stderr(), line.as_bytes()) {
                 Ok(_) | Err(_) => {}
