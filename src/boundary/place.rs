@@ -46,9 +46,16 @@ impl Place {
         let (own, kind) = ident(&handle)?;
         let mut lineage = vec![own];
         let is_folder = kind == FileType::Directory;
-        if is_folder {
-            climb(handle.try_clone()?, &mut lineage)?;
-        } else {
+        // From a folder that nobody may search there is no way up, but from the one above it.
+        let climbed = match is_folder {
+            true => climb(handle.try_clone()?, &mut lineage),
+            false => Err(Errno::NOTDIR.into()),
+        };
+        if let Err(error) = climbed {
+            if is_folder && error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(error);
+            }
+            lineage.truncate(1);
             let real = real(&handle)?;
             let gone = || io::Error::from(io::ErrorKind::NotFound);
             let (folder, name) = real.parent().zip(real.file_name()).ok_or_else(gone)?;
@@ -86,7 +93,7 @@ impl Place {
 
     /// The same under another name.
     #[must_use]
-    pub(super) fn named(self, shown: &Path) -> Self {
+    pub fn named(self, shown: &Path) -> Self {
         Self { shown: shown.to_path_buf(), ..self }
     }
 
@@ -286,6 +293,12 @@ mod tests {
             assert!(touches(inside), "{inside}");
             assert!(Way::of(&at(inside), Path::new("/")).unwrap().touches(&ws), "{inside}");
         }
+        // Whoever may write a folder may also take the right to search it away.
+        fs::set_permissions(at("ws"), fs::Permissions::from_mode(0o0)).unwrap();
+        let closed = Place::open(&at("ws")).unwrap();
+        assert!(Place::open(folder.path()).unwrap().contains(&closed));
+        assert!(Way::of(&at("ws/none"), Path::new("/")).unwrap().touches(&closed));
+        fs::set_permissions(at("ws"), fs::Permissions::from_mode(0o755)).unwrap();
         for outside in ["other/file", ".", "none/x", "wsx"] {
             assert!(!touches(outside), "{outside}");
         }

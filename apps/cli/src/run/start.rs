@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -91,9 +92,23 @@ type Links = Vec<(PathBuf, Link)>;
 /// Opens what a path leads to, and notes the links on its way.
 fn open_to_write(path: &Path, links: &mut Links) -> Result<Place, Failure> {
     let failed = |error| Failure::file(path)(error);
-    let mut way = Way::of(path, Path::new(".")).map_err(failed)?;
+    let mut way = Way::of(&by_shell(path), Path::new(".")).map_err(failed)?;
     links.extend(way.take_links().into_iter().map(|link| (path.to_path_buf(), link)));
-    way.into_end().map_err(failed)
+    Ok(way.into_end().map_err(failed)?.named(path))
+}
+
+/// A path as the shell would follow it, which remembers the links that led to its folder.
+fn by_shell(path: &Path) -> PathBuf {
+    let shells = std::env::var_os("PWD").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let is_here = |folder: &PathBuf| {
+        let places =
+            Place::open(folder).and_then(|shells| Ok((shells, Place::open(".".as_ref())?)));
+        places.is_ok_and(|(shells, here)| shells.contains(&here) && here.contains(&shells))
+    };
+    match shells.filter(is_here) {
+        Some(folder) => folder.join(path),
+        None => path.to_path_buf(),
+    }
 }
 
 fn real(place: &Place) -> Result<PathBuf, Failure> {
@@ -166,6 +181,7 @@ impl Prepared {
         prepared.check_links(run, &links)?;
         if run.mcp.is_some() {
             prepared.check_outside()?;
+            prepared.tell_settings();
         }
         Ok(prepared)
     }
@@ -229,6 +245,26 @@ impl Prepared {
             }
         }
         Ok(())
+    }
+
+    /// Says which places the agent may write where programs of this user keep settings and code.
+    fn tell_settings(&self) {
+        let Some(home) = std::env::var_os("HOME").and_then(|home| Place::open(home.as_ref()).ok())
+        else {
+            return;
+        };
+        for place in self.written().filter(|place| home.contains(place)) {
+            let below = home.real().and_then(|home| Ok((home, place.real()?)));
+            let Ok((home, real)) = below else { continue };
+            let first = real.strip_prefix(&home).ok().and_then(|below| below.components().next());
+            if first.is_some_and(|first| first.as_os_str().as_bytes().starts_with(b".")) {
+                diagnose(&format!(
+                    "the agent may write {}: a server of --mcp that keeps settings or code there runs \
+                     what the agent puts there",
+                    real.display()
+                ));
+            }
+        }
     }
 
     fn written(&self) -> impl Iterator<Item = &Place> + Clone {

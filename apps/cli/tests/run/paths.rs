@@ -199,6 +199,11 @@ fn link_that_an_agent_could_have_put_is_followed_to_no_write() {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         refused(&world, &beside(workspace), &options);
     }
+    // By a shell that went there by the link.
+    let mut command = Command::new(SYSCAP);
+    command.args(["run", &home, "--agent", AGENT, "--", "/bin/true"]).current_dir(&real);
+    command.env("PWD", beside("mono/pkg"));
+    assert_eq!(command.output().unwrap().status.code(), Some(2));
     // To read they lead where the operator could look, too. What was looked at may be forgotten.
     assert_eq!(run_in(&world, &work, &["--ro", &beside("mono/data")]).code, 0);
     run(["changes", &home, "--forget"]).fine();

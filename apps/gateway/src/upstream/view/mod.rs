@@ -295,14 +295,23 @@ impl Starter {
         hides.as_ref().copied().map_err(String::as_str)
     }
 
-    /// The places that an agent may write: of this run, and of all runs on record. One that is gone
-    /// holds nothing.
+    /// The places that an agent may write: of this run, and of all runs on record. One of an earlier
+    /// run that is gone holds nothing; any other that can't be looked at is a refusal.
     fn written(&self) -> Result<(Vec<Place>, Vec<Place>), Unsafe> {
-        let open = |paths: &[PathBuf]| -> Vec<Place> {
-            paths.iter().filter_map(|path| Place::open(path).ok()).collect()
+        let own = || {
+            let opened = self.run.iter().map(|path| {
+                Place::open(path).map_err(BoundaryError::file(path)).map_err(Unsafe::Opened)
+            });
+            opened.collect::<Result<Vec<_>, _>>()
         };
-        let (own, mut all) = (open(&self.run), open(&self.run));
-        all.extend(open(&runs::writable(&self.home)?));
+        let (own, mut all) = (own()?, own()?);
+        for path in runs::writable(&self.home)? {
+            match Place::open(&path) {
+                Ok(place) => all.push(place),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(BoundaryError::file(&path)(error).into()),
+            }
+        }
         Ok((own, all))
     }
 
