@@ -1,4 +1,4 @@
-//! What no agent, and no program that is started for one, may reach: a home and its keys.
+//! A home and its keys, which no agent and no program that is started for one may reach.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl Guarded {
         self.folders.iter().map(|(_, place)| place)
     }
 
-    /// That nothing of it is opened by this.
+    /// Refuses a path by which any of it would be opened.
     ///
     /// # Errors
     /// [`BoundaryError::Guarded`] where something is; [`BoundaryError::File`].
@@ -62,11 +62,11 @@ impl Guarded {
         if !place.is_folder() {
             return Ok(());
         }
-        // What is mounted below is opened with it, and no way leads up from there to the home.
+        // A mount below is opened with it, and no way leads up from there to the home.
         let real = place.real().map_err(BoundaryError::file(place.shown()))?;
         for mount in self.mounts.iter().filter(|mount| mount.starts_with(&real) && **mount != real)
         {
-            // What can't be reached by its name, such as another user's, is not by the program.
+            // A mount that can't be reached by its name is not reached by the program either.
             if let Ok(mounted) = Place::open(mount) {
                 self.expect_apart_itself(&mounted.named(place.shown()))?;
             }

@@ -1,5 +1,5 @@
-//! What stands between a program that syscap starts and a home: paths compared by open handles, what
-//! is guarded, what a run's agent may write, and what a confined program begins with.
+//! The parts that keep a started program from a home: paths compared by open handles, guarded
+//! folders, places that runs may write, and the environment of a confined program.
 
 pub mod environment;
 mod guarded;

@@ -35,13 +35,13 @@ impl Place {
     /// Opens what a path leads to, links followed.
     ///
     /// # Errors
-    /// Where it, or a folder above it, can't be opened.
+    /// If it, or a folder above it, can't be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let handle = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         Self::of(handle, path)
     }
 
-    /// What is open, under that name.
+    /// An open file or folder, under that name.
     fn of(handle: OwnedFd, shown: &Path) -> io::Result<Self> {
         let (own, kind) = ident(&handle)?;
         let mut lineage = vec![own];
@@ -62,7 +62,7 @@ impl Place {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let folder = openat(CWD, folder, flags, Mode::empty())?;
             let there = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            // What has this name meanwhile is not what is open.
+            // Another file may have this name meanwhile.
             if (there.st_dev, there.st_ino) != own {
                 return Err(gone());
             }
@@ -100,7 +100,7 @@ impl Place {
     /// Another handle on it (`O_PATH`).
     ///
     /// # Errors
-    /// Where there is no room for one.
+    /// If there is no room for one.
     pub fn handle(&self) -> io::Result<OwnedFd> {
         self.handle.try_clone()
     }
@@ -108,7 +108,7 @@ impl Place {
     /// Its present location, by its name.
     ///
     /// # Errors
-    /// Where the system tells none.
+    /// If the system tells none.
     pub fn real(&self) -> io::Result<PathBuf> {
         real(&self.handle)
     }
@@ -230,10 +230,10 @@ impl Way {
         std::mem::take(&mut self.links)
     }
 
-    /// Where it ends.
+    /// The file or folder at its end.
     ///
     /// # Errors
-    /// Where nothing is there, or nothing that may be opened.
+    /// If nothing is there, or nothing that may be opened.
     pub fn into_end(self) -> io::Result<Place> {
         self.end
     }
@@ -293,7 +293,7 @@ mod tests {
             assert!(touches(inside), "{inside}");
             assert!(Way::of(&at(inside), Path::new("/")).unwrap().touches(&ws), "{inside}");
         }
-        // Whoever may write a folder may also take the right to search it away.
+        // An agent that may write a folder may also take the right to search it away.
         fs::set_permissions(at("ws"), fs::Permissions::from_mode(0o0)).unwrap();
         let closed = Place::open(&at("ws")).unwrap();
         assert!(Place::open(folder.path()).unwrap().contains(&closed));

@@ -1,7 +1,8 @@
-//! What runs noted in the home: `HOME/runs/NUMBER` is text, a value a line. The head is the format,
-//! the agent, the workspace, whether all of it was looked at and, from version 2 on, each place that
-//! the run may write, the workspace first. A line for each file follows. Paths are escaped, so that
-//! each is one word.
+//! The notes of runs in the home: `HOME/runs/NUMBER` is text, a value a line.
+//!
+//! The head is the format, the agent, the workspace, whether all of it was looked at and, from
+//! version 2 on, each place that the run may write, the workspace first. A line for each file
+//! follows. Paths are escaped, so that each is one word.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -79,7 +80,7 @@ pub fn folder(home: &Path) -> PathBuf {
 /// nobody has forgotten yet (`syscap changes`).
 ///
 /// # Errors
-/// [`BoundaryError::File`] where notes can't be read: what they hold is not known then.
+/// [`BoundaryError::File`] where notes can't be read.
 pub fn writable(home: &Path) -> Result<Vec<PathBuf>, BoundaryError> {
     let mut all = Vec::new();
     for number in numbers(home)? {
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(ever_writable(home.path()).unwrap(), places);
         forget(home.path()).unwrap();
         assert_eq!(ever_writable(home.path()).unwrap(), Vec::<PathBuf>::new());
-        // What a later version wrote is not known, and not passed over.
+        // Notes of a later version are not passed over.
         fs::write(folder(home.path()).join("9"), "syscap-run 3\n").unwrap();
         assert!(writable(home.path()).is_err());
     }

@@ -65,7 +65,7 @@ impl Begun {
 
     fn end(self) -> Result<(), Error> {
         drop(self.gateway);
-        // Who still reads standard input, or waits for a call that never ends, is left behind.
+        // A thread that still reads standard input, or waits for a call without end, is left behind.
         self.runtime.shutdown_timeout(DRAIN);
         Ok(self.home.close()?)
     }
@@ -83,7 +83,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     }
 }
 
-/// What a run's gateway calls by.
+/// The token of a run's gateway, and the servers that it goes without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settled {

@@ -22,7 +22,7 @@ pub struct ServerCommand {
     pub asks: Vec<Question>,
     /// The folder that it starts in; the gateway's own where none is named.
     pub folder: Option<PathBuf>,
-    /// What it sees of this machine.
+    /// Its view of this machine.
     pub view: ServerView,
     /// Which of its tools are taken, by their names; one that ends with `*` is of all that begin
     /// so. All, where none is named.
@@ -53,8 +53,8 @@ impl ServerCommand {
     }
 }
 
-/// What a server sees of this machine. Where the agent's run may write what its command names, it is
-/// confined whatever is said here.
+/// A server's view of this machine. If the agent's run may write anything that its command names,
+/// the server is confined, whatever is said here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerView {
     /// All that the gateway's user sees, but for homes, their keys and their sockets, which are
@@ -63,11 +63,11 @@ pub enum ServerView {
     Hidden,
     /// All that the gateway's user sees.
     Unhidden,
-    /// What is opened to it, the system's programs, and a HOME and a TMPDIR of its own.
+    /// The paths that are opened to it, the system's programs, and a HOME and a TMPDIR of its own.
     Confined(Opened),
 }
 
-/// What is opened to a confined server.
+/// The paths and the network that are opened to a confined server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// Files and folders to read.
@@ -88,8 +88,7 @@ impl Default for Opened {
 }
 
 impl ServerCommand {
-    /// What is opened to it; from now on nothing else is. `None` where the operator lets it see
-    /// everything.
+    /// Confines it to these paths. `None` where the operator lets it see everything.
     pub fn opened(&mut self) -> Option<&mut Opened> {
         if self.view == ServerView::Hidden {
             self.view = ServerView::Confined(Opened::default());
@@ -242,7 +241,7 @@ impl Options {
         !self.written.is_empty()
     }
 
-    /// Whose tokens are looked for.
+    /// The owner of the tokens that are looked for.
     pub(crate) const fn owner(&self) -> Owner {
         if self.is_in_run() { Owner::Run } else { Owner::Agent }
     }

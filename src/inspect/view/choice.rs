@@ -21,12 +21,12 @@ pub enum Choice<'v> {
     None,
 }
 
-/// Whose tokens are looked for.
+/// The owner of the tokens that are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Those of an agent outside of any run.
+    /// An agent outside of any run.
     Agent,
-    /// Those that were issued for a run: nothing outside goes by them.
+    /// A run: nothing outside goes by its tokens.
     Run,
 }
 

@@ -244,7 +244,7 @@ fn begun(
     }
 }
 
-/// What a note says that is no beginning.
+/// The error of a note that is no beginning.
 fn refused(note: Note, required: crate::Level, network: crate::Network) -> LaunchError {
     let os = io::Error::from_raw_os_error;
     match note {

@@ -153,7 +153,7 @@ fn open(path: &Path) -> OwnedFd {
 }
 
 #[test]
-fn what_can_not_be_hidden_starts_nothing() {
+fn failure_to_hide_starts_nothing() {
     let place = Place::new(None);
     homes(&place);
     let work = place.work();
@@ -220,7 +220,7 @@ fn served_program_is_confined_and_has_its_exit_code() {
     assert_eq!((out.as_str(), served.child.wait().unwrap().code()), ("heard\n", Some(7)));
     let mut served = launcher().serve(confined(&place, "kill -TERM $$")).unwrap();
     assert_eq!(served.child.wait().unwrap().code(), Some(128 + 15));
-    // What can't be executed is told on its standard error.
+    // A program that can't be executed is told of on standard error.
     let mut plan = confined(&place, "true");
     let script = place.file(&place.work().join("script"), "#!/no/such\n", 0o755);
     plan.program = open(&script);

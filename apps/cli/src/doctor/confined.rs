@@ -64,7 +64,7 @@ pub(super) fn look(findings: &mut Findings<'_>) -> Result<(), Failure> {
     })
 }
 
-/// Whether a gateway can hide homes from its servers: found by hiding a folder.
+/// Hides a folder, to see if a gateway can hide homes from its servers.
 fn hidden(findings: &mut Findings<'_>) -> Result<(), Failure> {
     let folder = File::open(std::env::temp_dir()).map_err(LaunchError::Helper);
     let tried = folder.and_then(|folder| Launcher::this()?.can_hide(vec![folder.into()]));

@@ -61,7 +61,7 @@ impl Hook {
         notes: &mut Vec<String>,
     ) -> Taken {
         if self.ask == Ask::Prompt && self.in_run {
-            // Whoever answers there is the agent, and nobody is expected elsewhere.
+            // The agent itself would answer there, and no person is expected elsewhere.
             return Taken::Waits;
         }
         if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {

@@ -1,4 +1,4 @@
-//! The options of what servers see.
+//! The options about the servers' views.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ type OfServer = (Option<String>, PathBuf);
 /// One of the lists of what is opened.
 type List = fn(&mut Opened) -> &mut Vec<PathBuf>;
 
-/// What servers see of this machine.
+/// The servers' views of this machine.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What servers see")]
 pub(super) struct Views {

@@ -99,7 +99,7 @@ fn change_of(option: &str) -> Option<Change> {
         "--server" => Some(|value, names| {
             let split =
                 value.split_once('=').map(|(name, line)| (name, syscap_gateway::split(line)));
-            // What is no command is told of by who reads it.
+            // A text that is no command is refused by its reader.
             let Some((name, Ok(words))) = split else { return value.to_owned() };
             let words: Vec<String> = command(words.into_iter(), names);
             let words: Vec<_> = words.iter().map(|word| shell_word(word)).collect();

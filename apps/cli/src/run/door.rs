@@ -150,7 +150,7 @@ impl Guest {
         let started = process::Command::new(&self.door.program)
             .args(&command.words)
             .env_remove(lane::VARIABLE)
-            // Nothing that the agent writes is found by it.
+            // An agent writes nothing there that a command would find.
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -46,7 +46,7 @@ fn guarded(run: &Run) -> Result<Guarded, Failure> {
     })
 }
 
-/// What is opened beside the workspace: the folders that are the run's own, and what is named.
+/// Opens the run's own folders, and the named paths beside the workspace.
 fn granted(
     run: &Run,
     own: [&PathBuf; 2],
@@ -54,7 +54,7 @@ fn granted(
 ) -> Result<Vec<(Place, Right)>, Failure> {
     let mut granted = Vec::new();
     for path in own {
-        // What is made for this run alone no link leads to.
+        // No link leads to a folder that was made for this run.
         let first = match run.state.as_ref() == Some(path) {
             true => open_to_write(path, links)?,
             false => open(path)?,
@@ -74,7 +74,7 @@ fn granted(
     Ok(granted)
 }
 
-/// What a link leads to that is opened to write, by its real path.
+/// The writable paths to which a link leads, each with its real path.
 fn elsewhere(
     granted: &[(Place, Right)],
     workspace: &Place,
@@ -127,7 +127,7 @@ pub(super) struct Prepared {
     known: Known,
     granted: Vec<(Place, Right)>,
     config: (PathBuf, Place),
-    /// What a link leads to that is opened to write, by its real path.
+    /// The writable paths to which a link leads, each with its real path.
     elsewhere: Vec<(PathBuf, PathBuf)>,
     state: PathBuf,
     temporary: PathBuf,
@@ -206,7 +206,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// That no agent could have said where a path leads that is opened to write.
+    /// Refuses a path that is opened to write if an agent could have said where it leads.
     fn check_links(&self, run: &Run, links: &Links) -> Result<(), Failure> {
         let earlier = runs::ever_writable(&run.home)?;
         let earlier: Vec<Place> =
@@ -228,7 +228,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// That what is started outside for the run finds its settings where the agent writes nothing.
+    /// Refuses a HOME or TMPDIR of servers that the agent may write.
     fn check_outside(&self) -> Result<(), Failure> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let all = [("HOME", home), ("TMPDIR", Some(std::env::temp_dir()))];
@@ -277,7 +277,7 @@ impl Prepared {
         self.written().map(real).collect()
     }
 
-    /// Those of them that outlive the run.
+    /// The same without the folders that end with the run.
     fn named(&self, run: &Run) -> Result<Vec<PathBuf>, Failure> {
         let own = [Some(&self.temporary), run.state.is_none().then_some(&self.state)];
         let mut all = self.writable()?;

@@ -116,7 +116,7 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
         }
         return Ok(id);
     }
-    // What a run is issued is for it: one of an earlier run is taken only with the same roots.
+    // A token of an earlier run is taken only with the same roots.
     let files = hook.as_ref().map(Hook::of_files).transpose()?;
     let log = runtime::look(&run.home)?;
     let fits = |token: &TokenInfo| match (&hook, &shell, &files) {

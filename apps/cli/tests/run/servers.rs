@@ -1,4 +1,4 @@
-//! What is started outside: servers of a gateway. They see no home, and are not the agent's code.
+//! Servers of a gateway, which are started outside: they see no home, and are not the agent's code.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
@@ -112,7 +112,7 @@ impl Gateway {
         }
     }
 
-    /// What came of it, as the server says it.
+    /// The server's word for the result.
     fn look(&mut self, what: &str, of: &Value) -> Value {
         let arguments = json!({"what": what, "of": of});
         let said = self.ask("tools/call", &json!({"name": "look", "arguments": arguments}));
@@ -142,7 +142,6 @@ fn gateway(home: &TestHome, options: &[&str], of: &[&str]) -> Gateway {
     Gateway::start(syscap().args(words(home, options, of)).current_dir(home.folder.path()))
 }
 
-/// What a server over the folder beside a home sees: `HOME`, and other homes below.
 #[test]
 fn server_sees_no_home_and_no_key() {
     let Some(world) = World::new() else { return };
@@ -293,7 +292,7 @@ fn program_where_a_recorded_run_may_write_is_refused() {
         let work = home.text_beside("work");
         let refused = run(words(home, &["--cwd", &work], &[])).failed(2);
         assert!(refused.err.contains("--forget"), "{}", refused.err);
-        // What it only names is no program.
+        // A word of a command is no program.
         gateway(home, &[], &[&work]).end();
         run(["changes", &home_path, "--forget"]);
         gateway(home, &["--cwd", &work], &[]).end();

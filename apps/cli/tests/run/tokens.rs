@@ -162,7 +162,7 @@ fn gateway_outside_goes_by_no_token_of_a_run() {
     assert_eq!(agent.tell("connect"), "connected");
     agent.end();
     assert_eq!(of_server(&world), after);
-    // What was revoked last is not replaced by what is older.
+    // A revoked token is not replaced by an older one.
     run(["revoke", &home, &before[0]]).fine();
     let ended = Agent::start(&world, "").end();
     assert!(ended.contains("was revoked"), "{ended}");
@@ -194,7 +194,7 @@ fn answer_of_the_clients_window_counts_for_nothing_inside() {
     assert!(told.contains("client_means"), "{told}");
 }
 
-/// Whether the hook outside lets the client write a file.
+/// True if the hook outside lets the client write a file.
 fn may_write(world: &World, path: &str) -> bool {
     let event = json!({"hook_event_name": "PreToolUse", "session_id": path, "tool_name": "Write",
         "tool_use_id": path, "tool_input": {"file_path": path, "content": "x"}, "cwd": "/"});
@@ -205,7 +205,7 @@ fn may_write(world: &World, path: &str) -> bool {
 }
 
 #[test]
-fn what_is_opened_to_a_run_is_not_opened_outside() {
+fn folder_of_a_run_is_not_opened_outside() {
     let Some(world) = World::new() else { return };
     let (home, work) = (world.home.path(), world.home.text_beside("work"));
     let outside = world.home.text_beside("outside");
@@ -228,7 +228,7 @@ fn what_is_opened_to_a_run_is_not_opened_outside() {
     // A run takes an earlier one's only where it opens the same, by whatever name.
     assert_eq!(ran(&format!("{outside}/../work")), before + 1);
     assert_eq!(ran(&outside), before + 2);
-    // Who revokes the set-up's token stops the client outside, whatever runs have.
+    // The client outside stops with the set-up's token, whatever tokens runs have.
     run(["revoke", &home, of_setup]).fine();
     assert!(!may_write(&world, &format!("{outside}/b")));
     assert!(!may_write(&world, &format!("{work}/b")));

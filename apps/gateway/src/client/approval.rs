@@ -55,7 +55,7 @@ pub(crate) async fn wait(
     say_that_it_waits(gateway, envelope, ask);
     let kernel = Arc::clone(&gateway.kernel);
     let elsewhere = blocking(move || kernel.needs_another_window(ask)).await;
-    // Whoever set that policy sits at the client: nobody is waited for who would answer elsewhere.
+    // That policy expects its person at the client. No other person is waited for.
     if elsewhere.and_then(|elsewhere| elsewhere).unwrap_or(false) {
         return Waited::InVain;
     }

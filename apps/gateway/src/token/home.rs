@@ -405,7 +405,7 @@ impl HomeKernel {
         let grants = |token: &TokenInfo| match (tools.is_empty(), self.options.built_in) {
             (true, false) => true,
             (true, true) => token.tools.iter().any(built_in),
-            // What was issued for another run is this one's only if that had the same tools.
+            // A token of an earlier run is taken only with the same tools.
             (false, _) if self.options.is_in_run() => {
                 tools.iter().all(|tool| token.tools.contains(tool))
             }

@@ -59,7 +59,7 @@ struct Group {
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        // What is gone already needs none.
+        // A group that is gone needs no signal.
         kill_process_group(self.leader, signal).unwrap_or_default();
     }
 }

@@ -22,8 +22,8 @@ use crate::wire::Note;
 
 /// The folder of a hidden one that stays in view.
 const KEPT: &str = "files";
-/// What root gives up: by these it would mount, read other processes and raw disks, or open what is
-/// covered by its number.
+/// The capabilities that root gives up: by these it would mount, read other processes and raw
+/// disks, or open a covered file by its number.
 fn roots() -> CapabilitySet {
     CapabilitySet::SYS_ADMIN
         | CapabilitySet::SYS_PTRACE
@@ -63,7 +63,7 @@ fn leave(is_root: bool) -> Result<(), Failed> {
         spaces::map(user.as_raw(), group.as_raw()).at(Step::View)?;
     }
     sys::unshare(UnshareFlags::NEWNS).at(Step::View)?;
-    // What the host mounts later is seen, and nothing that is mounted here is seen there.
+    // The program sees later mounts of the host, and the host sees none of this namespace.
     let all = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", all).at(Step::View)
 }

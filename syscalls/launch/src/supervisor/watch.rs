@@ -51,7 +51,7 @@ pub(crate) fn tell(control: &OwnedFd, note: Note) -> i32 {
     i32::from(send(control, &note.write(), SendFlags::NOSIGNAL).is_err())
 }
 
-/// What the helper was started for.
+/// The helper's task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Task {
     /// A program whose output the host reads, and of whose end it is told.
@@ -101,7 +101,7 @@ fn serve(control: &OwnedFd) -> Result<i32, Failed> {
             let mut watch = Watch::new(control, notes, way, first, group, limits, traced)?;
             watch.serves = task == Task::Serve;
             let code = watch.run()?;
-            // Who reads the output is told of the end; any other sees the helper's own.
+            // A host that reads no output sees the end of the helper instead.
             Ok(if task == Task::Serve { code } else { 0 })
         }
     }
@@ -407,7 +407,7 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Nobody reads this note where the host was told already that the program begins.
+    /// Says on standard error why there is no program: the host was told already that it begins.
     fn say_not_executed(&self, note: Note) {
         if let (Note::NotExecuted(error), true, Some(_)) = (note, self.serves, self.began) {
             let error = io::Error::from_raw_os_error(error);

@@ -68,13 +68,13 @@ pub(crate) enum Unsafe {
          the server see it: --unhidden {server}"
     )]
     SeesHome { server: String, why: String, source: BoundaryError },
-    /// What is opened to it can't be.
+    /// A path can't be opened to it.
     #[error("{0}")]
     Opened(#[from] BoundaryError),
     /// It must run confined, and can't.
     #[error("it can't run confined here: {0}; {advice}", advice = "`syscap doctor` says more")]
     Confinement(LaunchError),
-    /// What is to be hidden can't be.
+    /// A home can't be hidden from it.
     #[error("homes can't be hidden from it: {0}")]
     Hiding(LaunchError),
 }
@@ -90,10 +90,10 @@ fn or_forget(home: Option<&Path>) -> String {
 /// Why no process of a server runs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotStarted {
-    /// It must not.
+    /// The start is unsafe.
     #[error(transparent)]
     Unsafe(#[from] Unsafe),
-    /// The system would not.
+    /// The system refused.
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -115,10 +115,10 @@ pub(crate) struct Starter {
     home: PathBuf,
     /// The places that the agent of this run may write.
     run: Vec<PathBuf>,
-    /// Whether folders can be hidden here; the reason where not. Asked once: later failures are
-    /// those of a server, and never a reason to show it more.
+    /// The result of trying to hide a folder, or why that failed. It is tried once: later failures
+    /// are those of a server, and never a reason to show it more.
     hides: OnceLock<Result<(), String>>,
-    /// What was said once.
+    /// The lines that are said once.
     said: Mutex<BTreeSet<String>>,
 }
 
@@ -135,10 +135,10 @@ impl Starter {
         Self { home, run, hides: OnceLock::new(), said: Mutex::default() }
     }
 
-    /// Whether these servers may be started as they are now; none is.
+    /// Refuses servers that may not be started as they are now. It starts none.
     pub(crate) fn check_all(&self, servers: &[ServerCommand]) -> Result<(), Error> {
         for command in servers {
-            // What the system says is told when it is started.
+            // An error of the system's is told at the start.
             if let Err(NotStarted::Unsafe(why)) = self.settle(command) {
                 let server = command.name.clone();
                 return Err(Error::Unsafe { server, why: why.to_string() });
@@ -170,7 +170,7 @@ impl Starter {
         Ok(Spawned { child: serving.child, stdin, stdout, stderr, lease, scratch })
     }
 
-    /// What a server sees, in words.
+    /// A server's view, in words.
     pub(crate) fn view(&self, command: &ServerCommand) -> String {
         match self.settle(command) {
             Ok(Start::Hidden(_)) => "hidden".to_owned(),
@@ -275,7 +275,7 @@ impl Starter {
         };
         for home in homes::of(&self.home, folders.iter())? {
             let home = home.real()?;
-            // Of another's home, or one that is no home any more, there is nothing to guard.
+            // Another user's home is not there for the server either.
             let Ok(guarded) = Guarded::of(&home) else { continue };
             for place in folders {
                 guarded.expect_apart(place).map_err(refused)?;
@@ -380,7 +380,7 @@ fn find(name: &str, path: &OsStr, folder: &Path) -> io::Result<PathBuf> {
     Err(if denied { io::ErrorKind::PermissionDenied } else { io::ErrorKind::NotFound }.into())
 }
 
-/// Nothing of our environment but what every program needs, and what is said of the server.
+/// The variables that every program needs, and those that are said of the server.
 fn variables(command: &ServerCommand, path: &OsStr) -> Vec<(OsString, OsString)> {
     let known = ENV.iter().filter(|name| **name != "PATH");
     let known = known.filter_map(|name| Some((OsString::from(name), env::var_os(name)?)));

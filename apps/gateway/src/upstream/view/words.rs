@@ -1,4 +1,4 @@
-//! What a server's command names: by its program, its words, the values of its variables.
+//! The paths that a server's command names: by its program, its words, the values of its variables.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
