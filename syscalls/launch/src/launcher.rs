@@ -17,6 +17,7 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::carry::{Carrier, Given, carry, given};
 use crate::plan::Plan;
 use crate::report::{Achieved, Bound, Ended, LaunchError, Report};
 use crate::supervisor;
@@ -79,10 +80,19 @@ impl Launcher {
         let helper = |error: Errno| LaunchError::Helper(error.into());
         let (out, out_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
         let (err, err_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
+        let carried = match &plan.input {
+            Some(input) if matches!(given(input), Ok(Given::Bytes) | Err(_)) => {
+                Some(carry(input).map_err(LaunchError::Helper)?)
+            }
+            _ => None,
+        };
+        let (carried, carrier) = carried.unzip();
+        let input = carried.as_ref().or(plan.input.as_ref());
         let (child, control) =
-            self.helper(plan, supervisor::HELLO, Stdio::from(out_end), Stdio::from(err_end))?;
+            self.helper(plan, input, supervisor::HELLO, [out_end.into(), err_end.into()])?;
         Ok(Running {
             child,
+            _carrier: carrier,
             control,
             streams: [Some(File::from(out)), Some(File::from(err))],
             read: 0,
@@ -115,8 +125,9 @@ impl Launcher {
         let helper = |error: Errno| LaunchError::Helper(error.into());
         let (input, input_end) = pipe_with(PipeFlags::CLOEXEC).map_err(helper)?;
         plan.input = Some(input);
+        let streams = [Stdio::piped(), Stdio::piped()];
         let (mut child, control) =
-            self.helper(&plan, supervisor::SERVE, Stdio::piped(), Stdio::piped())?;
+            self.helper(&plan, plan.input.as_ref(), supervisor::SERVE, streams)?;
         let (required, network) = (plan.required, plan.network);
         let is_hidden = !plan.hidden.is_empty();
         // Handles that the program holds alone end with it.
@@ -152,7 +163,7 @@ impl Launcher {
         let mut plan = Plan::new(folder()?, "/".into(), folder()?);
         plan.hidden = hidden;
         let (mut child, control) =
-            self.helper(&plan, supervisor::TRY, Stdio::null(), Stdio::null())?;
+            self.helper(&plan, None, supervisor::TRY, [Stdio::null(), Stdio::null()])?;
         let begun = begun(&control, true, plan.required, plan.network);
         end(&mut child);
         begun.map(drop)
@@ -162,9 +173,9 @@ impl Launcher {
     fn helper(
         &self,
         plan: &Plan,
+        input: Option<&OwnedFd>,
         hello: &[u8],
-        out: Stdio,
-        err: Stdio,
+        [out, err]: [Stdio; 2],
     ) -> Result<(Child, OwnedFd), LaunchError> {
         let bytes = check(plan)?;
         let helper = |error: Errno| LaunchError::Helper(error.into());
@@ -183,7 +194,7 @@ impl Launcher {
             .spawn()
             .map_err(LaunchError::Helper)?;
         let mut handles = vec![written.as_fd(), plan.program.as_fd(), plan.folder.as_fd()];
-        handles.extend(plan.input.as_ref().map(AsFd::as_fd));
+        handles.extend(input.map(AsFd::as_fd));
         handles.extend(plan.terminal.as_ref().map(AsFd::as_fd));
         handles.extend(plan.granted.iter().map(|granted| granted.handle.as_fd()));
         handles.extend(plan.hidden.iter().map(AsFd::as_fd));
@@ -369,6 +380,7 @@ fn order(control: &OwnedFd, order: &[u8]) {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    _carrier: Option<Carrier>,
     control: OwnedFd,
     streams: [Option<File>; 2],
     read: u64,

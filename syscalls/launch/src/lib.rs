@@ -19,6 +19,8 @@ mod plan;
 mod report;
 
 #[cfg(target_os = "linux")]
+mod carry;
+#[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(not(target_os = "linux"))]
 #[path = "elsewhere.rs"]

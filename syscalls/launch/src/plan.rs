@@ -7,7 +7,9 @@ use std::{ffi::OsString, os::fd::OwnedFd};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The program's file, opened (`O_PATH` will do). It may be read and executed.
+    /// The program's file, opened (`O_PATH` will do). It may be read and executed. Where the program
+    /// has mounts of its own it is found there by its name: one that was removed, or lies in memory
+    /// alone, is not started.
     pub program: OwnedFd,
     /// `argv`, the program's own name first.
     pub arguments: Vec<OsString>,
@@ -35,7 +37,9 @@ pub struct Plan {
     pub limits: Limits,
     /// The least confinement that will do. Below it nothing is started.
     pub required: Level,
-    /// Its standard input; empty where there is none.
+    /// Its standard input; empty where there is none. An unnamed pipe is handed in. A regular file and
+    /// `/dev/null` are opened anew for reading, within its view. The bytes of all else (a named pipe,
+    /// a device, a socket, a removed or another's file) are carried by a pipe.
     pub input: Option<OwnedFd>,
     /// Its terminal, the lower end of a pair: all three streams are this one then, and nothing is
     /// told of output. It may be opened by its name too, and by `/dev/tty`.

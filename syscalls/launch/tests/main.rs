@@ -13,3 +13,4 @@ mod confined;
 mod door;
 mod escapes;
 mod hidden;
+mod input;

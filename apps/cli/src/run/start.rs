@@ -1,14 +1,13 @@
 //! Starts the program, and stays with it to its end.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use rustix::pipe::{PipeFlags, pipe_with};
 use syscap::Runtime;
 use syscap::boundary::environment as begins;
 use syscap::boundary::{BoundaryError, Guarded, Link, Place, Scratch, Way, runs};
@@ -496,20 +495,10 @@ fn stay(running: &mut Running, door: &door::Door) -> Result<Report, LaunchError>
     }
 }
 
-/// The program's input: this process's. A terminal that is not its own is only read for it.
+/// The program's input: this process's, of which the launcher gives no more than the bytes.
 fn input() -> Result<OwnedFd, Failure> {
-    let stdin = rustix::stdio::stdin();
-    if !io::stdin().is_terminal() {
-        let again = rustix::io::fcntl_dupfd_cloexec(stdin, 3);
-        return again.map_err(|error| Failure::Stream(error.into()));
-    }
-    let (read, write) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|error| Failure::Stream(error.into()))?;
-    let mut write = std::fs::File::from(write);
-    let carry = move || drop(io::copy(&mut io::stdin(), &mut write));
-    let started = thread::Builder::new().name("syscap-typed".to_owned()).spawn(carry);
-    started.map_err(Failure::Stream)?;
-    Ok(read)
+    let again = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
+    again.map_err(|error| Failure::Stream(error.into()))
 }
 
 fn code(report: &Report) -> Exit {

@@ -267,18 +267,27 @@ fn run_page_examples_work() {
     let page = fs::read_to_string(page).unwrap();
     let blocks: Vec<&str> = page.split("```sh\n").skip(1).collect();
     let blocks: Vec<&str> = blocks.iter().map(|block| block.split("```").next().unwrap()).collect();
-    let [start, call] = blocks[..] else { panic!("{blocks:?}") };
+    let [start, call, server] = blocks[..] else { panic!("{blocks:?}") };
     let folder = world.home.beside("page");
     fs::create_dir(&folder).unwrap();
     client(&world, "claude", &format!("print(ran('sh', '-ec', {call:?}).stdout)"));
     let own = std::path::Path::new(crate::run::world::SYSCAP).parent().unwrap();
     let path = format!("{}:{}:/usr/bin:/bin", world.home.text_beside("bin"), own.display());
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-ec", start]).current_dir(&folder).env("ANTHROPIC_API_KEY", "x");
-    let output = shell.env("PATH", path).stdin(std::process::Stdio::null()).output().unwrap();
+    let run_in = |folder: &std::path::Path, block: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-ec", block]).current_dir(folder).env("ANTHROPIC_API_KEY", "x");
+        shell.env("PATH", &path).stdin(std::process::Stdio::null()).output().unwrap()
+    };
+    let output = run_in(&folder, start);
     let (out, err) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
+    let notes = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/server.py");
+    fs::copy(notes, folder.join("project/notes.py")).unwrap();
+    let with_server = run_in(&folder, server);
+    assert!(with_server.status.success());
+    let told = String::from_utf8_lossy(&with_server.stderr);
+    assert!(told.contains("notes confined"), "{told}");
     let answer: serde_json::Value =
         serde_json::from_str(out.lines().rfind(|l| !l.is_empty()).unwrap()).unwrap();
     // The client's token grants the client's tools.

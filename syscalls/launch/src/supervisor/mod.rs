@@ -51,10 +51,11 @@ pub(crate) enum Step {
     Terminal,
     Door,
     View,
+    Program,
 }
 
 impl Step {
-    const ALL: [(Self, &'static str); 18] = [
+    const ALL: [(Self, &'static str); 19] = [
         (Self::Receive, "receiving the plan"),
         (Self::Threads, "the helper has threads: `entry` is not the first line of `main`"),
         (Self::Signals, "resetting signals"),
@@ -77,6 +78,7 @@ impl Step {
             process listens to its system calls)",
         ),
         (Self::View, "hiding folders"),
+        (Self::Program, "finding the program by its name, which it must have still"),
     ];
 
     fn number(self) -> u8 {

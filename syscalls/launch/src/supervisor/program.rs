@@ -1,17 +1,19 @@
 //! The last steps before a program is executed, in the process that becomes it.
 use std::ffi::{CString, OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use super::{At, Failed, Step, door, filter, group::Group, init::tell, mounts::is_folder};
+use super::mounts::{again, is_folder};
+use super::{At, Failed, Step, door, filter, group::Group, init::tell};
+use crate::carry::{Given, given};
 use crate::plan::{Access, DEVICES, Limits, Network, Plan, SYSTEM};
 use crate::report::Achieved;
 use crate::sys;
@@ -19,14 +21,27 @@ use crate::wire::Note;
 
 /// Becomes the program, or tells why not and ends.
 pub(crate) fn run(
-    plan: Plan,
+    mut plan: Plan,
     achieved: Achieved,
     proc: bool,
     notes: &OwnedFd,
     way: &OwnedFd,
     group: Option<&Group>,
 ) -> ! {
-    let note = match confine(&plan, achieved, proc, way, group) {
+    // On the host's own mount its modes and times could be changed by `/proc/self/exe`.
+    let own = match achieved.mounts {
+        true => {
+            again(&plan.program).map_err(|Failed(_, error)| Failed(Step::Program, error)).map(Some)
+        }
+        false => Ok(None),
+    };
+    let confined = own.and_then(|own| {
+        if let Some(own) = own {
+            plan.program = own;
+        }
+        confine(&plan, achieved, proc, way, group)
+    });
+    let note = match confined {
         Ok(achieved) if achieved.level(plan.network) < plan.required => Note::TooWeak(achieved),
         Ok(achieved) => {
             tell(notes, Note::Begins(achieved));
@@ -56,7 +71,10 @@ fn confine(
     let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     match (&plan.terminal, &plan.input) {
         (Some(terminal), _) => take_up(terminal)?,
-        (None, Some(input)) => rustix::stdio::dup2_stdin(input).at(Step::Streams)?,
+        (None, Some(input)) => {
+            let own = own_input(input, achieved.mounts)?;
+            rustix::stdio::dup2_stdin(own.as_ref().unwrap_or(input)).at(Step::Streams)?;
+        }
         (None, None) => rustix::stdio::dup2_stdin(null.at(Step::Streams)?).at(Step::Streams)?,
     }
     sys::close_others_on_exec().at(Step::Descriptors)?;
@@ -67,6 +85,26 @@ fn confine(
     achieved.seccomp = filter::apply(plan.network, achieved.mounts, plan.door)
         .map_err(|()| Failed(Step::Seccomp, libc::EINVAL))?;
     Ok(achieved)
+}
+
+/// The input as this view has it, for reading; `None` where the handle itself gives no more.
+fn own_input(input: &OwnedFd, mounts: bool) -> Result<Option<OwnedFd>, Failed> {
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match given(input).at(Step::Streams)? {
+        Given::Itself => Ok(None),
+        Given::Null => open("/dev/null", flags, Mode::empty()).at(Step::Streams).map(Some),
+        // The host has carried the bytes of all else.
+        Given::Bytes => Err(Failed(Step::Streams, libc::EINVAL)),
+        Given::File => {
+            let here = if mounts { Some(again(input)?) } else { None };
+            let here = here.as_ref().unwrap_or(input).as_raw_fd();
+            let own = open(format!("/proc/self/fd/{here}"), flags, Mode::empty());
+            let own = own.at(Step::Streams)?;
+            let offset = seek(input, SeekFrom::Current(0)).at(Step::Streams)?;
+            seek(&own, SeekFrom::Start(offset)).at(Step::Streams)?;
+            Ok(Some(own))
+        }
+    }
 }
 
 /// The terminal is this session's own, and all of the standard streams.
