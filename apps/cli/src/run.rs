@@ -6,6 +6,7 @@
 mod client;
 mod door;
 mod environment;
+mod linked;
 mod record;
 mod screen;
 mod shim;
@@ -65,6 +66,11 @@ pub(crate) struct Run {
     /// absent.
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     state: Option<PathBuf>,
+    /// The action for files that the agent may write and that have another name outside (hard links):
+    /// copy gives each bytes of its own, pass lets the agent change both. Asked at a terminal, else
+    /// refused, if absent.
+    #[arg(long, value_enum, value_name = "ACTION", help_heading = "Files")]
+    linked: Option<linked::Choice>,
     /// The network: none; loopback, its own; host, all that the host reaches.
     #[arg(long, value_name = "NET", default_value = "none", value_parser = parse::network)]
     #[arg(help_heading = "Boundary")]
@@ -122,13 +128,16 @@ impl Run {
         // What is wrong with the command line is seen before anything is opened or signed.
         let known = self.known();
         let prepared = Prepared::of(&self, known)?;
+        let passed = linked::settle(prepared.written(), self.linked)?;
         let access = runtime::reached(&self.home, || self.people.options().share(&self.home))?;
         runtime::finish(access, |access| {
             recording::warn_of_run(access)?;
             let token = token::of(&self, known, access)?;
             let gateway = self.gateway(&prepared)?;
             let services = self.services(known, token, gateway)?;
-            start::run(&self, prepared, access, token, services)
+            let ended = start::run(&self, prepared, access, token, services);
+            passed.iter().for_each(linked::Passed::list);
+            ended
         })
     }
 

@@ -6,6 +6,7 @@ mod changes;
 mod clients;
 mod confined;
 mod lane;
+mod linked;
 mod paths;
 mod program;
 mod servers;

@@ -266,7 +266,7 @@ impl Prepared {
         }
     }
 
-    fn written(&self) -> impl Iterator<Item = &Place> + Clone {
+    pub(super) fn written(&self) -> impl Iterator<Item = &Place> + Clone {
         let named = self.granted.iter().filter(|(_, right)| *right == Right::Write);
         [&self.workspace].into_iter().chain(named.map(|(place, _)| place))
     }
