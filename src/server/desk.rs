@@ -6,6 +6,8 @@
 //! report. If no report arrives the run is abandoned after its tool's limit, like any other: its
 //! effect is unknown, and it is charged in full.
 
+mod shares;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,6 +18,9 @@ use syscap_format::{
     MapBuilder, Reason, Refused, Seq, Source, TokenId, ToolId, ToolResult, TxOutcome,
 };
 
+use syscap_kernel::Kernel;
+
+use self::shares::who_gives_up;
 use crate::Error;
 use crate::driver::guard::caught;
 use crate::runtime::sent::{CallContext, Sent, Written};
@@ -30,10 +35,12 @@ use crate::tools::provide::{Cancel, HostCall, HostRan, Provider, Standing};
 const DESK: ConnectionId = ConnectionId::DESK;
 /// Most uses that may be out at once: each costs two threads.
 const USES_MAX: usize = 256;
-/// Most conversations that are remembered; the one that was silent longest is forgotten first.
+/// How long a use waits until one that gives way to it has ended.
+const GIVEN_WAY_TIME: Duration = Duration::from_secs(5);
+/// Most conversations that are remembered, of all agents together; see [`shares`].
 const SEATS_MAX: usize = 64;
-/// Most tools on record that a holder put there because somebody used them: their names may come
-/// from a stranger.
+/// Most tools on record that a holder put there because an agent's client used them: their names may
+/// come from a stranger. Each agent has as many.
 const NEW_TOOLS_MAX: usize = 64;
 /// Longest name that a client may give a conversation or a use, in bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -54,8 +61,9 @@ pub(crate) struct Desk(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    /// The tools that were put on record here. Never locked within `state`.
-    new_tools: Mutex<BTreeSet<ToolId>>,
+    /// The tools that were put on record here, by the agent that used them first. Never locked within
+    /// `state`.
+    new_tools: Mutex<BTreeMap<AgentId, BTreeSet<ToolId>>>,
 }
 
 #[derive(Default)]
@@ -117,7 +125,7 @@ impl Desk {
             return Err(refused(Reason::BadField, "tool_id"));
         }
         let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
-        self.offer(runtime, manifest)?;
+        self.offer(runtime, token, &used.agent, manifest)?;
         let session = self.seat(runtime, token, &used.agent, &used.conversation)?;
         let (stage, cancelled, awaited) = (Stage::Sent, false, true);
         let (number, at) = (0, session.number());
@@ -213,7 +221,13 @@ impl Desk {
         state.seats.clear();
     }
 
-    fn offer(&self, runtime: &Holding, manifest: Manifest) -> Result<(), Error> {
+    fn offer(
+        &self,
+        runtime: &Holding,
+        token: TokenId,
+        agent: &AgentId,
+        manifest: Manifest,
+    ) -> Result<(), Error> {
         let on_record = |tool: &ToolId| {
             runtime.look(|kernel| kernel.manifests().any(|known| known.tool == *tool))
         };
@@ -225,8 +239,17 @@ impl Desk {
             false => Some(self.0.new_tools.lock().unwrap_or_else(PoisonError::into_inner)),
         };
         if let Some(new_tools) = &mut new_tools {
-            new_tools.retain(known);
-            if new_tools.len() >= NEW_TOOLS_MAX && !new_tools.contains(&tool) {
+            // Only agents with a token have a share: no more are kept than there are.
+            let is_its = |kernel: &Kernel| {
+                kernel.token(&token).is_some_and(|token| token.body.agent == *agent)
+            };
+            if !runtime.look(is_its) {
+                return Err(refused(Reason::NotBound, "agent_id"));
+            }
+            new_tools.values_mut().for_each(|own| own.retain(known));
+            new_tools.retain(|_, own| !own.is_empty());
+            let own = new_tools.get(agent);
+            if own.is_some_and(|own| own.len() >= NEW_TOOLS_MAX && !own.contains(&tool)) {
                 return Err(Error::TooManyTools);
             }
         }
@@ -237,7 +260,7 @@ impl Desk {
             return Err(Error::BadName { what: "a delegated tool", got });
         }
         if let Some(mut new_tools) = new_tools {
-            new_tools.insert(tool.clone());
+            new_tools.entry(agent.clone()).or_default().insert(tool.clone());
         }
         match offers.iter().any(|offer| offer.standing == Standing::New) {
             true => Err(Error::Awaits(tool)),
@@ -261,15 +284,13 @@ impl Desk {
             *last = now;
             return Ok(Arc::clone(session));
         }
-        let oldest = match state.seats.len() >= SEATS_MAX {
-            true => state.idle_seat().and_then(|key| state.seats.remove(&key)),
+        let given_up = match state.seats.len() >= SEATS_MAX {
+            true => Some(state.give_seat_up(agent)?),
             false => None,
         };
-        if state.seats.len() >= SEATS_MAX {
-            return Err(refused(Reason::TooManySessions, "conversation"));
-        }
         drop(state);
-        if let Some((session, _)) = oldest {
+        if let Some(session) = given_up {
+            self.0.changed.notify_all();
             runtime.unbind(session.number());
             session.end()?;
         }
@@ -289,7 +310,7 @@ impl Desk {
 
     fn enter(&self, runtime: &Holding, mut one: Use) -> Result<u64, Error> {
         let tag = u64::from_be_bytes(runtime.core.salts.bytes()?);
-        let mut state = self.0.lock();
+        let mut state = self.0.room_for(&one.used.agent)?;
         if state.closed {
             return Err(refused(Reason::Closing, "tool_id"));
         }
@@ -322,19 +343,32 @@ impl State {
         may
     }
 
-    /// The conversation that was silent longest, of those that have nothing out.
-    fn idle_seat(&self) -> Option<SeatKey> {
-        let busy = |key: &SeatKey| {
-            self.uses.values().any(|one| {
-                (&one.used.agent, one.token, &one.used.conversation) == (&key.0, key.1, &key.2)
-            })
-        };
-        let idle = self.seats.iter().filter(|(key, _)| !busy(key));
-        idle.min_by_key(|(_, (_, last))| *last).map(|(key, _)| key.clone())
+    /// Takes a conversation away for a new one of an agent: of the agent that has most, the one that
+    /// was silent longest, those with nothing in flight first. The uses of another agent's are
+    /// abandoned; an agent that has most itself is refused.
+    fn give_seat_up(&mut self, asking: &AgentId) -> Result<Arc<LocalSession>, Error> {
+        let none = || refused(Reason::TooManySessions, "conversation");
+        let from = who_gives_up(self.seats.keys().map(|(agent, ..)| agent), asking);
+        let from = from.ok_or_else(none)?;
+        let is_busy = |key: &SeatKey| self.uses.values().any(|one| one.is_in(key));
+        let own = self.seats.iter().filter(|((agent, ..), _)| agent == from);
+        let silent = own.min_by_key(|(key, (_, last))| (is_busy(key), *last));
+        let (key, busy) = silent.map(|(key, _)| (key.clone(), is_busy(key))).ok_or_else(none)?;
+        if busy && key.0 == *asking {
+            return Err(none());
+        }
+        let in_it = self.uses.values_mut().filter(|one| one.is_in(&key));
+        in_it.for_each(|one| one.cancelled = true);
+        self.seats.remove(&key).map(|(session, _)| session).ok_or_else(none)
     }
 }
 
 impl Use {
+    /// True if it was made in that conversation.
+    fn is_in(&self, (agent, token, conversation): &SeatKey) -> bool {
+        (&self.used.agent, self.token, &self.used.conversation) == (agent, *token, conversation)
+    }
+
     /// True if the kernel allowed the use as this call.
     fn is_called(&self, call: &HostCall) -> bool {
         let Self { session, used, args, .. } = self;
@@ -378,6 +412,30 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state with room for a use of an agent. If there is none the oldest of the agent that has
+    /// most is abandoned; an agent that has most itself is refused.
+    fn room_for(&self, asking: &AgentId) -> Result<MutexGuard<'_, State>, Error> {
+        let none = || refused(Reason::Overloaded, "tool_id");
+        let mut state = self.lock();
+        if state.uses.len() < USES_MAX {
+            return Ok(state);
+        }
+        let owners = state.uses.values().filter(|one| !one.cancelled).map(|one| &one.used.agent);
+        let from = who_gives_up(owners, asking).filter(|from| *from != asking).cloned();
+        let from = from.ok_or_else(none)?;
+        let own = state.uses.values_mut().filter(|one| !one.cancelled && one.used.agent == from);
+        if let Some(oldest) = own.min_by_key(|one| one.number) {
+            oldest.cancelled = true;
+        }
+        self.changed.notify_all();
+        let until = Instant::now() + GIVEN_WAY_TIME;
+        while state.uses.len() >= USES_MAX {
+            let left = until.checked_duration_since(Instant::now()).ok_or_else(none)?;
+            state = self.wait(state, left);
+        }
+        Ok(state)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {

@@ -484,3 +484,91 @@ fn an_argument_that_is_null_keeps_no_use_from_being_made() {
     assert_eq!(answer.reason(), None);
     desk.close();
 }
+
+/// A desk where agents have tokens for many uses at once.
+struct Shared {
+    desk: Desk,
+    tokens: Vec<(&'static str, TokenId)>,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let desk = Desk::new();
+        let of = |agent: &'static str| {
+            let budget = Budget::working_day()
+                .with(Dimension::Concurrent, 1_000)
+                .with(Dimension::Calls, 10_000)
+                .with(Dimension::EgressBytes, 1 << 20);
+            let grant = Grant::to(agent).tools(["client.run"]).budget(budget);
+            (agent, desk.client.issue(grant).unwrap())
+        };
+        let tokens = ["flood", "quiet"].map(of).to_vec();
+        Self { desk, tokens }
+    }
+
+    fn begin(&self, agent: &str, conversation: u64, n: u64) -> Result<Begun, Error> {
+        let (_, token) = self.tokens.iter().find(|(name, _)| *name == agent).unwrap();
+        let used = ToolUse {
+            agent: AgentId::new(agent).unwrap(),
+            conversation: format!("c{conversation}"),
+            id: Some(format!("u{n}")),
+            ..self.desk.used("", n)
+        };
+        let manifest = manifest("client.run", EffectClass::ExternalWrite);
+        self.desk.client.begin_use(*token, &used, &manifest)
+    }
+
+    fn is_out(&self, agent: &str, conversation: u64, n: u64) -> bool {
+        matches!(self.begin(agent, conversation, n), Ok(Begun::Out(_)))
+    }
+}
+
+fn reason(begun: Result<Begun, Error>) -> String {
+    format!("{:?}", begun.map(drop).unwrap_err())
+}
+
+#[test]
+fn flood_of_conversations_keeps_no_other_agent_out() {
+    let shared = Shared::new();
+    // One is the desk's own agent's, whose last is not taken.
+    assert!((0..63).all(|n| shared.is_out("flood", n, n)));
+    // It has most itself, and none of its conversations is idle.
+    assert!(shared.begin("flood", 64, 64).is_err(), "of its own there is no more");
+    assert!(shared.is_out("quiet", 0, 0) && shared.is_out("quiet", 1, 1));
+    // The conversations that were silent longest gave way, with their uses.
+    let gone = shared.desk.outcomes();
+    assert_eq!(gone.len(), 2);
+    assert!(gone.iter().all(|outcome| outcome.tx == TxOutcome::Unknown));
+    shared.desk.close();
+}
+
+#[test]
+fn flood_of_uses_keeps_no_other_agent_out() {
+    let shared = Shared::new();
+    assert!((0..256).all(|n| shared.is_out("flood", 0, n)));
+    let refused = reason(shared.begin("flood", 0, 256));
+    assert!(refused.contains("overloaded") || refused.contains("Overloaded"), "{refused}");
+    assert!(shared.is_out("quiet", 0, 0));
+    assert_eq!(shared.desk.outcomes().len(), 1);
+    shared.desk.close();
+}
+
+#[test]
+fn names_of_one_agent_take_no_others_share() {
+    let shared = Shared::new();
+    let named = |agent: &'static str, n: u64| {
+        let (_, token) = shared.tokens.iter().find(|(name, _)| *name == agent).unwrap();
+        let name = format!("client.{agent}_{n}");
+        let used = ToolUse {
+            agent: AgentId::new(agent).unwrap(),
+            tool: ToolId::new(&name).unwrap(),
+            ..shared.desk.used(&format!("{agent}{n}"), n)
+        };
+        let manifest = manifest(&name, EffectClass::ExternalWrite);
+        shared.desk.client.begin_use(*token, &used, &manifest)
+    };
+    assert!((0..64).all(|n| named("flood", n).is_ok()));
+    assert!(named("flood", 64).is_err());
+    assert!(named("quiet", 0).is_ok());
+    shared.desk.close();
+}
