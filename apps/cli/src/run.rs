@@ -79,6 +79,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "LEVEL", default_value = "contained", value_parser = level)]
     #[arg(help_heading = "Boundary")]
     require: Level,
+    /// Open descriptors of each process, at most. This process's own limit less 320 if absent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(8..))]
+    #[arg(help_heading = "Boundary")]
+    descriptors: Option<u64>,
     /// A variable of its environment; by its name alone with the value that it has here (may be
     /// repeated).
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Boundary")]

@@ -88,6 +88,15 @@ fn elsewhere(
 /// The links on the ways of paths that are opened to write, with the path.
 type Links = Vec<(PathBuf, Link)>;
 
+/// Descriptors that a process of the run may have: fewer than one outside. Those that are on their way
+/// through Unix sockets count for the user, and are compared with the sender's own limit (unix(7)).
+/// One message carries 253, so that those inside leave room for those outside.
+fn descriptors() -> Option<u64> {
+    const ROOM: u64 = 320;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current.map(|soft| soft.saturating_sub(ROOM).max(ROOM))
+}
+
 /// Opens what a path leads to, and notes the links on its way.
 fn open_to_write(path: &Path, links: &mut Links) -> Result<Place, Failure> {
     let failed = |error| Failure::file(path)(error);
@@ -355,6 +364,7 @@ impl Prepared {
         variables.extend(more.map(|(name, value)| (name.into(), value.into())));
         plan.environment = environment::of(&run.env, variables)?;
         (plan.network, plan.required, plan.door) = (run.net, run.require, true);
+        plan.limits.descriptors = run.descriptors.or_else(descriptors);
         Ok(plan)
     }
 }

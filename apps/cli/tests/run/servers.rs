@@ -52,15 +52,13 @@ fn planted_code_runs_nowhere_outside() {
     each_canary_is_held(Command::new("env"), Path::new(SYSCAP), folder.path());
 }
 
-#[test]
-fn planted_code_runs_nowhere_outside_for_an_ordinary_user() {
-    if !rustix::process::geteuid().is_root() {
-        return println!("skipped: the canaries ran as an ordinary user already");
-    }
-    if World::new().is_none() {
-        return;
-    }
+/// Runs a test with a command that becomes an ordinary user, the program where such a one reads it,
+/// and a folder of that user's.
+fn as_an_ordinary_user(test: impl Fn(Command, &Path, &Path)) {
     let folder = host_support::scratch();
+    if !rustix::process::geteuid().is_root() {
+        return test(Command::new("env"), Path::new(SYSCAP), folder.path());
+    }
     let (own, program) = (folder.path().join("own"), folder.path().join("syscap"));
     fs::create_dir(&own).unwrap();
     assert!(Command::new("cp").args([Path::new(SYSCAP), &program]).status().unwrap().success());
@@ -70,7 +68,33 @@ fn planted_code_runs_nowhere_outside_for_an_ordinary_user() {
     let mut command = Command::new("setpriv");
     command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
     command.env("TMPDIR", &own);
-    each_canary_is_held(command, &program, &own);
+    test(command, &program, &own);
+}
+
+#[test]
+fn planted_code_runs_nowhere_outside_for_an_ordinary_user() {
+    if World::new().is_some() {
+        as_an_ordinary_user(each_canary_is_held);
+    }
+}
+
+#[test]
+fn quotas_of_the_user_are_left_to_those_outside() {
+    if World::new().is_none() {
+        return;
+    }
+    as_an_ordinary_user(|mut command, program, folder| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/quotas.py");
+        let text = fs::read_to_string(script).unwrap();
+        command.args([PYTHON, "-c", &text]).arg(program).arg(folder).current_dir(folder);
+        let ran = command.output().unwrap();
+        let told = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(
+            String::from_utf8_lossy(&ran.stdout),
+            "sends: yes\nwatches: yes\nruns: yes\n",
+            "{told}"
+        );
+    });
 }
 
 /// A gateway and its client.

@@ -78,9 +78,10 @@ fn confine(
         (None, None) => rustix::stdio::dup2_stdin(null.at(Step::Streams)?).at(Step::Streams)?,
     }
     sys::close_others_on_exec().at(Step::Descriptors)?;
-    limit(&plan.limits, achieved.user).at(Step::Limits)?;
     give_up_privileges().at(Step::Privileges)?;
+    // By the limit of who started it: other programs of the user may have many handles on their way.
     door::introduce(way, plan.door).at(if plan.door { Step::Door } else { Step::Session })?;
+    limit(&plan.limits, achieved.user).at(Step::Limits)?;
     achieved.landlock = landlock(plan, proc).map_err(|()| Failed(Step::Landlock, libc::EINVAL))?;
     achieved.seccomp = filter::apply(plan.network, achieved.mounts, plan.door)
         .map_err(|()| Failed(Step::Seccomp, libc::EINVAL))?;

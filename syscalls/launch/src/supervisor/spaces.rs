@@ -31,6 +31,7 @@ pub(crate) fn leave(network: Network) -> Achieved {
     };
     if sys::unshare(UnshareFlags::NEWUSER).is_ok() {
         let mapped = map(user.as_raw(), group.as_raw());
+        bound_inotify();
         return if mapped.is_ok() && sys::unshare(flags).is_ok() {
             had(true)
         } else {
@@ -38,6 +39,15 @@ pub(crate) fn leave(network: Network) -> Achieved {
         };
     }
     if rooted && sys::unshare(flags).is_ok() { had(false) } else { Achieved::default() }
+}
+
+/// Instances and watches of inotify (7) count for the user outside, too. A program gets a few, as
+/// watchers of files need.
+fn bound_inotify() {
+    for (name, most) in [("instances", "16"), ("watches", "65536")] {
+        // An older system has no such bound; nothing else rests on it.
+        fs::write(format!("/proc/sys/user/max_inotify_{name}"), most).unwrap_or(());
+    }
 }
 
 /// In the new user namespace the user is who it is, and nobody else exists.
