@@ -20,7 +20,6 @@ use syscap_format::{
 
 use syscap_kernel::Kernel;
 
-use self::shares::who_gives_up;
 use crate::Error;
 use crate::driver::guard::caught;
 use crate::runtime::sent::{CallContext, Sent, Written};
@@ -35,8 +34,6 @@ use crate::tools::provide::{Cancel, HostCall, HostRan, Provider, Standing};
 const DESK: ConnectionId = ConnectionId::DESK;
 /// Most uses that may be out at once: each costs two threads.
 const USES_MAX: usize = 256;
-/// How long a use waits until one that gives way to it has ended.
-const GIVEN_WAY_TIME: Duration = Duration::from_secs(5);
 /// Most conversations that are remembered, of all agents together; see [`shares`].
 const SEATS_MAX: usize = 64;
 /// Most tools on record that a holder put there because an agent's client used them: their names may
@@ -342,25 +339,6 @@ impl State {
         }
         may
     }
-
-    /// Takes a conversation away for a new one of an agent: of the agent that has most, the one that
-    /// was silent longest, those with nothing in flight first. The uses of another agent's are
-    /// abandoned; an agent that has most itself is refused.
-    fn give_seat_up(&mut self, asking: &AgentId) -> Result<Arc<LocalSession>, Error> {
-        let none = || refused(Reason::TooManySessions, "conversation");
-        let from = who_gives_up(self.seats.keys().map(|(agent, ..)| agent), asking);
-        let from = from.ok_or_else(none)?;
-        let is_busy = |key: &SeatKey| self.uses.values().any(|one| one.is_in(key));
-        let own = self.seats.iter().filter(|((agent, ..), _)| agent == from);
-        let silent = own.min_by_key(|(key, (_, last))| (is_busy(key), *last));
-        let (key, busy) = silent.map(|(key, _)| (key.clone(), is_busy(key))).ok_or_else(none)?;
-        if busy && key.0 == *asking {
-            return Err(none());
-        }
-        let in_it = self.uses.values_mut().filter(|one| one.is_in(&key));
-        in_it.for_each(|one| one.cancelled = true);
-        self.seats.remove(&key).map(|(session, _)| session).ok_or_else(none)
-    }
 }
 
 impl Use {
@@ -412,30 +390,6 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The state with room for a use of an agent. If there is none the oldest of the agent that has
-    /// most is abandoned; an agent that has most itself is refused.
-    fn room_for(&self, asking: &AgentId) -> Result<MutexGuard<'_, State>, Error> {
-        let none = || refused(Reason::Overloaded, "tool_id");
-        let mut state = self.lock();
-        if state.uses.len() < USES_MAX {
-            return Ok(state);
-        }
-        let owners = state.uses.values().filter(|one| !one.cancelled).map(|one| &one.used.agent);
-        let from = who_gives_up(owners, asking).filter(|from| *from != asking).cloned();
-        let from = from.ok_or_else(none)?;
-        let own = state.uses.values_mut().filter(|one| !one.cancelled && one.used.agent == from);
-        if let Some(oldest) = own.min_by_key(|one| one.number) {
-            oldest.cancelled = true;
-        }
-        self.changed.notify_all();
-        let until = Instant::now() + GIVEN_WAY_TIME;
-        while state.uses.len() >= USES_MAX {
-            let left = until.checked_duration_since(Instant::now()).ok_or_else(none)?;
-            state = self.wait(state, left);
-        }
-        Ok(state)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {

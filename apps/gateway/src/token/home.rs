@@ -32,7 +32,7 @@ const ISSUED_WITHIN_MS: u64 = 5_000;
 
 pub(crate) struct HomeKernel {
     runtime: Runtime,
-    options: Options,
+    pub(super) options: Options,
     /// A token and how often it is one that was issued once more. A token never changes that, and a
     /// call that is refused again and again must not have the log read again and again.
     counted: Mutex<Option<(TokenId, u32)>>,
@@ -245,12 +245,7 @@ impl Kernelside for HomeKernel {
     }
 
     fn needs_another_window(&self, ask: Seq) -> Result<bool, Unreached> {
-        if !self.options.is_in_run() {
-            return Ok(false);
-        }
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let found = log.waiting()?.into_iter().find(|call| call.ask == ask);
-        Ok(found.is_some_and(|call| call.means.iter().any(|means| means.is_a_clients())))
+        self.is_for_a_window(ask)
     }
 
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached> {
@@ -440,29 +435,6 @@ impl HomeKernel {
             Choice::Unfit(_) | Choice::None => {}
         }
         self.issued_for(&view, tools, self.options.budget(), Label::PUBLIC, renews)
-    }
-
-    /// The newest valid token that renews a run's own, over any number of steps, and grants no more:
-    /// that is the run's, too.
-    fn successor<'v>(
-        &self,
-        view: &'v View,
-        settled: TokenId,
-    ) -> Result<Option<&'v TokenInfo>, Unreached> {
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let body = |token: &TokenId| log.kernel().token(token).map(|token| token.body);
-        let Some(own) = body(&settled) else { return Ok(None) };
-        let renews = |token: &TokenId| {
-            let mut chain = std::iter::successors(Some(*token), |id| body(id)?.renews);
-            chain.any(|id| id == settled)
-        };
-        Ok(view.tokens.iter().find(|token| {
-            token.agent == self.options.agent
-                && token.id != settled
-                && ended(token, view.now).is_none()
-                && body(&token.id).is_some_and(|body| body.grants.leq(&own.grants))
-                && renews(&token.id)
-        }))
     }
 
     /// The token that a new one takes the place of: one that expired, where that is allowed.

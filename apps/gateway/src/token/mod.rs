@@ -6,4 +6,5 @@ pub(crate) mod incoming;
 pub(crate) mod news;
 pub(crate) mod next;
 pub(crate) mod renewal;
+pub(crate) mod run;
 pub(crate) mod standing;
