@@ -22,7 +22,8 @@ pub enum Kind {
 pub struct Row {
     /// The use of these files.
     pub kind: Kind,
-    /// Names of files or folders, in small letters. All that lies in such a folder is meant.
+    /// Names of files or folders, in small letters; with a `*` before it an ending. All that lies in
+    /// such a folder is meant.
     names: &'static [&'static str],
     /// The documentation of that use.
     pub source: &'static str,
@@ -47,6 +48,21 @@ const TABLE: &[Row] = &[
     settings(&[".git-credentials"], "git-credential-store(1), FILES"),
     settings(&[".hg"], "Mercurial, hgrc(5): hooks in .hg/hgrc"),
     settings(&[".husky"], "husky, How To"),
+    settings(&[".pre-commit-config.yaml"], "pre-commit, Adding pre-commit plugins to your project"),
+    settings(
+        &[
+            ".lefthook.json",
+            ".lefthook.toml",
+            ".lefthook.yaml",
+            ".lefthook.yml",
+            "lefthook.json",
+            "lefthook.toml",
+            "lefthook.yaml",
+            "lefthook.yml",
+            "lefthook-local.yml",
+        ],
+        "Lefthook, Config file name",
+    ),
     // Shells and sessions.
     settings(
         &[".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".profile", ".bash_history"],
@@ -72,6 +88,10 @@ const TABLE: &[Row] = &[
     settings(&[".netrc"], "curl(1), --netrc"),
     // Package managers, languages and debuggers.
     settings(&[".npmrc"], "npm Docs, npmrc"),
+    settings(&[".yarnrc", ".yarnrc.yml"], "Yarn, Configuration: yarnPath, plugins"),
+    settings(&[".pnpmfile.cjs", ".pnpmfile.mjs"], "pnpm, .pnpmfile.cjs"),
+    settings(&[".mise.toml", "mise.toml"], "mise-en-place, Configuration: hooks, tasks, env"),
+    settings(&[".cargo"], "The Cargo Book, Configuration: runner, rustc-wrapper, linker"),
     settings(&[".pypirc"], "Python Packaging User Guide, The .pypirc file"),
     settings(&["sitecustomize.py", "usercustomize.py"], "Python Library, site"),
     settings(&[".pdbrc"], "Python Library, pdb"),
@@ -91,7 +111,7 @@ const TABLE: &[Row] = &[
     ),
     settings(&[".helix"], "Helix, Configuration"),
     settings(&[".idea"], "IntelliJ IDEA, Run/debug configurations, Project security"),
-    settings(&[".vscode"], "Visual Studio Code, Tasks, Workspace Trust"),
+    settings(&["*.code-workspace", ".vscode"], "Visual Studio Code, Tasks, Workspace Trust"),
     settings(&[".zed"], "Zed, Tasks, Configuring Zed"),
     settings(&[".devcontainer", ".devcontainer.json"], "Development Containers, devcontainer.json"),
     // Agents.
@@ -148,7 +168,11 @@ const TABLE: &[Row] = &[
 #[must_use]
 pub fn row_of_name(name: &str) -> Option<&'static Row> {
     let name = name.to_lowercase();
-    TABLE.iter().find(|row| row.names.contains(&&*name))
+    let is_it = |known: &&str| match known.strip_prefix('*') {
+        Some(ending) => name.ends_with(ending),
+        None => *known == name,
+    };
+    TABLE.iter().find(|row| row.names.iter().any(is_it))
 }
 
 /// The uses of a file at a path, by all names in it. Links are not seen: the caller follows them
@@ -166,8 +190,8 @@ pub fn kinds_of_path<'a>(components: impl IntoIterator<Item = &'a str>) -> BTree
     }
     let rows = parts.iter().filter_map(|part| row_of_name(part));
     let mut kinds: BTreeSet<Kind> = rows.map(|row| row.kind).collect();
-    // Where it lies beside `objects` and `refs` git takes the folder for a repository.
-    if parts.last() == Some(&"HEAD") {
+    // Beside `objects` and `refs`, or beside each other, git takes the folder for a repository.
+    if parts.last().is_some_and(|last| ["HEAD", "commondir"].contains(last)) {
         kinds.insert(Kind::Settings);
     }
     kinds

@@ -467,8 +467,7 @@ impl Hook {
 /// is held to roots the client's user is asked.
 fn strays(event: &Event, access: &Runtime, used: &ToolUse) -> Option<&'static str> {
     let pattern = event.args.item().get("pattern").filter(|_| event.tool == "Glob")?.as_text()?;
-    let begins = |text: &str| text.starts_with(['/', '~']);
-    if !pattern.contains("..") && !pattern.split(['{', ',', '(', '|']).any(begins) {
+    if is_plain(pattern) {
         return None;
     }
     // What can't be told counts as held.
@@ -476,6 +475,17 @@ fn strays(event: &Event, access: &Runtime, used: &ToolUse) -> Option<&'static st
     stated
         .is_none_or(|stated| !stated.arguments.is_empty())
         .then_some("looks outside of the folder that it is given")
+}
+
+/// True if a pattern stays in its folder whatever a client makes of it: names of plain letters, and
+/// `*` in them. Braces, brackets, extended forms and escapes can expand to `..` or `/`, and a `*`
+/// behind a dot matches `..` in some dialects.
+fn is_plain(pattern: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "._-*".contains(c);
+    pattern.split('/').all(|name| {
+        let leads_up = name.starts_with('.') && (name.contains('*') || matches!(name, "." | ".."));
+        !name.is_empty() && name.chars().all(is_letter) && !leads_up
+    })
 }
 
 /// The remedy for a refused use, for the operator.

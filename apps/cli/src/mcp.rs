@@ -159,7 +159,8 @@ pub(crate) fn failed(home: &Path) -> impl FnOnce(syscap_gateway::Error) -> Failu
 }
 
 fn server_name(text: &str) -> Result<String, String> {
-    let form = "a server is named [a-z][a-z0-9_]*, at most 24 long, and not `unknown`";
+    let form = "a server is named [a-z][a-z0-9_]*, at most 24 long, and not `unknown`, `syscap`, \
+                `claude_code` or `gemini_cli`";
     if syscap_gateway::is_server_name(text) { Ok(text.to_owned()) } else { Err(form.to_owned()) }
 }
 

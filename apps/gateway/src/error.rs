@@ -24,6 +24,6 @@ pub enum Error {
         why: String,
     },
     /// Two servers have one name, or one has a name that is not of its form.
-    #[error("{0:?} can't be the name of a server here")]
+    #[error("{0:?} can't be the name of a server here; name it apart: --name SERVER")]
     Name(String),
 }

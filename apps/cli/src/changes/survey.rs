@@ -62,6 +62,8 @@ enum Within {
     Git,
     /// The working trees that a repository of git has besides, each by what git keeps of it.
     GitWorktrees,
+    /// `objects` of a repository.
+    Objects,
     /// A repository of Mercurial, likewise.
     Mercurial,
 }
@@ -109,7 +111,9 @@ impl Walk {
         };
         // A repository need not be called `.git`.
         let has = |wanted: &[u8]| names.iter().any(|(name, _)| name == wanted);
-        let is_bare = has(b"HEAD") && has(b"objects") && has(b"refs");
+        let whole = has(b"objects") && has(b"refs");
+        // `commondir` says where the rest lies (gitrepository-layout(5)).
+        let is_bare = has(b"HEAD") && (whole || has(b"commondir"));
         let within = match within {
             Within::Tree | Within::Packages if is_bare => Within::Git,
             within => within,
@@ -155,6 +159,7 @@ impl Walk {
             | Within::Claude
             | Within::Git
             | Within::GitWorktrees
+            | Within::Objects
             | Within::Mercurial => {
                 self.survey.files.insert(path.to_vec(), Noted::Unread);
             }
@@ -251,7 +256,14 @@ fn inner(within: Within, name: &str, is_folder: bool) -> Option<Within> {
             // Each lies in a folder of its own name.
             ("modules", true) => Some(Within::Tree),
             ("worktrees", true) => Some(Within::GitWorktrees),
+            ("objects", true) => Some(Within::Objects),
             _ => None,
+        },
+        // Git's own folders hold objects alone; another may be a repository.
+        Within::Objects => match &*lower {
+            "info" | "pack" => None,
+            lower if lower.len() == 2 && lower.bytes().all(|b| b.is_ascii_hexdigit()) => None,
+            _ => is_folder.then_some(Within::Tree),
         },
         Within::GitWorktrees => is_folder.then_some(Within::Git),
         Within::Mercurial => match (&*lower, is_folder) {

@@ -265,6 +265,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_server_takes_a_clients_prefix() {
+        let prefixes = Client::value_variants().iter().map(|client| client.prefix());
+        assert!(prefixes.into_iter().all(|prefix| !syscap_gateway::is_server_name(prefix)));
+    }
+
+    #[test]
     fn no_two_names_are_one_tool() {
         let tool = |name: &str| Client::ClaudeCode.tool(name).map(|tool| tool.to_string());
         for (name, id) in [

@@ -197,8 +197,17 @@ impl Prepared {
     /// That nothing of the home's is opened, and nothing that holds this boundary is writable.
     fn check(&self, guarded: &Guarded) -> Result<(), Failure> {
         guarded.expect_apart(&self.program)?;
-        for (place, _) in &self.granted {
+        for (place, right) in &self.granted {
             guarded.expect_apart(place)?;
+            let is_written = || self.written().any(|written| written.contains(place));
+            if *right == Right::Read && is_written() {
+                let what = format!("--ro {}", place.shown().display());
+                let advice =
+                    "lies in a place that the agent may write, and would be written, too: leave \
+                    it out, or move it elsewhere"
+                        .to_owned();
+                return Err(Failure::Usage { what, advice });
+            }
         }
         for place in self.written() {
             let (config, own) = (&self.config.1, &self.own);

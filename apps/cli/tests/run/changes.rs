@@ -40,6 +40,7 @@ fn new_and_changed_files_are_listed_at_the_end() {
         (".mcp.json", "{}"),
         ("CLAUDE.md", "Be kind."),
         ("src/a.rs", "fn a() {}"),
+        ("plain/HEAD", "ref: refs/heads/main"),
     ] {
         fs::create_dir_all(work.join(path).parent().unwrap()).unwrap();
         fs::write(work.join(path), text).unwrap();
@@ -56,6 +57,9 @@ fn new_and_changed_files_are_listed_at_the_end() {
          echo m > sub/.GIT/modules/m/config; echo m > sub/.GIT/modules/m/HEAD
          mkdir -p bare.d/objects bare.d/refs bare.d/hooks; echo b > bare.d/HEAD
          echo b > bare.d/hooks/update
+         echo ../x > plain/commondir; echo w > plain/config.worktree
+         mkdir -p .git/objects/zz/objects .git/objects/zz/refs .git/objects/zz/hooks
+         echo b > .git/objects/zz/HEAD; echo b > .git/objects/zz/hooks/h
          ln -sf src/a.rs AGENTS.md; echo t > .mcp.json; cat .vscode/tasks.json > /dev/null
          mkdir -p .github/workflows node_modules/p/.github node_modules/p/.git/hooks
          echo c > .github/workflows/a.yml; echo c > node_modules/p/.github/a.yml
@@ -70,12 +74,15 @@ fn new_and_changed_files_are_listed_at_the_end() {
         "changed .git/config",
         "changed .git/hooks/post-commit",
         "new .git/hooks/pre-commit",
+        "new .git/objects/zz/hooks/h",
         "new .github/a\\x1b[31m",
         "new .github/workflows/a.yml",
         "changed .mcp.json",
         "changed AGENTS.md",
         "new bare.d/hooks/update",
         "new node_modules/p/.git/hooks/h",
+        "new plain/commondir",
+        "new plain/config.worktree",
         "new sub/.GIT/modules/m/config",
     ];
     assert_eq!(found, expected);

@@ -217,6 +217,14 @@ fn link_that_an_agent_could_have_put_is_followed_to_no_write() {
 }
 
 #[test]
+fn path_to_read_within_one_to_write_is_refused() {
+    let Some(world) = World::new() else { return };
+    let keep = world.home.text_beside("work/keep");
+    fs::create_dir(&keep).unwrap();
+    refused(&world, &world.home.text_beside("work"), &["--ro", &keep]);
+}
+
+#[test]
 fn servers_settings_lie_where_the_agent_writes_nothing() {
     let Some(world) = World::new() else { return };
     let work = world.home.text_beside("work");

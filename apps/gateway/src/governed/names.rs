@@ -19,6 +19,9 @@ pub(crate) const SERVER_BYTES_MAX: usize = 24;
 pub(crate) const NOWHERE: &str = "unknown";
 /// Our own name, before what we ask a client ourselves; no server may be called so.
 pub(crate) const OWN: &str = "syscap";
+/// The prefixes of tools that agents' clients run themselves (`syscap hook`): no server may be called
+/// so, or its tools would stand on record as a client's.
+pub(crate) const CLIENTS: [&str; 2] = ["claude_code", "gemini_cli"];
 /// Hexadecimal digits of a hash that stands in a name.
 const MARK_DIGITS: usize = 8;
 
@@ -31,8 +34,8 @@ pub(crate) fn is_fit(name: &str) -> bool {
 
 /// True if that can be a server's name: one component of a tool id.
 pub(crate) fn is_server(name: &str) -> bool {
-    let fit =
-        name.len() <= SERVER_BYTES_MAX && !name.contains('.') && ![NOWHERE, OWN].contains(&name);
+    let kept = [NOWHERE, OWN].contains(&name) || CLIENTS.contains(&name);
+    let fit = name.len() <= SERVER_BYTES_MAX && !name.contains('.') && !kept;
     fit && ToolId::new(name).is_some()
 }
 
@@ -252,6 +255,9 @@ mod tests {
         assert_eq!(of("node /opt/server-filesystem/dist/index.js /tmp"), "filesystem");
         assert_eq!(of("python3 ./src/server.py"), "server");
         assert_eq!(of("\u{e9}"), "server");
+        // A client's own prefix is no server's.
+        assert_eq!(of("python3 claude_code.py"), "server");
+        assert!(CLIENTS.iter().all(|client| !is_server(client)));
         assert!(is_server(&of("npx -y a-very-long-package-name-that-goes-on-and-on")));
     }
 }

@@ -170,6 +170,9 @@ fn files_that_are_run_later_are_guarded_from_the_clients_tools() {
         (".git/hooks/pre-commit", "constraint ("),
         ("sub/.Claude/settings.local.json", "constraint ("),
         ("bare/HEAD", "constraint ("),
+        ("plain/commondir", "constraint ("),
+        (".cargo/config.toml", "constraint ("),
+        ("my.Code-Workspace", "constraint ("),
         (".github/workflows/ci.yml", "asked ("),
     ]
     .into_iter()
@@ -218,7 +221,14 @@ fn a_pattern_that_leads_out_of_its_folder_asks_the_clients_user() {
     let free = Hooked::loose("claude-code", &[]);
     for (n, (pattern, asks)) in [
         ("**/*.rs", false),
-        ("src/{a,b}/*", false),
+        ("src/**/*_test.r*", false),
+        ("src/{a,b}/*", true),
+        (".{.,}/*", true),
+        ("{.,x}{.,y}/*", true),
+        (".[.]/*", true),
+        ("+(.)/*", true),
+        (".*/x", true),
+        ("a\\/../../*", true),
         ("/etc/*", true),
         ("../../*", true),
         ("src/../../*", true),
