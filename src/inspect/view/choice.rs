@@ -41,8 +41,10 @@ impl TokenInfo {
     #[must_use]
     pub fn is_of_run(&self) -> bool {
         self.tools.iter().any(|tool| {
-            let mut parts = tool.as_str().split('.');
-            tool.as_str() == RUN_MARK || parts.nth(1).is_some_and(|part| INSIDE.contains(&part))
+            let parts: Vec<&str> = tool.as_str().split('.').collect();
+            // A tool of that name, such as `docker.contained`, is no shell.
+            tool.as_str() == RUN_MARK
+                || matches!(*parts, [_, inside, _] if INSIDE.contains(&inside))
         })
     }
 }
@@ -181,6 +183,11 @@ mod tests {
             (&["other expired"], ("none", 0)),
             (&["fit expired", "other expired"], ("expired", 1)),
         ];
+        let of =
+            |name: &str| TokenInfo { tools: vec![ToolId::new(name).unwrap()], ..token(1, "fit") };
+        assert!(of("claude_code.contained.bash").is_of_run());
+        assert!(of("gemini_cli.contained_online.run_shell_command").is_of_run());
+        assert!(!of("docker.contained").is_of_run() && !of("contained.look").is_of_run());
         for (tokens, expected) in cases {
             let view = view(tokens);
             let tool = ToolId::new("t.fit").unwrap();
