@@ -7,6 +7,7 @@ mod client;
 mod door;
 mod environment;
 mod linked;
+mod prepared;
 mod record;
 mod screen;
 mod shim;
@@ -21,7 +22,7 @@ use clap::Args;
 use syscap::format::{AgentId, TokenId};
 use syscap::launch::{Level, Network};
 
-use self::{client::Known, start::Prepared};
+use self::{client::Known, prepared::Prepared};
 use crate::exit::{Ended, Failure, diagnose};
 use crate::lane::Service;
 use crate::mcp::{failed, words::absolute};
