@@ -350,10 +350,6 @@ impl Odd {
     /// Says much before it answers.
     fn speak(&self, id: &Value, params: &Value, count: u64) {
         for n in 1..=count {
-            // The mutex is not fair: without this the reading thread may answer no list in time.
-            if n.is_multiple_of(100) {
-                thread::sleep(Duration::from_millis(1));
-            }
             let token = &params["_meta"]["progressToken"];
             let mut said = json!({"progressToken": token, "progress": n, "total": count});
             if params["arguments"]["text"].is_string() {
