@@ -61,8 +61,9 @@ const START_MAX: Duration = Duration::from_secs(90);
 const MARK_MAX: Duration = Duration::from_secs(5);
 /// How long it may take to say that a call is given up.
 const CANCEL_MAX: Duration = Duration::from_secs(1);
-/// How long a call waits for the list of tools that a server said is another now.
-const LISTED_MAX: Duration = Duration::from_secs(10);
+/// How long a call waits for the list of tools that a server said is another now: longer than the
+/// longest pause before a list, or a call after a flood of changes would be refused.
+const LISTED_MAX: Duration = Duration::from_secs(35);
 
 /// Why a server did not answer with a result.
 #[derive(Debug, thiserror::Error)]
