@@ -270,13 +270,19 @@ fn without_the_view_server_over_the_home_is_refused() {
     home.worker(AGENT);
     fs::create_dir(home.beside("work")).unwrap();
     let (beside, work) = (home.text_beside(""), home.text_beside("work"));
+    // A key of another home with a second name: that home can't be told apart from other folders.
+    let linked = home.text_beside("linked");
+    fs::create_dir(&linked).unwrap();
+    assert_eq!(run(["init", &format!("{linked}/other"), "--no-passphrase"]).code, 0);
+    fs::hard_link(format!("{linked}/other/keys/approver.key"), home.beside("key")).unwrap();
     let apart = |options: &[&str], of: &[&str]| {
         let mut command = Command::new("unshare");
         command.args(["-Ur", "sh", "-c", APART, "sh", SYSCAP]).args(words(&home, options, of));
         command.current_dir(home.folder.path()).stdin(Stdio::null());
         command
     };
-    for word in [beside.clone(), home.text_beside("home/keys"), format!("--root={beside}")] {
+    let root = format!("--root={beside}");
+    for word in [beside.clone(), home.text_beside("home/keys"), root, linked] {
         let refused = Run::of(apart(&[], &[&word]).output().unwrap()).failed(2);
         assert!(refused.err.contains("--unhidden s"), "{}", refused.err);
     }

@@ -275,8 +275,16 @@ impl Starter {
         };
         for home in homes::of(&self.home, folders.iter())? {
             let home = home.real()?;
-            // Another user's home is not there for the server either.
-            let Ok(guarded) = Guarded::of(&home) else { continue };
+            let guarded = match Guarded::of(&home) {
+                Ok(guarded) => guarded,
+                // Another user's home is not there for the server either.
+                Err(BoundaryError::File { source, .. })
+                    if source.kind() == io::ErrorKind::PermissionDenied =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(refused(error)),
+            };
             for place in folders {
                 guarded.expect_apart(place).map_err(refused)?;
             }
