@@ -5,6 +5,7 @@ mod futures;
 mod needs;
 mod offers;
 mod sessions;
+mod shares;
 mod transactions;
 mod typed;
 mod uses;

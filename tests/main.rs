@@ -43,6 +43,7 @@ mod killed_drafts;
 mod learn;
 mod liars;
 mod links;
+mod locations;
 mod memory_tools;
 mod named;
 mod no_bypass;

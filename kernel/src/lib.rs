@@ -48,6 +48,7 @@ mod vault;
 pub use approvals::conditions::{Condition, Inspect, Inspected, Inspecting};
 pub use approvals::people::AskStanding;
 pub use approvals::record::{AskView, SetView};
+pub use approvals::sets::location_of;
 pub use authority::{credits::AccountView, tokens::TokenView};
 pub use call::fetch::{Fetched, Fetching};
 pub use call::links::{Found, Resolve, Resolving};

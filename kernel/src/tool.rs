@@ -153,6 +153,12 @@ pub trait Plan: Send + Sized + 'static {
     fn effect(&self) -> Option<EffectClass> {
         None
     }
+    /// The location where the run acts, in words, as the program states it that runs the tool. The
+    /// person who is asked sees it. An answer holds at the same location only. Scopes and policy
+    /// don't see it. If it is longer than 4,089 bytes nobody can be asked about the call.
+    fn location(&self) -> Option<&str> {
+        None
+    }
     /// Runs it. The only I/O of a call.
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_>;
 }
@@ -450,6 +456,9 @@ pub(crate) trait AnyPlan: Send {
     fn class(&self, manifest: &Manifest) -> EffectClass {
         manifest.effect
     }
+    fn location(&self) -> Option<&str> {
+        None
+    }
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static>;
 }
 
@@ -467,6 +476,10 @@ impl<P: Plan> AnyPlan for Full<P> {
 
     fn class(&self, manifest: &Manifest) -> EffectClass {
         self.0.effect().map_or(manifest.effect, |effect| effect.min(manifest.effect))
+    }
+
+    fn location(&self) -> Option<&str> {
+        self.0.location()
     }
 
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {

@@ -7,7 +7,7 @@ use syscap_format::{
 };
 use syscap_kernel::{AskView, Condition, Kernel, Store, StoreError, record_at, vault_entry};
 
-use crate::{Error, Inspection};
+use crate::{Error, Inspection, approvals::proposals::parts};
 
 /// The key under which the reason of an answer is committed to.
 const REASON: u64 = 7;
@@ -74,6 +74,9 @@ pub struct WaitingCall {
     pub args: Option<Canonical>,
     /// The resources that the call would touch, each as `dimension: resource`.
     pub resources: Vec<String>,
+    /// The location where it would act, as the program states it that runs the tool. The answer
+    /// holds there only. `None` where nothing was stated.
+    pub location: Option<String>,
     /// The state that the call would change. It must be unchanged when the call runs; else the run
     /// changes nothing, and the same call asks anew. Empty where the tool names nothing.
     pub conditions: Vec<Condition>,
@@ -228,7 +231,9 @@ pub(crate) fn said(record: Record, entry: &VaultEntry, view: AskView) -> Option<
         }
         _ => None,
     };
-    let resources = ask.resources.iter().filter_map(|hash| entry.text(hash).map(str::to_owned));
+    let shown = ask.resources.iter().filter_map(|hash| entry.text(hash).map(str::to_owned));
+    let texts: Vec<String> = shown.collect();
+    let (resources, location) = parts(&texts);
     let conditions = ask.preconditions.iter().filter_map(|one| Condition::read(one, entry));
     let deciding = call.decision.as_ref().and_then(|decision| decision.deciding.as_ref());
     Some(WaitingCall {
@@ -239,7 +244,8 @@ pub(crate) fn said(record: Record, entry: &VaultEntry, view: AskView) -> Option<
         token: call.capability_token_id,
         tool: view.tool,
         args: arguments,
-        resources: resources.collect(),
+        resources: resources.to_vec(),
+        location: location.map(str::to_owned),
         conditions: conditions.collect(),
         constraint: deciding.map(ToString::to_string),
         label: ask.label,

@@ -1,14 +1,16 @@
 //! The differences between a waiting call and the last similar call that a person approved.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use syscap_format::json::from_data;
 use syscap_format::{
-    ApprovalAnswer, ApprovalBody, Body, Canonical, Commitment, ControlBody as _, Seq,
+    ApprovalAnswer, ApprovalBody, Body, CallFields, Canonical, Commitment, ControlBody as _, Seq,
+    leaf,
 };
 use syscap_kernel::vault_entry;
 
-use crate::{Error, Inspection, approvals::asks::WaitingCall, approvals::proposals::look_back};
+use crate::approvals::{asks::WaitingCall, proposals::look_back, proposals::parts};
+use crate::{Error, Inspection};
 
 /// A call that waits beside the last call of the same agent and tool that ran by an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +21,11 @@ pub struct Compared {
     /// The arguments that differ, by name. `None` where those of one of both were erased: then
     /// nothing can be said.
     pub changed: Option<Vec<Changed>>,
+    /// The location, named `where`, if it differs.
+    pub location: Option<Changed>,
 }
 
-/// An argument that differs.
+/// An argument, or a location, that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// Its name.
@@ -40,25 +44,37 @@ impl Inspection {
     /// [`Error::Home`]: the log or the vault can't be read.
     pub fn compared(&self, call: &WaitingCall) -> Result<Option<Compared>, Error> {
         let mut store = self.store();
-        let (mut last, mut seen) = (None, BTreeSet::new());
+        let (mut last, mut asked, mut seen) = (None, BTreeMap::new(), BTreeMap::new());
         let same = (Some(&call.agent), Some(&call.tool));
-        look_back(&mut **store, self.kernel().head().seq, |seq, body| match body {
-            // Calls that a set lets through nobody was shown.
-            Body::Approval(event)
-                if ApprovalBody::from_bytes(&event.control.body)
-                    .is_ok_and(|body| body.answer == ApprovalAnswer::Once) =>
-            {
-                seen.insert(seq);
+        let is_same = |call: &CallFields| (call.agent_id.as_ref(), call.tool_id.as_ref()) == same;
+        look_back(&mut **store, self.kernel().head().seq, |seq, bytes, body| match body {
+            Body::Ask(ask) if is_same(&ask.call) => {
+                asked.insert(leaf(bytes), (seq, ask.resources));
             }
-            Body::Intent(intent)
-                if intent.approval.is_some_and(|approval| seen.contains(&approval))
-                    && (intent.call.agent_id.as_ref(), intent.call.tool_id.as_ref()) == same =>
-            {
-                last = Some((seq, intent));
+            Body::Approval(event) => {
+                let body = ApprovalBody::from_bytes(&event.control.body).ok();
+                // Calls that a set lets through nobody was shown.
+                let once = body.filter(|body| body.answer == ApprovalAnswer::Once);
+                seen.extend(once.and_then(|body| Some((seq, asked.get(&body.ask)?.clone()))));
+            }
+            Body::Intent(intent) if is_same(&intent.call) => {
+                let shown = intent.approval.and_then(|approval| seen.get(&approval).cloned());
+                if let Some(shown) = shown {
+                    last = Some((seq, intent, shown));
+                }
             }
             _ => {}
         })?;
-        let Some((intent, said)) = last else { return Ok(None) };
+        let Some((intent, said, (ask, shown))) = last else { return Ok(None) };
+        let location = vault_entry(&mut **store, ask, ask)?;
+        let texts = shown.iter().filter_map(|hash| location.text(hash).map(str::to_owned));
+        let texts: Vec<String> = texts.collect();
+        let (_, was) = parts(&texts);
+        let quoted = |text: Option<&str>| text.map(|text| from_data(Canonical::text(text).item()));
+        let location = (was != call.location.as_deref()).then(|| {
+            let (was, is) = (quoted(was), quoted(call.location.as_deref()));
+            Changed { name: "where".to_owned(), was, is }
+        });
         let entry = vault_entry(&mut **store, intent, intent)?;
         let of = &said.call;
         let committed = match (of.args_hash, &of.tool_id, &of.manifest) {
@@ -69,7 +85,7 @@ impl Inspection {
         };
         let both = committed.as_ref().zip(call.args.as_ref());
         let changed = both.map(|(was, is)| changed(was, is));
-        Ok(Some(Compared { intent, changed }))
+        Ok(Some(Compared { intent, changed, location }))
     }
 }
 

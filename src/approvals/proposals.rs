@@ -6,7 +6,7 @@ use syscap_format::{
     AgentId, Body, Grants, Record, Resource, Rights, RootedPath, Rule, Scope, Seq, ToolGrant,
     ToolId,
 };
-use syscap_kernel::{Next, Store, StoreError, vault_entry};
+use syscap_kernel::{Next, Store, StoreError, location_of, vault_entry};
 
 use crate::{Error, Inspection, approvals::asks::WaitingCall};
 
@@ -90,20 +90,31 @@ fn covers(texts: &[String], call: &WaitingCall, scopes: Option<&Grants>) -> bool
         let found: Option<(&str, Resource)> = resource.and_then(read);
         found.zip(grant).is_some_and(|((dimension, one), grant)| grant.permits(dimension, &one))
     };
-    !texts.is_empty() && texts.iter().all(|text| call.resources.contains(text) || within(text))
+    let (resources, location) = parts(texts);
+    location == call.location.as_deref()
+        && !resources.is_empty()
+        && resources.iter().all(|text| call.resources.contains(text) || within(text))
+}
+
+/// The resources among the texts of a request, and its location, which is the last.
+pub(crate) fn parts(texts: &[String]) -> (&[String], Option<&str>) {
+    match texts.split_last() {
+        Some((last, resources)) if location_of(last).is_some() => (resources, location_of(last)),
+        _ => (texts, None),
+    }
 }
 
 /// Goes through the last records, the oldest first.
 pub(crate) fn look_back(
     store: &mut dyn Store,
     head: Seq,
-    mut each: impl FnMut(Seq, Body),
+    mut each: impl FnMut(Seq, &[u8], Body),
 ) -> Result<(), StoreError> {
     let from = Seq::new(head.get().saturating_sub(RECORDS_MAX));
     let mut damaged = false;
     store.records(from, &mut |seq, bytes| match Record::decode(bytes) {
         Ok(record) => {
-            each(seq, record.body);
+            each(seq, bytes, record.body);
             Next::More
         }
         Err(_) => {
@@ -122,7 +133,7 @@ fn asked(
     tool: &ToolId,
 ) -> Result<Vec<Vec<String>>, StoreError> {
     let mut found = Vec::new();
-    look_back(store, head, |seq, body| match body {
+    look_back(store, head, |seq, _, body| match body {
         Body::Ask(ask)
             if (ask.call.agent_id.as_ref(), ask.call.tool_id.as_ref())
                 == (Some(agent), Some(tool)) =>

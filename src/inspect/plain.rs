@@ -1,6 +1,7 @@
 //! Text that acts on nothing: neither on a terminal nor on whoever reads it.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 
 /// Text without characters that move the cursor, colour the screen, turn the direction of writing
 /// or can't be seen: they stand as JSON writes them, so that a line of JSON stays what it is.
@@ -32,6 +33,16 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
+}
+
+/// The same of a text that need not be UTF-8: such a word stands in `$'..'`, as Bash writes it.
+#[must_use]
+pub fn os_word(text: &OsStr) -> Cow<'_, str> {
+    let Some(text) = text.to_str() else {
+        let bytes = text.as_encoded_bytes();
+        return Cow::Owned(format!("$'{}'", bytes.escape_ascii()));
+    };
+    shell_word(text)
 }
 
 /// Puts one character behind a text, as [`plain`] writes it.

@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::runtime::held::{Held, Working};
 use crate::server::Holding;
 use crate::server::accept::Server;
-use crate::tools::provide::{Offer, Provider};
+use crate::tools::provide::{Offer, Offered, Provider};
 use crate::tools::{ConnectionId, Withdrawn};
 use crate::transport::client::{Entry, Found, Holder, Step, attach};
 use crate::transport::limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME};
@@ -26,7 +26,7 @@ use crate::{Error, Options};
 const REST: Duration = Duration::from_secs(1);
 
 /// A tool, and who runs it.
-type Offered = (Manifest, Arc<dyn Provider>);
+type Provided = (Manifest, Arc<dyn Provider>);
 
 /// A process's action when no server holds the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(crate) struct Failover {
     closing: Mutex<Option<Error>>,
     state: Mutex<State>,
     /// The tools of this process, to be offered to each new server.
-    offered: Mutex<Vec<Offered>>,
+    offered: Mutex<Vec<Provided>>,
 }
 
 struct State {
@@ -289,21 +289,21 @@ impl Failover {
         provider: Arc<dyn Provider>,
     ) -> Result<Vec<Offer>, Error> {
         let names: Vec<ToolId> = tools.iter().map(|manifest| manifest.tool.clone()).collect();
-        let named = |(manifest, _): &Offered| names.contains(&manifest.tool);
+        let named = |(manifest, _): &Provided| names.contains(&manifest.tool);
         let mut offered = self.offered();
         let others = offered.iter().filter(|offer| !named(offer)).count();
         if others.saturating_add(tools.len()) > TOOLS_MAX {
             return Err(Error::TooManyTools);
         }
-        let before: Vec<Offered> = offered.extract_if(.., |offer| named(offer)).collect();
+        let before: Vec<Provided> = offered.extract_if(.., |offer| named(offer)).collect();
         offered.extend(tools.iter().map(|manifest| (manifest.clone(), Arc::clone(&provider))));
         drop(offered);
         let offers = self.each(|up| offer(up, &tools, &provider, Duration::MAX));
         if offers.is_err() {
             // What was offered before still is.
             let mut offered = self.offered();
-            let ours = |offer: &mut Offered| named(offer) && Arc::ptr_eq(&offer.1, &provider);
-            let gone: Vec<Offered> = offered.extract_if(.., ours).collect();
+            let ours = |offer: &mut Provided| named(offer) && Arc::ptr_eq(&offer.1, &provider);
+            let gone: Vec<Provided> = offered.extract_if(.., ours).collect();
             for old in before {
                 if offered.iter().all(|(manifest, _)| manifest.tool != old.0.tool) {
                     offered.push(old);
@@ -317,8 +317,8 @@ impl Failover {
 
     /// Does not offer them to the next holder.
     pub(crate) fn forget(&self, tools: &[ToolId]) {
-        let named = |(manifest, _): &mut Offered| tools.contains(&manifest.tool);
-        let gone: Vec<Offered> = self.offered().extract_if(.., named).collect();
+        let named = |(manifest, _): &mut Provided| tools.contains(&manifest.tool);
+        let gone: Vec<Provided> = self.offered().extract_if(.., named).collect();
         // A provider is dropped when nothing is locked: it may do anything then.
         drop(gone);
     }
@@ -461,7 +461,7 @@ impl Failover {
         let offered = self.offered().clone();
         let mut rest = &offered[..];
         while let Some((_, provider)) = rest.first() {
-            let same = |(_, other): &&Offered| Arc::ptr_eq(provider, other);
+            let same = |(_, other): &&Provided| Arc::ptr_eq(provider, other);
             let count = rest.iter().take_while(same).count();
             let (these, others) = rest.split_at(count);
             let tools: Vec<Manifest> = these.iter().map(|(tool, _)| tool.clone()).collect();
@@ -499,7 +499,7 @@ impl Failover {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn offered(&self) -> MutexGuard<'_, Vec<Offered>> {
+    fn offered(&self) -> MutexGuard<'_, Vec<Provided>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -519,11 +519,9 @@ fn offer(
     provider: &Arc<dyn Provider>,
     limit: Duration,
 ) -> Step<Vec<Offer>> {
+    let tools = tools.iter().map(|tool| Offered::by(&**provider, tool.clone())).collect();
     match &up.side {
-        Side::Here(held) => {
-            let tools = tools.to_vec();
-            Step::Done(held.holding.provide(ConnectionId::HOLDER, tools, provider))
-        }
+        Side::Here(held) => Step::Done(held.holding.provide(ConnectionId::HOLDER, tools, provider)),
         Side::There(holder) => holder.provide(tools, provider, limit),
     }
 }

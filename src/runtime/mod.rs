@@ -380,8 +380,9 @@ impl Runtime {
         reported: &Reported,
     ) -> Result<ToolResult, Error> {
         let settle = Settle { token, used: used.clone(), reported: reported.clone() };
-        let here =
-            |holding: &Holding| holding.desk().settle(token, used, reported.clone()).map(Answered);
+        let here = |holding: &Holding| {
+            holding.desk().settle(holding, token, used, reported.clone()).map(Answered)
+        };
         let ask = Ask::Settle(Box::new(settle));
         self.act_within(self.answer_time, &ask, here).map(|Answered(answer)| answer)
     }

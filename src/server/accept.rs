@@ -12,13 +12,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::{Control, Reason, RecordKind, Refused, Seq};
+use syscap_format::{AgentId, Control, Reason, RecordKind, Refused, Seq};
 
 use crate::Error;
 use crate::driver::guard::caught;
 use crate::error::at;
 use crate::server::lend::{Lent, SessionTicket};
 use crate::server::seat::{Seat, Sessions};
+use crate::server::shares::who_gives_up;
 use crate::server::{Holding, LocalSession};
 use crate::tools::ConnectionId;
 use crate::transport::frame::Message as _;
@@ -46,7 +47,7 @@ pub(crate) struct Hub {
     pub(crate) runtime: Holding,
     /// Closes the home, as its owner would. An operator may ask for it.
     shut_down: Box<dyn Fn() + Send + Sync>,
-    lent: Arc<Lent>,
+    pub(crate) lent: Arc<Lent>,
     /// One for each channel.
     operators_partial: Arc<Partial>,
     agents_partial: Arc<Partial>,
@@ -60,8 +61,9 @@ pub(crate) struct State {
     seats: BTreeMap<ConnectionId, Arc<Seat>>,
     /// Admitted connections, by channel.
     pub(crate) placed: BTreeMap<ConnectionId, Lane>,
-    /// Connections among them that have had a session, or have offered tools.
-    pub(crate) settled: BTreeSet<ConnectionId>,
+    /// Connections among them that have had a session, each with the agent of the first one, or have
+    /// offered tools.
+    pub(crate) settled: BTreeMap<ConnectionId, Option<AgentId>>,
     /// How many ask for their first session, or to offer their first tools.
     pub(crate) settling: usize,
     /// How often somebody asked something.
@@ -92,13 +94,38 @@ impl State {
     /// nothing here.
     fn take_idle(&mut self, lanes: &[Lane]) -> Option<Arc<Seat>> {
         let places = self.placed.iter().filter(|(_, lane)| lanes.contains(lane));
-        let free = places.filter(|(number, _)| !self.settled.contains(number));
+        let free = places.filter(|(number, _)| !self.settled.contains_key(number));
         let seats = free.filter_map(|(number, _)| self.seats.get(number));
         let waits = |seat: &&Arc<Seat>| self.asked.contains_key(&seat.number);
         let idle = seats.filter(|seat| seat.is_idle() && !waits(seat));
         let oldest = idle.min_by_key(|seat| seat.asked.load(Ordering::SeqCst)).map(Arc::clone)?;
         self.placed.remove(&oldest.number);
         Some(oldest)
+    }
+
+    /// How many connections on these channels have had a session, or have offered tools.
+    pub(crate) fn settled_on(&self, lanes: &[Lane]) -> usize {
+        self.settled.keys().filter(|number| self.is_on(number, lanes)).count()
+    }
+
+    fn is_on(&self, number: &ConnectionId, lanes: &[Lane]) -> bool {
+        self.placed.get(number).is_some_and(|lane| lanes.contains(lane))
+    }
+
+    /// Takes a connection on these channels away for one of an agent: from the agent that has most
+    /// with a session, those with nothing in flight first, then the one that was silent longest. It
+    /// takes no agent's last; `None` if the one that asks has most itself.
+    pub(crate) fn take_from_most(&mut self, asking: &AgentId, lanes: &[Lane]) -> Option<Arc<Seat>> {
+        let there = || self.settled.iter().filter(|(number, _)| self.is_on(number, lanes));
+        let owners = there().filter_map(|(_, agent)| agent.as_ref());
+        let from = who_gives_up(owners, asking).filter(|from| *from != asking)?;
+        let own = there().filter(|(_, agent)| agent.as_ref() == Some(from));
+        let seats = own.filter_map(|(number, _)| self.seats.get(number));
+        let order = |seat: &&Arc<Seat>| (!seat.is_idle(), seat.asked.load(Ordering::SeqCst));
+        let gone = seats.min_by_key(order).map(Arc::clone)?;
+        self.placed.remove(&gone.number);
+        self.settled.remove(&gone.number);
+        Some(gone)
     }
 
     /// All connections but those that have asked for the home's end.

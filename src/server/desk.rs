@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use syscap_format::{
-    AgentId, Amounts, Canonical, EffectClass, IdempotencyKey, ItemKind, Label, Manifest,
+    AgentId, Amounts, Canonical, Dimension, EffectClass, IdempotencyKey, ItemKind, Label, Manifest,
     MapBuilder, Reason, Refused, Seq, Source, TokenId, ToolId, ToolResult, TxOutcome,
 };
 
@@ -28,7 +28,7 @@ use crate::tools::ConnectionId;
 use crate::tools::commands::{FOLDER, PLACE, is_shell};
 use crate::tools::host::closure::{done, unsure};
 use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
-use crate::tools::provide::{Cancel, HostCall, HostRan, Provider, Standing};
+use crate::tools::provide::{Cancel, HostCall, HostRan, Location, Offered, Provider, Standing};
 
 /// The connection that the desk offers tools as, and calls through.
 const DESK: ConnectionId = ConnectionId::DESK;
@@ -45,6 +45,9 @@ const NAME_BYTES_MAX: usize = 256;
 /// agent's can say it in their place, also where the agent is stopped.
 const SAID_BYTES_MAX: usize = 16 << 20;
 const SAID_TIME: Duration = Duration::from_secs(60 * 60);
+/// Most bytes that an agent's uses may still have to pay for: no use is begun beyond. What is refused
+/// pays nothing before the next one that is not.
+const OWED_BYTES_MAX: u64 = 1 << 30;
 /// No fewer bytes than a record of it takes beside the words.
 const SAID_RECORD_BYTES: usize = 1 << 10;
 /// How long the kernel may take to decide, or to settle.
@@ -124,6 +127,10 @@ impl Desk {
         let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
         self.offer(runtime, token, &used.agent, manifest)?;
         let session = self.seat(runtime, token, &used.agent, &used.conversation)?;
+        if runtime.providers.owed(&used.agent) > OWED_BYTES_MAX {
+            return Err(refused(Reason::OverBudget, Dimension::DiskWriteBytes.name()));
+        }
+        runtime.providers.owes(&used.agent, args.as_bytes().len());
         let (stage, cancelled, awaited) = (Stage::Sent, false, true);
         let (number, at) = (0, session.number());
         let one = Use {
@@ -138,12 +145,14 @@ impl Desk {
             awaited,
         };
         let tag = self.enter(runtime, one)?;
+        let at = runtime.providers.at(tag, used.location.clone().map(Location::new));
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
             let (form, source) = (Written::Cbor, Source::Agent);
             let (envelope, context) = (envelope(&used, &args), CallContext::tag(tag));
             let sent = Sent { envelope, form, source, context };
             let answer = caught(|| session.send(sent, &Cancel::new()));
+            drop(at);
             shared.answered(tag, answer.unwrap_or(Err(Error::BrokeOff)));
         });
         if started.is_err() {
@@ -182,6 +191,7 @@ impl Desk {
     /// Says what a use came to that was begun with that token; gives the kernel's answer to that.
     pub(crate) fn settle(
         &self,
+        runtime: &Holding,
         token: TokenId,
         used: &ToolUse,
         reported: Reported,
@@ -195,6 +205,7 @@ impl Desk {
         let Some((tag, one)) = found.map(|(tag, one)| (*tag, one)) else {
             return Err(refused(Reason::UnknownReference, "tool_use_id"));
         };
+        runtime.providers.owes(&used.agent, reported.len());
         let (result, tx) = one.came_to(used, reported);
         (one.stage, one.awaited) = (Stage::Reported(result, tx), true);
         shared.changed.notify_all();
@@ -251,7 +262,7 @@ impl Desk {
             }
         }
         let provider: Arc<dyn Provider> = Arc::new(Uses(Arc::clone(&self.0)));
-        let offers = runtime.provide(DESK, vec![manifest], &provider)?;
+        let offers = runtime.provide(DESK, vec![Offered::by(&*provider, manifest)], &provider)?;
         if let Some(taken) = offers.iter().find(|offer| offer.standing == Standing::Taken) {
             let got = taken.tool().as_str().to_owned();
             return Err(Error::BadName { what: "a delegated tool", got });

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{DecodeError, Decoder, Encoder, Leaf, Reason, Refused, field::Field, leaf};
+use syscap_format::{
+    AgentId, DecodeError, Decoder, Encoder, Leaf, Reason, Refused, field::Field, leaf,
+};
 
 use crate::Error;
 use crate::server::{Holding, LocalSession};
@@ -73,6 +75,12 @@ impl Lent {
     /// The session of a ticket, which opens nothing from here on.
     pub(crate) fn take(&self, ticket: &SessionTicket) -> Option<Arc<LocalSession>> {
         self.sessions().remove(&leaf(ticket.as_bytes())).map(|(_, session)| session)
+    }
+
+    /// The agent whose session a ticket opens.
+    pub(crate) fn agent_of(&self, ticket: &SessionTicket) -> Option<AgentId> {
+        let sessions = self.sessions();
+        sessions.get(&leaf(ticket.as_bytes())).map(|(_, session)| session.agent().clone())
     }
 
     /// The sessions that a connection has delegated and that were not taken.

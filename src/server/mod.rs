@@ -11,6 +11,7 @@ pub(crate) mod org;
 mod record;
 pub(crate) mod seat;
 mod session;
+mod shares;
 mod signing;
 mod tools;
 pub(crate) mod work;

@@ -109,13 +109,16 @@ fn list(items: Vec<Canonical>) -> Canonical {
 fn whole_of(call: &WaitingCall) -> Canonical {
     let texts = |all: &[String]| list(all.iter().map(|text| Canonical::text(text)).collect());
     let null = Canonical::null();
-    let constraint = call.constraint.as_deref().map_or_else(Canonical::null, Canonical::text);
+    let or_null = |text: Option<&str>| text.map_or_else(Canonical::null, Canonical::text);
+    let constraint = or_null(call.constraint.as_deref());
+    let location = or_null(call.location.as_deref());
     number_of(call.ask)
         .text("agent", call.agent.as_str())
         .text("tool", call.tool.as_str())
         .item("args", call.args.as_ref().unwrap_or(&null).item())
         .item("resources", texts(&call.resources).item())
         .item("constraint", constraint.item())
+        .item("location", location.item())
         .text("expires", &call.expires.to_string())
         .uint("approvals_needed", call.threshold)
         .finish()

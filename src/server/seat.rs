@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::{Manifest, Reason, Refused, Seq, ToolId, ToolResult};
+use syscap_format::{Reason, Refused, Seq, ToolId, ToolResult};
 
 use crate::Error;
 use crate::driver::backoff::Backoff;
@@ -16,14 +16,15 @@ use crate::driver::pool;
 use crate::inspect::view::{Stamp, ToolDetail, View, manifests};
 use crate::server::lend::{Lent, SessionTicket};
 use crate::server::{Holding, LocalSession};
-use crate::tools::provide::{Cancel, Offer, Provider, Standing};
+use crate::tools::provide::{Cancel, Offer, Offered, Provider, Standing};
 use crate::tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn};
 use crate::transport::limits::{
     ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, SESSIONS_MAX, TOOLS_MAX,
     TRY_PAUSE,
 };
 use crate::transport::message::{
-    Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Prompted, Proposed, Settle,
+    Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Prompted, Proposed, Provided,
+    Settle,
 };
 use crate::transport::peer::Peer;
 use crate::transport::relay::Relay;
@@ -267,7 +268,7 @@ impl Seat {
             }
             Ask::Settle(asked) => {
                 let Settle { token, used, reported } = *asked;
-                Reply::of(runtime.desk().settle(token, &used, reported).map(Answered))
+                Reply::of(runtime.desk().settle(runtime, token, &used, reported).map(Answered))
             }
             Ask::Heard(said) => {
                 let Heard { session, text, label } = *said;
@@ -408,16 +409,18 @@ impl Seat {
         self.session(session)?.change(writer, inputs, changes, base)
     }
 
-    fn provide(&self, runtime: &Holding, tools: Vec<Manifest>) -> Result<Vec<Offer>, Error> {
+    fn provide(&self, runtime: &Holding, tools: Vec<Provided>) -> Result<Vec<Offer>, Error> {
         let _one_at_a_time = self.offering();
-        let size = |manifest: &Manifest| manifest.to_bytes().len();
+        let size = |tool: &Provided| tool.manifest.to_bytes().len();
         let sizes: Vec<usize> = tools.iter().map(size).collect();
         let mut offered = self.state().tools.clone();
-        offered.extend(tools.iter().map(|tool| tool.tool.clone()).zip(sizes.iter().copied()));
+        let names = tools.iter().map(|tool| tool.manifest.tool.clone());
+        offered.extend(names.zip(sizes.iter().copied()));
         let bytes = offered.values().fold(0, |sum: usize, bytes| sum.saturating_add(*bytes));
         if offered.len() > TOOLS_MAX || bytes > MANIFEST_BYTES_MAX {
             return Err(Error::TooManyTools);
         }
+        let tools = tools.into_iter().map(Offered::from).collect();
         let offers = runtime.provide(self.number, tools, &self.provider)?;
         let mut state = self.state();
         for (offer, size) in offers.iter().zip(sizes) {

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::inspect::view::RUN_MARK;
 use crate::server::{By, Holding};
 use crate::tools::place::Place;
-use crate::tools::provide::{Offer, Provider, Standing};
+use crate::tools::provide::{Offer, Offered, Provider, Standing};
 use crate::tools::{ConnectionId, Withdrawn, bounded, delta, identity, names, names_of};
 
 impl Holding {
@@ -16,11 +16,13 @@ impl Holding {
     pub(crate) fn provide(
         &self,
         connection: ConnectionId,
-        tools: Vec<Manifest>,
+        tools: Vec<Offered>,
         provider: &Arc<dyn Provider>,
     ) -> Result<Vec<Offer>, Error> {
         let _one_at_a_time = self.tooling();
-        let offered: Vec<Manifest> = tools.into_iter().map(bounded).collect();
+        let whole = |tool: Offered| Offered { manifest: bounded(tool.manifest), ..tool };
+        let tools: Vec<Offered> = tools.into_iter().map(whole).collect();
+        let offered: Vec<Manifest> = tools.iter().map(|tool| tool.manifest.clone()).collect();
         let here = self.core.look(names);
         let table = self.providers.lock();
         let known = |manifest: &Manifest| table.tools.contains_key(&manifest.tool);
@@ -49,21 +51,22 @@ impl Holding {
         // What is a provider's is dropped when nothing is locked: it may do anything then.
         let mut gone = Vec::new();
         let mut table = self.providers.lock();
-        let offers = offered.into_iter().map(|offered| {
+        let offers = tools.into_iter().map(|tool| {
             let own = |place: &mut Place| place.connection == connection;
-            let place = |offered| Place::new(connection, offered, Arc::clone(provider));
-            if waiting.contains(&offered.tool) {
-                let places = table.awaiting.entry(offered.tool.clone()).or_default();
+            let place = |tool| Place::new(connection, tool, Arc::clone(provider));
+            let manifest = tool.manifest.clone();
+            if waiting.contains(&manifest.tool) {
+                let places = table.awaiting.entry(manifest.tool.clone()).or_default();
                 gone.extend(places.extract_if(.., own));
-                places.push(place(offered.clone()));
-                return Offer { manifest: offered, standing: Standing::New };
+                places.push(place(tool));
+                return Offer { manifest, standing: Standing::New };
             }
-            let known = table.tools.get_mut(&offered.tool).filter(|_| fits(&offered));
+            let known = table.tools.get_mut(&manifest.tool).filter(|_| fits(&manifest));
             let Some(known) = known else {
-                return Offer { manifest: offered, standing: Standing::Taken };
+                return Offer { manifest, standing: Standing::Taken };
             };
             gone.extend(known.places.extract_if(.., own));
-            let place = place(offered);
+            let place = place(tool);
             let standing = place.standing(identity(&known.pinned));
             known.places.push(place);
             Offer { manifest: known.pinned.clone(), standing }

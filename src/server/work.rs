@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use syscap_format::{Reason, Source};
+use syscap_format::{AgentId, Reason, Source};
 
 use crate::driver::guard::caught;
 use crate::runtime::sent::Sent;
@@ -13,7 +13,8 @@ use crate::server::seat::{Asked, Seat};
 use crate::transport::frame::{Carries, Frame};
 use crate::transport::hello::Lane;
 use crate::transport::limits::{
-    AGENTS_REQUESTS_ALL_MAX, CALLS_MAX, REQUESTS_ALL_MAX, REQUESTS_BYTES_MAX, SETTLED_MAX,
+    AGENTS_REQUESTS_ALL_MAX, AGENTS_SETTLED_MAX, CALLS_MAX, REQUESTS_ALL_MAX, REQUESTS_BYTES_MAX,
+    SETTLED_MAX,
 };
 use crate::transport::message::{AgentAsk, Ask};
 use crate::transport::reply::Reply;
@@ -131,13 +132,22 @@ impl Hub {
             Lane::Operator => REQUESTS_ALL_MAX,
             Lane::Agents => AGENTS_REQUESTS_ALL_MAX,
         };
+        let agent = match &asked {
+            Asked::Agent(AgentAsk::Take(ticket)) => self.lent.agent_of(ticket),
+            Asked::Operator(Ask::Open(opening)) => AgentId::new(&opening.agent),
+            _ => None,
+        };
         let mut state = self.state();
-        if kind == Work::Settles && state.settled.contains(&seat.number) {
+        if kind == Work::Settles && state.settled.contains_key(&seat.number) {
             kind = Work::Other;
         }
-        let settled = state.settled.len().saturating_add(state.settling);
+        // On the agents' channel some places are left to those who have no session yet.
+        let (lanes, settled_max) = match lane {
+            Lane::Operator => (&[Lane::Operator, Lane::Agents][..], SETTLED_MAX),
+            Lane::Agents => (&[Lane::Agents][..], AGENTS_SETTLED_MAX),
+        };
+        let settled = state.settled_on(lanes).saturating_add(state.settling);
         let full = (kind == Work::Call && state.calls >= CALLS_MAX)
-            || (kind == Work::Settles && settled >= SETTLED_MAX)
             || state.requests >= most
             || state.bytes.saturating_add(bytes) > REQUESTS_BYTES_MAX;
         // One that has no place any more is about to end, for another: it must attach again.
@@ -147,6 +157,14 @@ impl Hub {
         if full {
             return Err(Reason::Overloaded.into());
         }
+        let is_one_too_many = kind == Work::Settles && settled >= settled_max;
+        let gone = match (is_one_too_many, &agent) {
+            (false, _) => None,
+            (true, None) => return Err(Reason::Overloaded.into()),
+            (true, Some(agent)) => {
+                Some(state.take_from_most(agent, lanes).ok_or(Reason::Overloaded)?)
+            }
+        };
         if kind == Work::Call {
             // Before the next frame is read, which may be the one that gives it up.
             seat.expect(id).map_err(Refusal::Broken)?;
@@ -164,8 +182,13 @@ impl Hub {
         state.calls = state.calls.saturating_add(usize::from(kind == Work::Call));
         state.settling = state.settling.saturating_add(usize::from(kind == Work::Settles));
         drop(state);
+        if let Some(gone) = gone {
+            gone.peer.break_off();
+        }
         let (hub, seat) = (Arc::clone(self), Arc::clone(seat));
-        Ok((Begun { hub, seat, id, bytes, in_work: bytes, kind, owes: false, written: 0 }, asked))
+        let begun =
+            Begun { hub, seat, id, bytes, in_work: bytes, kind, agent, owes: false, written: 0 };
+        Ok((begun, asked))
     }
 }
 
@@ -192,6 +215,8 @@ struct Begun {
     /// The number of requests being worked on.
     in_work: usize,
     kind: Work,
+    /// The agent of the session that it asks for.
+    agent: Option<AgentId>,
     /// True if it is being worked on, and has no answer yet.
     owes: bool,
     /// The bytes of its answer, which waits to be written.
@@ -228,7 +253,7 @@ impl Begun {
         if kind == Work::Settles {
             state.settling = state.settling.saturating_sub(1);
             if well && state.placed.contains_key(&self.seat.number) {
-                state.settled.insert(self.seat.number);
+                state.settled.insert(self.seat.number, self.agent.take());
             }
         }
     }

@@ -8,6 +8,7 @@
 pub(crate) mod commands;
 mod finding;
 pub mod host;
+mod location;
 pub(crate) mod place;
 pub mod provide;
 mod room;
@@ -30,8 +31,8 @@ use crate::Error;
 use crate::driver::run::clock::{Clock, Pause};
 use crate::driver::run::{self, given_up};
 use crate::runtime::sent::CallContext;
-use crate::tools::place::{Known, Place};
-use crate::tools::provide::{Cancel, HostCall, Offer, Provider};
+use crate::tools::place::{Chosen, Known, Place};
+use crate::tools::provide::{Cancel, HostCall, Location, Offer, Provider};
 pub(crate) use crate::tools::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};
 
 /// The identity of an accepted tool: its foreign definition if it has one, else its manifest as it
@@ -81,6 +82,10 @@ pub(crate) struct Table {
     pub(crate) sessions: BTreeMap<Seq, ConnectionId>,
     /// The callers' contexts of the calls in flight.
     pub(crate) contexts: BTreeMap<Ticket, CallContext>,
+    /// The locations of the uses that the desk's clients make, by their tags.
+    pub(crate) uses: BTreeMap<u64, Location>,
+    /// The bytes of the desk's events that each agent has not paid for.
+    owed: BTreeMap<AgentId, u64>,
     pub(crate) runs: BTreeMap<Seq, RunOut>,
     /// How many tools an attached process has had put on record.
     pub(crate) pins: BTreeMap<ConnectionId, usize>,
@@ -161,22 +166,64 @@ impl Providers {
         known.collect()
     }
 
-    /// Checks that a provider runs the call. It holds, and so drops, nothing of a provider's: the
-    /// kernel is locked.
-    fn check(&self, tool: &ToolId, pinned: DefinitionHash, live: Live) -> Result<(), Reason> {
-        self.lock().provider(tool, pinned, live).map(|_| ())
+    /// Counts bytes of an event of the desk's, which the agent's next use pays as `disk_write_bytes`:
+    /// the vault keeps them.
+    pub(crate) fn owes(&self, agent: &AgentId, bytes: usize) {
+        let mut table = self.lock();
+        let owed = table.owed.entry(agent.clone()).or_default();
+        *owed = owed.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
-    /// The provider of the call, and its caller's context.
+    /// The bytes that the agent has not paid for.
+    pub(crate) fn owed(&self, agent: &AgentId) -> u64 {
+        self.lock().owed.get(agent).copied().unwrap_or_default()
+    }
+
+    /// Takes off what a use pays, at most so much. Another use may have paid it meanwhile.
+    fn pays(&self, agent: &AgentId, most: u64) -> u64 {
+        let mut table = self.lock();
+        let Some(owed) = table.owed.get_mut(agent) else { return 0 };
+        let paid = most.min(*owed);
+        *owed = owed.saturating_sub(paid);
+        table.owed.retain(|_, owed| *owed > 0);
+        paid
+    }
+
+    /// Notes where a use of the desk acts, as long as what is given back is kept.
+    pub(crate) fn at(self: &Arc<Self>, tag: u64, location: Option<Location>) -> UseAt {
+        self.lock().uses.extend(location.map(|location| (tag, location)));
+        UseAt { providers: Arc::clone(self), tag }
+    }
+
+    /// Checks that a provider runs the call; where. It holds, and so drops, nothing of a provider's:
+    /// the kernel is locked.
+    fn check(
+        &self,
+        tool: &ToolId,
+        pinned: DefinitionHash,
+        live: Live,
+    ) -> Result<Option<Location>, Reason> {
+        let table = self.lock();
+        let chosen = table.chosen(tool, pinned, live)?;
+        Ok(table.location(&chosen, live).cloned())
+    }
+
+    /// The provider of the call, and its caller's context. It must act where the call was let
+    /// through for.
     fn pick(
         &self,
         tool: &ToolId,
         pinned: DefinitionHash,
         live: Live,
+        location: Option<&Location>,
     ) -> Result<(Arc<dyn Provider>, CallContext), Reason> {
         let table = self.lock();
         let context = table.contexts.get(&live.ticket).cloned().unwrap_or_default();
-        Ok((Arc::clone(table.provider(tool, pinned, live)?), context))
+        let chosen = table.chosen(tool, pinned, live)?;
+        match table.location(&chosen, live) == location {
+            true => Ok((Arc::clone(chosen.provider), context)),
+            false => Err(Reason::ProviderGone),
+        }
     }
 
     /// Stops the time of runs on whose behalf a person is asked by a call of `session`. Only runs
@@ -205,14 +252,24 @@ impl Providers {
 }
 
 impl Table {
-    fn provider(
+    fn chosen(
         &self,
         tool: &ToolId,
         pinned: DefinitionHash,
         live: Live,
-    ) -> Result<&Arc<dyn Provider>, Reason> {
+    ) -> Result<Chosen<'_>, Reason> {
         let own = self.sessions.get(&live.session).copied();
         self.tools.get(tool).ok_or(Reason::NoProvider)?.provider(own, pinned)
+    }
+
+    /// Where a call acts: the desk's client states it with each use, any other when it offers.
+    fn location<'a>(&'a self, chosen: &Chosen<'a>, live: Live) -> Option<&'a Location> {
+        match self.sessions.get(&live.session) {
+            Some(&ConnectionId::DESK) => {
+                self.contexts.get(&live.ticket).and_then(|context| self.uses.get(&context.tag))
+            }
+            _ => chosen.location,
+        }
     }
 }
 
@@ -235,6 +292,8 @@ pub(crate) struct DelegatedPlan {
     effect: Option<EffectClass>,
     /// The definition for which the kernel allowed the call.
     pinned: DefinitionHash,
+    /// Where it acts, and for which the kernel allowed it, too.
+    location: Option<Location>,
     providers: Arc<Providers>,
 }
 
@@ -247,10 +306,13 @@ impl Tool for Delegated {
 
     fn plan(&self, request: &Request<'_>) -> Result<DelegatedPlan, Refused> {
         let tool = &self.manifest.tool;
-        if let Some(live) = request.live {
-            let refused = |reason| Refused::new(reason).field("tool_id").got(tool.as_str());
-            self.providers.check(tool, self.identity, live).map_err(refused)?;
-        }
+        let location = match request.live {
+            Some(live) => {
+                let refused = |reason| Refused::new(reason).field("tool_id").got(tool.as_str());
+                self.providers.check(tool, self.identity, live).map_err(refused)?
+            }
+            None => None,
+        };
         // Nothing is let through for want of what was said to hold it.
         let unread = || Refused::new(Reason::ToolChanged).field("tool_id").got(tool.as_str());
         let stated = self.stated.as_ref().ok_or_else(unread)?;
@@ -269,6 +331,10 @@ impl Tool for Delegated {
         judged.demands.resources.extend(resources);
         let named = NamedResources::of(&self.manifest, request.args)?;
         judged.demands.resources.extend(named.resources);
+        if made_by == commands::MadeBy::Client {
+            let owed = self.providers.owed(request.agent);
+            judged.demands.hold.set(Dimension::DiskWriteBytes, owed);
+        }
         let mut untouched = stated.untouched(request);
         untouched.extend(named.untouched);
         Ok(DelegatedPlan {
@@ -279,6 +345,7 @@ impl Tool for Delegated {
             untouched,
             effect: judged.effect,
             pinned: self.identity,
+            location,
             providers: Arc::clone(&self.providers),
         })
     }
@@ -297,10 +364,16 @@ impl Plan for DelegatedPlan {
         self.effect
     }
 
+    fn location(&self) -> Option<&str> {
+        self.location.as_ref().map(Location::as_str)
+    }
+
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
-        permit.enforced_by(self.providers.enforcement(permit.live()));
+        let live = permit.live();
+        permit.enforced_by(self.providers.enforcement(live));
         // Asked again: whoever ran the tool may have gone, or offer another by now.
-        let picked = self.providers.pick(permit.tool(), self.pinned, permit.live());
+        let location = self.location.as_ref();
+        let picked = self.providers.pick(permit.tool(), self.pinned, live, location);
         let Ok((provider, context)) = picked else {
             return permit.failed(Refused::new(Reason::ProviderGone), TxOutcome::NoOp);
         };
@@ -310,7 +383,9 @@ impl Plan for DelegatedPlan {
         let run = RunOut { session, cancel: cancel.clone(), clock: run::time() };
         running.providers.lock().runs.insert(intent, run);
         let pauses = running.providers.pause(session, &context.within);
-        let ran = provider.run(HostCall {
+        let owed = self.demands.hold.get(Dimension::DiskWriteBytes);
+        let paid = running.providers.pays(&self.agent, owed);
+        let mut ran = provider.run(HostCall {
             tool: permit.tool().clone(),
             definition: self.pinned,
             agent: self.agent,
@@ -325,7 +400,21 @@ impl Plan for DelegatedPlan {
         });
         drop(pauses);
         drop(running);
+        let used = ran.used.get(Dimension::DiskWriteBytes);
+        ran.used.set(Dimension::DiskWriteBytes, used.saturating_add(paid));
         ran.report(permit)
+    }
+}
+
+/// Forgets where a use acts.
+pub(crate) struct UseAt {
+    providers: Arc<Providers>,
+    tag: u64,
+}
+
+impl Drop for UseAt {
+    fn drop(&mut self) {
+        self.providers.lock().uses.remove(&self.tag);
     }
 }
 

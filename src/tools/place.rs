@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use syscap_format::{DefinitionHash, Manifest, Reason};
 
-use crate::tools::provide::{Provider, Standing};
+use crate::tools::provide::{Location, Offered, Provider, Standing};
 use crate::tools::{ConnectionId, identity};
 
 /// A delegated tool as it is on record, and who offers it.
@@ -23,25 +23,35 @@ pub(crate) struct Place {
     identity: DefinitionHash,
     /// `None` where it was taken back: the connection's own calls then go to nobody.
     pub(crate) provider: Option<Arc<dyn Provider>>,
+    location: Option<Location>,
+}
+
+/// Who runs a call, and where.
+pub(crate) struct Chosen<'a> {
+    pub(crate) provider: &'a Arc<dyn Provider>,
+    pub(crate) location: Option<&'a Location>,
 }
 
 impl Place {
     pub(crate) fn new(
         connection: ConnectionId,
-        offered: Manifest,
+        offered: Offered,
         provider: Arc<dyn Provider>,
     ) -> Self {
+        let Offered { manifest: offered, location } = offered;
         let identity = identity(&offered);
-        Self { connection, offered, identity, provider: Some(provider) }
+        Self { connection, offered, identity, provider: Some(provider), location }
     }
 
     pub(crate) fn standing(&self, pinned: DefinitionHash) -> Standing {
         if self.identity == pinned { Standing::Ready } else { Standing::Changed }
     }
 
-    fn take(&self, pinned: DefinitionHash) -> Result<&Arc<dyn Provider>, Reason> {
+    fn take(&self, pinned: DefinitionHash) -> Result<Chosen<'_>, Reason> {
         match (&self.provider, self.standing(pinned)) {
-            (Some(provider), Standing::Ready) => Ok(provider),
+            (Some(provider), Standing::Ready) => {
+                Ok(Chosen { provider, location: self.location.as_ref() })
+            }
             (Some(_), _) => Err(Reason::ToolChanged),
             (None, _) => Err(Reason::NoProvider),
         }
@@ -55,7 +65,7 @@ impl Known {
         &self,
         own: Option<ConnectionId>,
         pinned: DefinitionHash,
-    ) -> Result<&Arc<dyn Provider>, Reason> {
+    ) -> Result<Chosen<'_>, Reason> {
         // Who offers the tool, or did, means its own: another's may reach other things.
         if let Some(place) = self.places.iter().rev().find(|p| Some(p.connection) == own) {
             return place.take(pinned);

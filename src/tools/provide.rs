@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::guard::caught;
+pub(crate) use crate::tools::location::Location;
+pub use crate::tools::location::{LOCATION_BYTES_MAX, LocationText};
 use syscap_format::field::{code, shape};
 use syscap_format::{
     AgentId, Amounts, Canonical, DefinitionHash, Manifest, Refused, Seq, ToolId, TxOutcome,
@@ -91,6 +93,30 @@ pub trait Provider: Send + Sync + 'static {
     /// both back, as this does: then it is [run](Self::run) on one.
     fn begin(&self, call: HostCall, done: Done) -> Option<(HostCall, Done)> {
         Some((call, done))
+    }
+
+    /// The location where a tool's runs act, in words: which machine, folder or account. Asked
+    /// whenever the tool is offered. The person who is asked about a call sees it as `where`, and
+    /// the answer holds at the same location only. Of one that is longer than
+    /// [`LOCATION_BYTES_MAX`] the rest is shown as a digest. `None` if there is nothing to tell
+    /// apart.
+    fn location(&self, _tool: &ToolId) -> Option<String> {
+        None
+    }
+}
+
+/// A tool that is offered.
+#[derive(Clone, Debug)]
+pub(crate) struct Offered {
+    pub(crate) manifest: Manifest,
+    pub(crate) location: Option<Location>,
+}
+
+impl Offered {
+    /// A tool with the location that its provider states. One that panics states none.
+    pub(crate) fn by(provider: &dyn Provider, manifest: Manifest) -> Self {
+        let location = caught(|| provider.location(&manifest.tool)).flatten();
+        Self { location: location.map(Location::new), manifest }
     }
 }
 

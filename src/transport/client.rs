@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use syscap_format::field::Field;
-use syscap_format::{DefinitionHash, HomeId, Manifest, Reason, Refused, ToolId, ToolResult};
+use syscap_format::{DefinitionHash, HomeId, Reason, Refused, ToolId, ToolResult};
 
 use crate::Error;
 use crate::error::at;
 use crate::tools::identity;
-use crate::tools::provide::{Cancel, HostCall, Offer, Provider};
+use crate::tools::provide::{Cancel, HostCall, Offer, Offered, Provider};
 use crate::transport::frame::{Carries, Frame, Message};
 use crate::transport::frozen::{self, Command, HolderStatus, Phase};
 use crate::transport::hello::{Greeting, Hello, Lane, is_frozen};
@@ -23,7 +23,7 @@ use crate::transport::limits::{
     AGENTS_FRAME_BYTES_MAX, ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME,
     REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
 };
-use crate::transport::message::{AgentAsk, Ask, Call, Order};
+use crate::transport::message::{AgentAsk, Ask, Call, Order, Provided};
 use crate::transport::peer::{Lost, NotSent, Peer, Pending, Unanswered};
 use crate::transport::relay;
 use crate::transport::reply::{Answered, Offers, Ran, Reply};
@@ -312,12 +312,12 @@ impl Holder {
     /// Offers tools. The holder must answer within `limit`.
     pub(crate) fn provide(
         &self,
-        tools: &[Manifest],
+        tools: Vec<Offered>,
         provider: &Arc<dyn Provider>,
         limit: Duration,
     ) -> Step<Vec<Offer>> {
-        let keys = tools.iter().map(|manifest| (manifest.tool.clone(), identity(manifest)));
-        let keys: Vec<(ToolId, DefinitionHash)> = keys.collect();
+        let key = |Offered { manifest, .. }: &Offered| (manifest.tool.clone(), identity(manifest));
+        let keys: Vec<(ToolId, DefinitionHash)> = tools.iter().map(key).collect();
         // From before it is asked on: a run may be asked for before the answer is there.
         let mut before = Vec::new();
         let mut state = self.state();
@@ -325,7 +325,8 @@ impl Holder {
             before.push((key, state.providers.insert(key.clone(), Arc::clone(provider))));
         }
         drop(state);
-        let offered = self.ask_within(limit, &Ask::Provide(tools.to_vec()));
+        let offered =
+            self.ask_within(limit, &Ask::Provide(tools.into_iter().map(Provided::from).collect()));
         let offered = offered.map(|Offers { list }| list);
         let mut state = self.state();
         let mut gone = Vec::new();

@@ -24,6 +24,8 @@ pub(crate) const AGENTS_CONNECTIONS_MAX: usize = 224;
 /// commands: they come, ask and go, and those that stay and ask nothing make room for the next. So
 /// there is always a place for an operator's command.
 pub(crate) const SETTLED_MAX: usize = 240;
+/// Most of them on the agents' channel: whoever has a ticket gets in to show it.
+pub(crate) const AGENTS_SETTLED_MAX: usize = 208;
 /// Most connections that were not let in, or not yet, and that say nothing. With one more the
 /// oldest ends: an operator's frame is there at once, and what is silent for long is no operator's.
 pub(crate) const UNPLACED_MAX: usize = 64;

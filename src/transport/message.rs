@@ -13,7 +13,7 @@ use crate::runtime::submit::{Configured, Submission};
 use crate::server::lend::SessionTicket;
 use crate::tools::DELEGATED_MAX;
 use crate::tools::host::uses::{Prompt, Reported, ToolUse};
-use crate::tools::provide::{Cancel, HostCall};
+use crate::tools::provide::{Cancel, HostCall, Location, Offered};
 use crate::transport::frame::{Carries, Message};
 use crate::transport::limits::TOOLS_MAX;
 
@@ -43,7 +43,7 @@ choice! {
         6 => Lend(Seq),
         7 => Charge(Charge),
         8 => Propose(Box<Proposed>),
-        9 => Provide(Vec<Manifest> [..TOOLS_MAX]),
+        9 => Provide(Vec<Provided> [..TOOLS_MAX]),
         10 => Withdraw(Vec<ToolId> [..DELEGATED_MAX]),
         11 => Accept(Vec<ToolId> [..DELEGATED_MAX]),
         12 => AcceptAs(Vec<(ToolId, ObjectId)> [..DELEGATED_MAX]),
@@ -87,6 +87,29 @@ impl Message for Ask {
 
 impl Message for Order {
     const CARRIES: Carries = Carries::Order;
+}
+
+shape! {
+    /// A tool that the process offers.
+    pub(crate) struct Provided {
+        1 => pub(crate) manifest: Manifest,
+        maybe {
+            /// Where its runs act, in words.
+            2 => pub(crate) location: String,
+        }
+    }
+}
+
+impl From<Offered> for Provided {
+    fn from(Offered { manifest, location }: Offered) -> Self {
+        Self { manifest, location: location.map(|location| location.as_str().to_owned()) }
+    }
+}
+
+impl From<Provided> for Offered {
+    fn from(Provided { manifest, location }: Provided) -> Self {
+        Self { manifest, location: location.map(Location::new) }
+    }
 }
 
 shape! {

@@ -23,7 +23,7 @@ use crate::transport::frame::{Carries, Frame, Message as _, frame, take};
 use crate::transport::limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, PARTIAL_BYTES_MAX, TOOLS_MAX};
 use crate::transport::message::{
     Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Looked, Opening, Order, Prompted, Proposed,
-    Settle,
+    Provided, Settle,
 };
 use crate::transport::reply::{Answered, Leave, Offers, Ran, Reply, Taken};
 use crate::transport::wire::{Broken, Partial, Reader, Writer};
@@ -76,6 +76,11 @@ fn agents() -> Vec<AgentAsk> {
     ]
 }
 
+fn provided(location: Option<&str>) -> Provided {
+    let manifest = Manifest::new(tool("t.a"), EffectClass::Irreversible);
+    Provided { manifest, location: location.map(str::to_owned) }
+}
+
 fn asks() -> Vec<Ask> {
     let (session, token) = (Seq::new(7), TokenId::from_bytes([7; 32]));
     let engine = EngineIdentity { name: Box::from("none"), version: 3 };
@@ -100,6 +105,7 @@ fn asks() -> Vec<Ask> {
         tool: tool("t.a"),
         args: deep(),
         place: None,
+        location: None,
     };
     let prompt = Prompt {
         agent: AgentId::new("a").unwrap(),
@@ -123,7 +129,7 @@ fn asks() -> Vec<Ask> {
         Ask::Register(vec![0x84, 0x02]),
         Ask::Propose(Box::new(proposed(None))),
         Ask::Propose(Box::new(proposed(Some(SnapshotId::from_bytes([1; 32]))))),
-        Ask::Provide(vec![manifest.clone(), manifest.clone()]),
+        Ask::Provide(vec![provided(None), provided(Some("here"))]),
         Ask::Withdraw(vec![tool("t.a")]),
         Ask::Accept(Vec::new()),
         Ask::AcceptAs(vec![accepted.clone()]),
@@ -269,9 +275,8 @@ fn lists_are_bounded() {
         let grant = Grant::to("a").tool_with(tool("t.a"), apart);
         assert_eq!(again(&Ask::Issue(Box::new(grant)).frame(ID)).is_some(), is_taken);
     }
-    let manifest = Manifest::new(tool("t.a"), EffectClass::Read);
-    assert!(again(&Ask::Provide(vec![manifest.clone(); TOOLS_MAX]).frame(ID)).is_some());
-    assert!(again(&Ask::Provide(vec![manifest; TOOLS_MAX + 1]).frame(ID)).is_none());
+    assert!(again(&Ask::Provide(vec![provided(None); TOOLS_MAX]).frame(ID)).is_some());
+    assert!(again(&Ask::Provide(vec![provided(None); TOOLS_MAX + 1]).frame(ID)).is_none());
 }
 
 /// The content of a frame is data, and no deeper than data may be.

@@ -1,5 +1,6 @@
 //! The agents' lane: calls through sessions that were lent, and nothing else.
 
+use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 
 use host_support::end;
@@ -202,6 +203,12 @@ fn delegated_sessions_are_bounded() {
     until("they have ended", || holder.view().unwrap().sessions_in_all == 4);
 }
 
+/// True if the other side has not closed it.
+fn is_open(mut stream: &UnixStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    stream.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
 /// However many agents there are, there is room on the operator's lane.
 #[test]
 fn agents_leave_room_for_operators() {
@@ -217,12 +224,18 @@ fn agents_leave_room_for_operators() {
     };
     let bogus: Vec<UnixStream> = (0..224).map(bogus).collect();
     let agent = |_| settled_by(&home, &HELLO_AGENTS, lent());
-    let agents: Vec<UnixStream> = (0..224).map(agent).collect();
-    let mut one_more = connect(&home);
-    assert_eq!(uints(&ask(&mut one_more, &HELLO_AGENTS)), [3, Reason::Overloaded.code(), 4, 4]);
-    assert!(is_dropped(one_more));
-    assert!(matches!(Runtime::agent(&home), Err(Error::Full(_))));
-    let operators: Vec<UnixStream> = (0..16).map(|_| settled_by(&home, &HELLO, lent())).collect();
+    let agents: Vec<UnixStream> = (0..208).map(agent).collect();
+    // One more of the agent that has most is refused, and another's takes a place of it.
+    let one_more = Runtime::agent(&home).unwrap().unwrap();
+    assert!(matches!(one_more.take(&lent().lend().unwrap()), Err(Error::Refused(_))));
+    let other = holder.issue(Grant::to("b").tools(["echo"])).unwrap();
+    let ticket = holder.session("b", other).unwrap().lend().unwrap();
+    let taken = one_more.take(&ticket).unwrap();
+    assert_eq!(echo(&taken).unwrap().reason(), None);
+    until("one of them has gone", || agents.iter().filter(|stream| is_open(stream)).count() == 207);
+    // Nor is it the other's turn, whose only one it is.
+    assert_eq!(echo(&taken).unwrap().reason(), None);
+    let operators: Vec<UnixStream> = (0..32).map(|_| settled_by(&home, &HELLO, lent())).collect();
     // So many have sessions that there is no room for another one's, and always for a command.
     let commands: Vec<UnixStream> = (0..40).map(|_| greeted(&home)).collect();
     assert_eq!(untaken(&mut greeted(&home)), Some(Reason::Overloaded.code()));
@@ -230,6 +243,6 @@ fn agents_leave_room_for_operators() {
     let token = command.issue(Grant::to("a").tools(["echo"])).unwrap();
     assert!(matches!(command.session("a", token), Err(Error::Refused(_))));
     command.revoke(token).unwrap();
-    drop((bogus, agents, operators, commands, command));
+    drop((bogus, agents, operators, commands, command, taken, one_more));
     until("they have left", || holder.view().unwrap().counts.attached == 0);
 }

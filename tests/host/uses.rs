@@ -18,14 +18,14 @@ use syscap::{CallWith, Runtime, Session};
 use super::world::Lenient;
 
 /// A home that this process holds and serves, and another place in it that is attached.
-struct Desk {
+pub(super) struct Desk {
     folder: tempfile::TempDir,
     holder: Runtime,
-    client: Runtime,
+    pub(super) client: Runtime,
     token: TokenId,
 }
 
-fn manifest(name: &str, effect: EffectClass) -> Manifest {
+pub(super) fn manifest(name: &str, effect: EffectClass) -> Manifest {
     let mut manifest = Manifest::new(ToolId::new(name).unwrap(), effect);
     manifest.extra = Extra::Taken;
     manifest.hold = manifest.hold.with(Dimension::EgressBytes, 10);
@@ -34,7 +34,7 @@ fn manifest(name: &str, effect: EffectClass) -> Manifest {
 
 impl Desk {
     /// A home where an agent may use `client.run`, and `client.look`, that was never seen.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (folder, home) = new_home();
         let options = Options::new().durability(Durability::Process).policy(Lenient);
         let holder = Runtime::serve(options.create(&home).unwrap()).unwrap();
@@ -51,7 +51,7 @@ impl Desk {
         self.folder.path().join("home")
     }
 
-    fn used(&self, id: &str, n: u64) -> ToolUse {
+    pub(super) fn used(&self, id: &str, n: u64) -> ToolUse {
         ToolUse {
             agent: AgentId::new("a").unwrap(),
             conversation: "c".to_owned(),
@@ -59,6 +59,7 @@ impl Desk {
             tool: ToolId::new("client.run").unwrap(),
             args: args! { "n": n }.finish(),
             place: None,
+            location: None,
         }
     }
 
@@ -90,7 +91,7 @@ impl Desk {
         assert_eq!(records(&self.home()).len(), before);
     }
 
-    fn outcomes(&self) -> Vec<Outcome> {
+    pub(super) fn outcomes(&self) -> Vec<Outcome> {
         let records = records(&self.home()).into_iter();
         records
             .filter_map(|r| if let Body::Outcome(o) = r.body { Some(*o) } else { None })
@@ -98,7 +99,7 @@ impl Desk {
     }
 
     /// Ends it; the log must be sound.
-    fn close(self) -> Vec<Outcome> {
+    pub(super) fn close(self) -> Vec<Outcome> {
         let home = self.home();
         let Self { folder, holder, client, .. } = self;
         client.close().unwrap();
@@ -483,106 +484,4 @@ fn an_argument_that_is_null_keeps_no_use_from_being_made() {
     let answer = desk.client.settle_use(desk.token, &used, &done()).unwrap();
     assert_eq!(answer.reason(), None);
     desk.close();
-}
-
-/// A desk where agents have tokens for many uses at once.
-struct Shared {
-    desk: Desk,
-    tokens: Vec<(&'static str, TokenId)>,
-}
-
-impl Shared {
-    fn new() -> Self {
-        let desk = Desk::new();
-        let of = |agent: &'static str| {
-            let budget = Budget::working_day()
-                .with(Dimension::Concurrent, 1_000)
-                .with(Dimension::Calls, 10_000)
-                .with(Dimension::EgressBytes, 1 << 20);
-            let grant = Grant::to(agent).tools(["client.run"]).budget(budget);
-            (agent, desk.client.issue(grant).unwrap())
-        };
-        let tokens = ["flood", "quiet"].map(of).to_vec();
-        Self { desk, tokens }
-    }
-
-    fn begin(&self, agent: &str, conversation: u64, n: u64) -> Result<Begun, Error> {
-        let (_, token) = self.tokens.iter().find(|(name, _)| *name == agent).unwrap();
-        let used = ToolUse {
-            agent: AgentId::new(agent).unwrap(),
-            conversation: format!("c{conversation}"),
-            id: Some(format!("u{n}")),
-            ..self.desk.used("", n)
-        };
-        let manifest = manifest("client.run", EffectClass::ExternalWrite);
-        self.desk.client.begin_use(*token, &used, &manifest)
-    }
-
-    fn is_out(&self, agent: &str, conversation: u64, n: u64) -> bool {
-        matches!(self.begin(agent, conversation, n), Ok(Begun::Out(_)))
-    }
-}
-
-impl Shared {
-    /// The outcomes of so many uses, which come on record a moment after they were abandoned.
-    fn abandoned(&self, count: usize) -> Vec<Outcome> {
-        for _ in 0..2_000 {
-            let outcomes = self.desk.outcomes();
-            if outcomes.len() >= count {
-                assert_eq!(outcomes.len(), count);
-                return outcomes;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("they are not abandoned");
-    }
-}
-
-fn reason(begun: Result<Begun, Error>) -> String {
-    format!("{:?}", begun.map(drop).unwrap_err())
-}
-
-#[test]
-fn flood_of_conversations_keeps_no_other_agent_out() {
-    let shared = Shared::new();
-    // One is the desk's own agent's, whose last is not taken.
-    assert!((0..63).all(|n| shared.is_out("flood", n, n)));
-    // It has most itself, and none of its conversations is idle.
-    assert!(shared.begin("flood", 64, 64).is_err(), "of its own there is no more");
-    assert!(shared.is_out("quiet", 0, 0) && shared.is_out("quiet", 1, 1));
-    // The conversations that were silent longest gave way, with their uses.
-    let gone = shared.abandoned(2);
-    assert!(gone.iter().all(|outcome| outcome.tx == TxOutcome::Unknown));
-    shared.desk.close();
-}
-
-#[test]
-fn flood_of_uses_keeps_no_other_agent_out() {
-    let shared = Shared::new();
-    assert!((0..256).all(|n| shared.is_out("flood", 0, n)));
-    let refused = reason(shared.begin("flood", 0, 256));
-    assert!(refused.contains("overloaded") || refused.contains("Overloaded"), "{refused}");
-    assert!(shared.is_out("quiet", 0, 0));
-    shared.abandoned(1);
-    shared.desk.close();
-}
-
-#[test]
-fn names_of_one_agent_take_no_others_share() {
-    let shared = Shared::new();
-    let named = |agent: &'static str, n: u64| {
-        let (_, token) = shared.tokens.iter().find(|(name, _)| *name == agent).unwrap();
-        let name = format!("client.{agent}_{n}");
-        let used = ToolUse {
-            agent: AgentId::new(agent).unwrap(),
-            tool: ToolId::new(&name).unwrap(),
-            ..shared.desk.used(&format!("{agent}{n}"), n)
-        };
-        let manifest = manifest(&name, EffectClass::ExternalWrite);
-        shared.desk.client.begin_use(*token, &used, &manifest)
-    };
-    assert!((0..64).all(|n| named("flood", n).is_ok()));
-    assert!(named("flood", 64).is_err());
-    assert!(named("quiet", 0).is_ok());
-    shared.desk.close();
 }

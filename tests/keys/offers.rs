@@ -169,6 +169,7 @@ fn a_use_of_a_new_tool_names_what_to_do() {
         tool: tool("client.bash"),
         args: MapBuilder::new().finish(),
         place: None,
+        location: None,
     };
     let manifest = manifest("client.bash", "runs things");
     for _ in 0..2 {

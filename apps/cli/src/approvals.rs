@@ -19,7 +19,7 @@ use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 use shown::{brief, json, listed, recorded, text};
 
 use crate::exit::{Ended, Exit, Failure};
-use crate::output::{Form, Out, array, word_of};
+use crate::output::{Form, Out, array, plain, word_of};
 use crate::signing::{salted, submit};
 use crate::terminal::{self, Terminal};
 use crate::token::now;
@@ -216,30 +216,37 @@ impl Show {
     fn run(self, out: &mut Out) -> Ended {
         let ask = Seq::new(self.ask);
         let (calls, _) = waiting(&self.home)?;
-        let Some(call) = calls.into_iter().find(|call| call.ask == ask) else {
+        let Some(call) = calls.iter().find(|call| call.ask == ask) else {
             return past::show(&self.home, ask, out);
         };
         let log = runtime::look(&self.home)?;
-        let compared = log.compared(&call)?;
+        let compared = log.compared(call)?;
+        let elsewhere = shown::elsewhere(call, &calls);
         let proposals = match call.approved {
-            Some(_) => log.proposals(&call)?,
+            Some(_) => log.proposals(call)?,
             None => Vec::new(),
         };
         match out.form() {
             Form::Json => {
                 let all = proposals.iter().map(|one| sets::json(one).finish());
                 out.line(
-                    &json(&call)
+                    &json(call)
+                        .json("elsewhere", &array(elsewhere.map(|other| other.ask.to_string())))
                         .json("proposals", &array(all))
                         .json("last_like", &shown::last_like(compared.as_ref()))
                         .finish(),
                 )?;
             }
             Form::Text => {
-                text(out, &call)?;
+                text(out, call)?;
                 shown::differs(out, compared.as_ref())?;
+                for other in elsewhere {
+                    let (at, standing) = (other.location.as_deref(), shown::standing(other));
+                    let at = plain(at.unwrap_or("not stated"));
+                    out.line(&format!("elsewhere  {} ({standing}): {at}", other.ask))?;
+                }
                 if call.approved.is_some() {
-                    sets::proposed(out, &call, &proposals)?;
+                    sets::proposed(out, call, &proposals)?;
                 }
             }
         }

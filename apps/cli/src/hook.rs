@@ -19,6 +19,7 @@ pub(crate) mod version;
 mod watch;
 mod words;
 
+use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use syscap::format::{
 };
 use syscap::host::{Begun, Prompt, Reported, ToolUse};
 use syscap::kernel::StoreError;
+use syscap::provide::LocationText;
 use syscap::remedy::{Remedy, for_model};
 use syscap::syscalls::auto_executed::{Kind, kinds_of_path};
 use syscap::syscalls::stated::Stated;
@@ -118,6 +120,9 @@ pub(crate) struct Hook {
     /// The client is inside a run: `syscap run` says so.
     #[arg(long, hide = true)]
     in_run: bool,
+    /// The location of the run, in words: `syscap run` says so.
+    #[arg(long, hide = true, requires = "in_run")]
+    location: Option<String>,
     /// How long a use may be in flight.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
     #[arg(help_heading = "Time")]
@@ -442,6 +447,18 @@ impl Hook {
         settled
     }
 
+    /// The location of a use outside of any run: the client's project, or where it works. A shell's
+    /// folder is an argument of its call.
+    fn location_outside(&self, event: &Event) -> Option<String> {
+        if self.is_black_box(&event.tool) {
+            return None;
+        }
+        let project = self.client.project_variable();
+        let project = std::env::var_os(project).filter(|folder| !folder.is_empty());
+        let folder = project.or_else(|| event.folder.clone().map(OsString::from))?;
+        Some(LocationText::default().part("client in", [folder]).finish())
+    }
+
     /// The token that the command line names.
     fn own_token(&self) -> Result<Option<TokenId>, Failure> {
         TokenName::of_any(self.token.as_ref(), &self.home)
@@ -459,6 +476,7 @@ impl Hook {
                 false => event.args.clone(),
             },
             place: None,
+            location: self.location.clone().or_else(|| self.location_outside(event)),
         })
     }
 }

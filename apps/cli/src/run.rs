@@ -139,7 +139,8 @@ impl Run {
             recording::warn_of_run(access)?;
             let token = token::of(&self, known, access)?;
             let gateway = self.gateway(&prepared)?;
-            let services = self.services(known, token, gateway)?;
+            let services =
+                self.services(known, token, gateway, prepared.location(&self, passed.as_ref())?)?;
             let ended = start::run(&self, prepared, access, token, services);
             passed.iter().for_each(linked::Passed::list);
             ended
@@ -209,6 +210,7 @@ impl Run {
         known: Known,
         token: TokenId,
         gateway: Option<Vec<OsString>>,
+        location: String,
     ) -> Result<Vec<door::Command>, Failure> {
         let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
         let base = |name: &str| {
@@ -230,6 +232,7 @@ impl Run {
         if let Some(client) = known.client() {
             let mut words = with_token("hook");
             words.extend(["--client".into(), client.option().into(), "--in-run".into()]);
+            words.extend(["--location".into(), location.into()]);
             if let Some(inside) = token::inside(self) {
                 words.extend(["--inside".into(), inside.option().into()]);
             }

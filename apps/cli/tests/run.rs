@@ -7,6 +7,7 @@ mod clients;
 mod confined;
 mod lane;
 mod linked;
+mod locations;
 mod paths;
 mod program;
 mod servers;

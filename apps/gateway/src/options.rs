@@ -1,9 +1,10 @@
 //! How a gateway is run, and how its servers are started.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, ffi::OsString, path::PathBuf, time::Duration};
 
 use syscap::format::{AgentId, Budget, Dimension, TokenId, ToolId};
 use syscap::launch::Network;
+use syscap::provide::LocationText;
 use syscap::view::Owner;
 
 use crate::governed::effect::{ClassRule, Hints};
@@ -41,6 +42,28 @@ impl ServerCommand {
             view: ServerView::Hidden,
             tools: Vec::new(),
         }
+    }
+
+    /// Where its runs act, in words: its command, its folder, what it sees, and the names of its
+    /// variables. The values of variables are secrets, and not told.
+    pub(crate) fn location(&self) -> String {
+        let folder = self.folder.clone().or_else(|| std::env::current_dir().ok());
+        let folder = folder.map(|folder| std::fs::canonicalize(&folder).unwrap_or(folder));
+        let names: BTreeSet<&String> = self.env.iter().map(|(name, _)| name).collect();
+        let text = LocationText::default().part("server", &self.command).part("folder", folder);
+        let text = match &self.view {
+            ServerView::Hidden => text,
+            ServerView::Unhidden => text.part("sees", ["all"]),
+            ServerView::Confined(opened) => {
+                let sorted =
+                    |paths: &[PathBuf]| -> BTreeSet<PathBuf> { paths.iter().cloned().collect() };
+                text.part("reads", sorted(&opened.read))
+                    .part("writes", sorted(&opened.write))
+                    .part("executes", sorted(&opened.execute))
+                    .part("network", [opened.network.name()])
+            }
+        };
+        text.part("variables", names).finish()
     }
 
     /// True if a tool of that name is taken.

@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use crate::approvals::sets::{Bounds, Set, Terms, committed, is_formed};
+use crate::approvals::sets::{Bounds, Set, Terms, at_location, committed, is_formed};
 use crate::authority::tokens::TokenIndex;
 use crate::state::fold::State;
 use crate::tool::Demand;
@@ -182,10 +182,12 @@ impl ApprovalRequest {
         })
     }
 
-    /// True if a person was shown exactly these resources, by the salt of the call.
-    pub(crate) fn shows(&self, demands: &[Demand], salt: &Salt) -> bool {
+    /// True if a person was shown exactly these resources and this location, by the salt of the
+    /// call.
+    pub(crate) fn shows(&self, demands: &[Demand], location: Option<&str>, salt: &Salt) -> bool {
         let all = demands.iter().map(|demand| committed(demand.dimension, &demand.resource, salt));
-        all.eq(self.bounds.resources.iter().copied())
+        let location = location.map(|location| at_location(location, salt));
+        all.chain(location).eq(self.bounds.shown.iter().copied())
     }
 
     /// True if no eligible approver holds the token, or one above it: a request under one token

@@ -7,10 +7,14 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use crate::approvals::sets::{RESOURCES, location_of};
 use crate::state::fold::State;
 use crate::store::{Store, StoreError};
 use crate::vault::vault_entry;
-use syscap_format::{AgentId, ArgsHash, Commitment, Item, ObjectId, Salt, Seq, ToolId, args_hash};
+use syscap_format::{
+    AgentId, ArgsHash, Commitment, Item, ObjectId, Salt, Seq, TextHash, ToolId, VaultEntry,
+    VaultText, args_hash,
+};
 
 /// A call as the index knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,37 +32,53 @@ impl SameCall {
     }
 }
 
+/// What a person was shown of a request, beside the call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// The salt of the arguments, by which all that was shown is committed to as well.
+    pub(crate) salt: Salt,
+    /// The commitment to the location; `None` where none was shown.
+    pub(crate) at: Option<TextHash>,
+}
+
+/// The commitment to the location among the texts of a request, of which it is the last. A resource
+/// of a dimension that is called `where` is taken for one: then a standing approval covers less.
+pub(crate) fn located(texts: &[VaultText]) -> Option<TextHash> {
+    let last = texts.iter().rfind(|text| text.field == RESOURCES);
+    last.filter(|text| location_of(&text.text).is_some()).map(VaultText::hash)
+}
+
 /// The requests that wait or were answered, and those that standing approvals came from.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// The salts of their arguments, by which their resources are committed to as well.
-    salts: BTreeMap<Seq, Salt>,
+    /// What was shown of those that were not erased.
+    shown: BTreeMap<Seq, Shown>,
     /// The requests whose arguments were not erased.
     by_call: BTreeMap<SameCall, BTreeSet<Seq>>,
 }
 
 impl Requests {
     /// Adds a request that was just recorded, and forgets those that the state knows no more.
-    pub(crate) fn add(&mut self, seq: Seq, call: SameCall, salt: Salt, state: &State) {
+    pub(crate) fn add(&mut self, seq: Seq, call: SameCall, shown: Shown, state: &State) {
         let of_sets: BTreeSet<Seq> = state.sets.all().map(|set| set.ask).collect();
-        self.salts.retain(|known, _| state.asks.has(*known) || of_sets.contains(known));
-        let salts = &self.salts;
+        self.shown.retain(|known, _| state.asks.has(*known) || of_sets.contains(known));
+        let known = &self.shown;
         self.by_call.retain(|_, found| {
-            found.retain(|seq| salts.contains_key(seq));
+            found.retain(|seq| known.contains_key(seq));
             !found.is_empty()
         });
-        self.insert(seq, Some(call), salt);
+        self.insert(seq, Some(call), shown);
     }
 
     /// The requests about that call.
     pub(crate) fn about(&self, call: &SameCall) -> impl Iterator<Item = (Seq, &Salt)> {
         let found = self.by_call.get(call).into_iter().flatten();
-        found.filter_map(|seq| Some((*seq, self.salts.get(seq)?)))
+        found.filter_map(|seq| Some((*seq, &self.shown.get(seq)?.salt)))
     }
 
-    /// The salt of a request's arguments; `None` where it was erased.
-    pub(crate) fn salt(&self, seq: Seq) -> Option<&Salt> {
-        self.salts.get(&seq)
+    /// What was shown of a request; `None` where it was erased.
+    pub(crate) fn shown(&self, seq: Seq) -> Option<&Shown> {
+        self.shown.get(&seq)
     }
 
     /// True if it has no request that a call could repeat.
@@ -75,23 +95,27 @@ impl Requests {
             let args = entry.committed(committed);
             let call =
                 args.map(|args| SameCall::of(&ask.agent, &ask.tool, &ask.manifest, args.item()));
-            if let Some(salts) = entry.salts {
-                requests.insert(seq, call, salts.args);
+            if let Some(shown) = shown_by(&entry) {
+                requests.insert(seq, call, shown);
             }
         }
         for set in state.sets.all() {
-            // What was shown is committed to by its salt alone.
-            if let Some(salts) = vault_entry(store, set.ask, set.ask)?.salts {
-                requests.insert(set.ask, None, salts.args);
+            if let Some(shown) = shown_by(&vault_entry(store, set.ask, set.ask)?) {
+                requests.insert(set.ask, None, shown);
             }
         }
         Ok(requests)
     }
 
-    fn insert(&mut self, seq: Seq, call: Option<SameCall>, salt: Salt) {
+    fn insert(&mut self, seq: Seq, call: Option<SameCall>, shown: Shown) {
         if let Some(call) = call {
             self.by_call.entry(call).or_default().insert(seq);
         }
-        self.salts.insert(seq, salt);
+        self.shown.insert(seq, shown);
     }
+}
+
+/// What a request's row has of what was shown.
+fn shown_by(entry: &VaultEntry) -> Option<Shown> {
+    entry.salts.as_ref().map(|salts| Shown { salt: salts.args, at: located(&entry.texts) })
 }

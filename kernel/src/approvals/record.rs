@@ -1,13 +1,13 @@
 //! Calls that wait for a person: put on record, answered, and taken up by being made again.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
-use crate::approvals::answers::{Standing, Unanswerable};
+use crate::approvals::answers::{ApprovalRequest, Standing, Unanswerable};
 use crate::approvals::conditions::{CONDITIONS_MAX, Condition};
-use crate::approvals::index::SameCall;
+use crate::approvals::index::{SameCall, Shown, located};
 use crate::approvals::people::People;
 use crate::approvals::request::{Asking, waits};
-use crate::approvals::sets::RESOURCES;
+use crate::approvals::sets::{self, RESOURCES};
 use crate::call::Stopped;
 use crate::events::Submit;
 use crate::halt::Halt;
@@ -16,8 +16,8 @@ use crate::run::answer::Reply;
 use syscap_format::field::count;
 use syscap_format::{
     ASK_LIFE_MS, AgentId, ApprovalAnswer, ApprovalChannel, Ask, BodyView, CallFields, Canonical,
-    Control, ErrorKind, Grants, Leaf, ObjectId, PublicKey, Reason, Refused, Salt, Seq, Status,
-    ToolId, TxOutcome, UnixMillis, VaultEntry, VaultText, VaultWrite, result_hash,
+    Control, ErrorKind, Grants, Leaf, PublicKey, Reason, Refused, Salt, Seq, Status, ToolId,
+    TxOutcome, UnixMillis, VaultEntry, VaultText, VaultWrite, result_hash,
 };
 
 /// The key under which the reason of an answer is committed to.
@@ -120,7 +120,8 @@ impl Kernel {
             && let Some(agent) = &ask.call.agent_id
         {
             let call = SameCall::of(agent, tool, manifest, args.item());
-            self.requests.add(seq, call, submit.salts.args, &self.state);
+            let shown = Shown { salt: submit.salts.args, at: located(&texts) };
+            self.requests.add(seq, call, shown, &self.state);
         }
         let entry = VaultEntry {
             salts: Some(submit.salts),
@@ -212,11 +213,14 @@ impl Kernel {
     }
 
     /// How many calls one answer may let through: more than one only where what the tool does is
-    /// bounded by what a set names. A tool that runs code is not bounded so; if the tool is missing
-    /// that is unknown.
-    fn uses_max(&self, tool: &ToolId, manifest: ObjectId, most: u64) -> u64 {
-        let tool = self.registry.find(tool.as_str()).filter(|found| found.manifest_id == manifest);
-        tool.filter(|found| !found.manifest.runs_code()).map_or(0, |_| most)
+    /// bounded by what a set names. A tool that runs code is not bounded so, nor is a call that
+    /// names a location and no resource; if the tool is missing that is unknown.
+    fn uses_max(&self, ask: Seq, found: &ApprovalRequest) -> u64 {
+        let tool = self.registry.find(found.tool.as_str());
+        let tool = tool.filter(|tool| tool.manifest_id == found.manifest);
+        let (resources, _) = found.bounds.parts(self.requests.shown(ask));
+        tool.filter(|tool| !tool.manifest.runs_code() && !resources.is_empty())
+            .map_or(0, |_| found.bounds.uses_max)
     }
 
     /// The calls that wait for a person, or were answered and have not run.
@@ -235,7 +239,7 @@ impl Kernel {
             },
             denied: matches!(found.standing, Standing::Denied(..)),
             session: found.bounds.session().filter(|open| self.state.sessions.contains_key(open)),
-            uses_max: self.uses_max(&found.tool, found.manifest, found.bounds.uses_max),
+            uses_max: self.uses_max(ask, found),
             may_widen: found.bounds.may_widen(),
         })
     }
@@ -257,17 +261,15 @@ impl Kernel {
     }
 }
 
-/// The resources that it would touch, in words, by the salt of its arguments: they are erased
-/// together. `None` where not all of it can be shown: nobody approves what they have not seen.
+/// The resources that it would touch, and the location where it would act, in words, by the salt of
+/// its arguments: they are erased together. `None` where not all of it can be shown: nobody approves
+/// what they have not seen.
 fn texts(salt: Salt, asking: &Asking, seen: &[Condition]) -> Option<Vec<VaultText>> {
-    let text = |resource: &alloc::string::String| VaultText {
-        salt,
-        field: RESOURCES,
-        text: Box::from(resource.as_str()),
-    };
+    let text = |shown: String| VaultText { salt, field: RESOURCES, text: Box::from(shown) };
     let fits = asking.resources.len() <= RESOURCES_MAX && seen.len() <= CONDITIONS_MAX;
-    let resources = asking.resources.iter().map(text);
-    let texts: Vec<_> = resources.chain(seen.iter().flat_map(|one| one.texts(salt))).collect();
+    let location = asking.location.as_deref().map(sets::shown_location);
+    let shown = asking.resources.iter().cloned().chain(location).map(text);
+    let texts: Vec<_> = shown.chain(seen.iter().flat_map(|one| one.texts(salt))).collect();
     (fits && texts.iter().all(VaultText::is_short)).then_some(texts)
 }
 

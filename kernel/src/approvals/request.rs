@@ -12,6 +12,8 @@ pub(crate) struct Asking {
     pub(crate) call_effect: EffectClass,
     /// All that it would touch, in the plan's order.
     pub(crate) resources: Vec<String>,
+    /// The location where it would act.
+    pub(crate) location: Option<String>,
     /// The reader of the state that it would change.
     pub(crate) inspector: Option<Box<dyn Inspect>>,
 }

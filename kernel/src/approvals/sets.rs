@@ -1,8 +1,10 @@
 //! Approvals of more than one call: what they let through, and how much is left of them.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
+use crate::approvals::index::Shown;
 use crate::authority::tokens::TokenIndex;
+use crate::tool::Demand;
 use syscap_format::field::count;
 use syscap_format::{
     AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, ConstraintId, Decision,
@@ -70,7 +72,8 @@ pub(crate) struct Bounds {
     matches: Vec<ConstraintId>,
     /// The label of the session when a person saw the call.
     label: Label,
-    pub(crate) resources: Vec<TextHash>,
+    /// The commitments to all that was shown: the resources, and the location where there is one.
+    pub(crate) shown: Vec<TextHash>,
     /// Most calls that one answer may let through; 0: none but this one.
     pub(crate) uses_max: u64,
 }
@@ -82,7 +85,8 @@ impl Bounds {
         let undoable =
             ask.call_effect != EffectClass::Irreversible && ask.effect != EffectClass::Irreversible;
         let level = decision.asks_for_a_level();
-        // What touches nothing that has a name is bounded by nothing.
+        // What touches nothing that has a name is bounded by nothing. The record does not tell a
+        // location from a resource: the index does, and the kernel takes no answer for more.
         let uses_max = if undoable && !level && !ask.resources.is_empty() {
             let caps = asked.iter().filter(|asked| asked.kind == ObligationKind::ApprovalUses);
             caps.filter_map(|cap| cap.max).fold(SET_USES_MAX, u64::min)
@@ -96,9 +100,18 @@ impl Bounds {
             deciding: decision.deciding.clone(),
             matches: decision.matches.clone(),
             label: ask.label,
-            resources: ask.resources.clone(),
+            shown: ask.resources.clone(),
             uses_max,
         })
+    }
+
+    /// The commitments to the resources, and to the location, which the vault says is the last.
+    pub(crate) fn parts(&self, shown: Option<&Shown>) -> (&[TextHash], Option<TextHash>) {
+        let at = shown.and_then(|shown| shown.at);
+        match self.shown.split_last() {
+            Some((last, resources)) if Some(*last) == at => (resources, at),
+            _ => (&self.shown, None),
+        }
     }
 
     /// True if it may cover more than the resources that were shown: not if they may come from
@@ -180,12 +193,29 @@ impl Set {
             && place.now < self.until
     }
 
-    /// True if it covers a resource: one that was shown, by the salt of that call, or one in scope.
-    pub(crate) fn covers(&self, dimension: &str, resource: &Resource, salt: Option<&Salt>) -> bool {
-        let shown =
-            |salt: &Salt| self.bounds.resources.contains(&committed(dimension, resource, salt));
+    /// True if it covers what a call would touch, at that location: each resource was shown, or lies
+    /// in scope. A call that names no resource is covered by none.
+    pub(crate) fn covers(
+        &self,
+        demands: &[Demand],
+        location: Option<&str>,
+        shown: Option<&Shown>,
+    ) -> bool {
+        let (resources, at) = self.bounds.parts(shown);
         let wide = self.scopes.as_ref().and_then(|scopes| scopes.get(&self.tool));
-        wide.is_some_and(|grant| grant.permits(dimension, resource)) || salt.is_some_and(shown)
+        let covered = |demand: &Demand| {
+            let (dimension, resource) = (demand.dimension, &demand.resource);
+            let is_shown =
+                |shown: &Shown| resources.contains(&committed(dimension, resource, &shown.salt));
+            wide.is_some_and(|grant| grant.permits(dimension, resource))
+                || shown.is_some_and(is_shown)
+        };
+        let is_there = match (location, shown) {
+            (Some(location), Some(Shown { salt, .. })) => at == Some(at_location(location, salt)),
+            (Some(_), None) => false,
+            (None, _) => at.is_none(),
+        };
+        is_there && !demands.is_empty() && demands.iter().all(covered)
     }
 
     /// True if it answers the policy's question.
@@ -195,14 +225,36 @@ impl Set {
 }
 
 /// A resource as it is shown to a person, all of it.
-pub(crate) fn shown(dimension: &str, resource: &Resource) -> alloc::string::String {
+pub(crate) fn shown(dimension: &str, resource: &Resource) -> String {
     alloc::format!("{dimension}: {}", resource.in_full())
 }
 
 /// The commitment to what is shown of a resource.
 pub(crate) fn committed(dimension: &str, resource: &Resource, salt: &Salt) -> TextHash {
-    let text = shown(dimension, resource).into_boxed_str();
-    VaultText { salt: *salt, field: RESOURCES, text }.hash()
+    commitment(shown(dimension, resource), salt)
+}
+
+/// The beginning of a location's text.
+const LOCATION: &str = "where: ";
+
+/// The location that a request shows by this text; `None` for a resource.
+#[must_use]
+pub fn location_of(shown: &str) -> Option<&str> {
+    shown.strip_prefix(LOCATION)
+}
+
+/// A location as it is shown to a person, after the resources.
+pub(crate) fn shown_location(location: &str) -> String {
+    alloc::format!("{LOCATION}{location}")
+}
+
+/// The commitment to what is shown of a location.
+pub(crate) fn at_location(location: &str, salt: &Salt) -> TextHash {
+    commitment(shown_location(location), salt)
+}
+
+fn commitment(text: String, salt: &Salt) -> TextHash {
+    VaultText { salt: *salt, field: RESOURCES, text: text.into_boxed_str() }.hash()
 }
 
 /// All that stand, by the approvals that were the last ones needed.

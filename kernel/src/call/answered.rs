@@ -9,7 +9,6 @@ use crate::approvals::request::{Answered, Said, WantsTexts, Yes};
 use crate::approvals::sets::{Place, Set};
 use crate::call::context::Context;
 use crate::call::{Call, Planned};
-use crate::tool::Demand;
 use syscap_format::{Seq, VaultEntry};
 
 impl<'k> Call<'_, Planned<'k>> {
@@ -40,13 +39,8 @@ impl<'k> Call<'_, Planned<'k>> {
             label: session.label,
             now: context.now,
         };
-        let demands = &self.at.demands;
-        let covers = |set: &Set| {
-            let salt = requests.salt(set.ask);
-            let covered = |demand: &Demand| set.covers(demand.dimension, &demand.resource, salt);
-            // What touches nothing that has a name is in no set.
-            !demands.is_empty() && demands.iter().all(covered)
-        };
+        let (demands, location) = (&self.at.demands, self.at.plan.location());
+        let covers = |set: &Set| set.covers(demands, location, requests.shown(set.ask));
         let sets = context.state.sets.of(&place);
         let sets = sets.filter(|(by, set)| *by <= context.durable && covers(set)).collect();
         Ok(Answered { same, sets })
@@ -74,10 +68,11 @@ impl<'k> Call<'_, Planned<'k>> {
                 of_level(ask) && ask.goes_on(state, token)
             }
         };
+        let location = self.at.plan.location();
         let found = requests.about(&call).filter_map(|(seq, salt)| {
             let ask = state.asks.get(seq, context.now)?;
-            // The same words can name something else under another token.
-            let fits = ask.is_others(state, token) && ask.shows(&self.at.demands, salt);
+            // The same words can name something else under another token, or at another location.
+            let fits = ask.is_others(state, token) && ask.shows(&self.at.demands, location, salt);
             (fits && counts(ask)).then_some((seq, ask))
         });
         found.max_by_key(|(seq, ask)| (ask.standing.answer(), *seq))

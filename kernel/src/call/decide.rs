@@ -192,7 +192,10 @@ impl<'c, 'k> Call<'c, Planned<'k>> {
         };
         let ask_for = |verdict| match verdict {
             Verdict::Ask => {
-                Some(question_for_person(context, &question, found, args, &decision, &needed))
+                let asking =
+                    question_for_person(context, &question, found, args, &decision, &needed);
+                let location = plan.location().map(String::from);
+                Some(asking.map(|asking| Asking { location, ..asking }))
             }
             _ => None,
         };
@@ -250,5 +253,5 @@ fn question_for_person(
     let resources =
         question.demands.iter().map(|d| sets::shown(d.dimension, &d.resource)).collect();
     let (effect, call_effect) = (question.manifest.effect, question.effect);
-    Ok(Asking { effect, call_effect, resources, inspector })
+    Ok(Asking { effect, call_effect, resources, location: None, inspector })
 }

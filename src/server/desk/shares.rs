@@ -1,7 +1,6 @@
 //! Shares of what is bounded for all agents together. If there is no room, the agent that has most
 //! gives one up, and no agent loses its last.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use syscap_format::{AgentId, Reason};
 use super::{SeatKey, Shared, State, USES_MAX, refused};
 use crate::Error;
 use crate::server::LocalSession;
+use crate::server::shares::who_gives_up;
 
 /// How long a use waits until one that gives way to it has ended.
 const GIVEN_WAY_TIME: Duration = Duration::from_secs(5);
@@ -58,37 +58,5 @@ impl Shared {
             state = self.wait(state, left);
         }
         Ok(state)
-    }
-}
-
-/// The agent that gives up one of these for another's new one; `None` if nobody has more than one.
-/// The one that asks gives up its own where nobody has more than it.
-fn who_gives_up<'a>(
-    owners: impl Iterator<Item = &'a AgentId>,
-    asking: &'a AgentId,
-) -> Option<&'a AgentId> {
-    let mut counts: BTreeMap<&AgentId, usize> = BTreeMap::new();
-    for owner in owners {
-        let count = counts.entry(owner).or_default();
-        *count = count.saturating_add(1);
-    }
-    let most = counts.iter().max_by_key(|(owner, count)| (**count, **owner == asking));
-    most.filter(|(_, count)| **count > 1).map(|(owner, _)| *owner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn agent_with_most_gives_up_and_nobody_its_last() {
-        let agent = |name: &str| AgentId::new(name).unwrap();
-        let (a, b, c) = (agent("a"), agent("b"), agent("c"));
-        assert_eq!(who_gives_up([&a, &a, &b].into_iter(), &c), Some(&a));
-        assert_eq!(who_gives_up([&a, &a, &b].into_iter(), &b), Some(&a));
-        assert_eq!(who_gives_up([&a, &a, &b, &b].into_iter(), &b), Some(&b));
-        assert_eq!(who_gives_up([&a, &a, &b, &b].into_iter(), &a), Some(&a));
-        assert_eq!(who_gives_up([&a, &b].into_iter(), &c), None);
-        assert_eq!(who_gives_up([].into_iter(), &c), None);
     }
 }

@@ -15,6 +15,7 @@ fn used() -> ToolUse {
         tool: ToolId::new("client.run").unwrap(),
         args: args! { "n": 1_u64 }.finish(),
         place: None,
+        location: None,
     }
 }
 

@@ -22,6 +22,12 @@ shape! {
             /// `folder` is recorded as the argument `place`, before the use only, and shown to the
             /// person who is asked. It decides nothing: a command's effect is unknown.
             6 => pub place: Canonical,
+            /// The location where it acts, in words, as [`Provider::location`] of the program that
+            /// asks for the client: the person who is asked sees it, and the answer holds there
+            /// only.
+            ///
+            /// [`Provider::location`]: crate::provide::Provider::location
+            7 => pub location: String,
         }
     }
 }
@@ -54,5 +60,15 @@ choice! {
         1 => Result(Canonical),
         /// It failed: in the client's words.
         2 => Failed(String),
+    }
+}
+
+impl Reported {
+    /// The bytes that are kept of it.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Result(result) => result.as_bytes().len(),
+            Self::Failed(words) => words.len(),
+        }
     }
 }

@@ -8,8 +8,8 @@ use crate::transport::frame::take;
 use crate::transport::frozen::*;
 use crate::transport::hello::{Greeting, Lane};
 use crate::transport::limits::{
-    AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, CONNECTIONS_MAX, FRAME_BYTES_MAX, FRAME_TIME,
-    HELLO_TIME, SETTLED_MAX, UNPLACED_MAX,
+    AGENTS_CONNECTIONS_MAX, AGENTS_FRAME_BYTES_MAX, AGENTS_SETTLED_MAX, CONNECTIONS_MAX,
+    FRAME_BYTES_MAX, FRAME_TIME, HELLO_TIME, SETTLED_MAX, UNPLACED_MAX,
 };
 use crate::transport::message::AgentAsk;
 
@@ -165,6 +165,7 @@ fn the_document_has_these_lanes_and_limits() {
         CONNECTIONS_MAX,
         AGENTS_CONNECTIONS_MAX,
         SETTLED_MAX,
+        AGENTS_SETTLED_MAX,
         UNPLACED_MAX,
         ms(HELLO_TIME),
         ms(FRAME_TIME),

@@ -127,6 +127,18 @@ pub enum Network {
     Host,
 }
 
+impl Network {
+    /// Its name: `none`, `loopback` or `host`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Loopback => "loopback",
+            Self::Host => "host",
+        }
+    }
+}
+
 /// The limits of a program, all its children included. `None` is without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {

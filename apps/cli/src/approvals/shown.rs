@@ -88,7 +88,7 @@ fn touched(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
         let (subject, kind) = (plain(&condition.subject), condition.kind.name());
         out.line(&format!("as it is   {subject}: {kind} {}", plain(seen)))?;
     }
-    Ok(())
+    call.location.iter().try_for_each(|it| out.line(&format!("where      {}", plain(it))))
 }
 
 fn all_arguments(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
@@ -150,6 +150,7 @@ pub(super) fn json_as(call: &WaitingCall, standing: &str, approved: u64) -> Obje
         .shown("tool", &call.tool)
         .uint("uses_max", call.uses_max)
         .json("resources", &array(call.resources.iter().map(|one| quote(one))))
+        .json("location", &call.location.as_deref().map_or_else(|| "null".to_owned(), quote))
         .json("conditions", &array(call.conditions.iter().map(condition)))
         .shown("label", call.label)
         .shown("since", call.since)
@@ -178,31 +179,45 @@ fn condition(condition: &Condition) -> String {
 
 /// The differences from the last similar call that was approved.
 pub(super) fn differs(out: &mut Out, compared: Option<&Compared>) -> Result<(), Failure> {
-    let Some(Compared { intent, changed, .. }) = compared else {
+    let Some(Compared { intent, changed, location, .. }) = compared else {
         return out.line("last like  none was approved before");
     };
-    match changed.as_deref() {
-        None => {
-            out.line(&format!("last like  record {intent}, of which the arguments were erased"))
+    match (changed.as_deref(), location) {
+        (None, _) => {
+            out.line(&format!("last like  record {intent}, of which the arguments were erased"))?;
         }
-        Some([]) => out.line(&format!("last like  record {intent}, with the same arguments")),
-        Some(changed) => {
-            out.line(&format!("last like  record {intent}, but for"))?;
-            let said = |value: &Option<String>| {
-                value
-                    .as_deref()
-                    .map_or_else(|| "nothing".to_owned(), |text| plain(text).into_owned())
-            };
-            changed.iter().try_for_each(|Changed { name, was, is }| {
-                out.line(&format!("  {}: {} was {}", plain(name), said(is), said(was)))
-            })
+        (Some([]), None) => {
+            out.line(&format!("last like  record {intent}, with the same arguments"))?;
         }
+        _ => out.line(&format!("last like  record {intent}, but for"))?,
     }
+    let said = |value: &Option<String>| {
+        value.as_deref().map_or_else(|| "nothing".to_owned(), |text| plain(text).into_owned())
+    };
+    let mut all = changed.iter().flatten().chain(location);
+    all.try_for_each(|Changed { name, was, is }| {
+        out.line(&format!("  {}: {} was {}", plain(name), said(is), said(was)))
+    })
+}
+
+/// The other requests for the same call, at other locations.
+pub(super) fn elsewhere<'a>(
+    call: &'a WaitingCall,
+    all: &'a [WaitingCall],
+) -> impl Iterator<Item = &'a WaitingCall> {
+    all.iter().filter(move |other| {
+        (&other.agent, &other.tool) == (&call.agent, &call.tool)
+            && other.args.is_some()
+            && other.args == call.args
+            && other.location != call.location
+    })
 }
 
 /// The same for programs.
 pub(super) fn last_like(compared: Option<&Compared>) -> String {
-    let Some(Compared { intent, changed, .. }) = compared else { return "null".to_owned() };
+    let Some(Compared { intent, changed, location, .. }) = compared else {
+        return "null".to_owned();
+    };
     let value = |object: Object, key: &str, value: &Option<String>| match value {
         Some(json) => object.json(key, json),
         None => object.json(key, "null"),
@@ -210,7 +225,8 @@ pub(super) fn last_like(compared: Option<&Compared>) -> String {
     let one = |Changed { name, was, is }: &Changed| {
         value(value(Object::new().text("name", name), "was", was), "is", is).finish()
     };
-    let object = Object::new().uint("intent", intent.get());
+    let at = location.as_ref().map_or_else(|| "null".to_owned(), one);
+    let object = Object::new().uint("intent", intent.get()).json("location", &at);
     match changed {
         Some(changed) => object.json("changed", &array(changed.iter().map(one))),
         None => object.json("changed", "null"),

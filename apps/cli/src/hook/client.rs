@@ -117,6 +117,14 @@ impl Client {
         }
     }
 
+    /// The variable in which it tells a hook the project's folder.
+    pub(super) const fn project_variable(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "CLAUDE_PROJECT_DIR",
+            Self::GeminiCli => "GEMINI_PROJECT_DIR",
+        }
+    }
+
     pub(super) fn is_shell(self, name: &str) -> bool {
         name == self.shell()
     }

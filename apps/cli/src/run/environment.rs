@@ -25,19 +25,21 @@ pub(super) fn of(
     Ok(all)
 }
 
+/// The name of a variable that is written as `NAME` or `NAME=VALUE`.
+pub(super) fn name(text: &OsStr) -> &OsStr {
+    let name = text.as_bytes().split(|byte| *byte == b'=').next();
+    OsStr::from_bytes(name.unwrap_or_default())
+}
+
 fn variable(text: &OsStr) -> Result<(OsString, OsString), Failure> {
     let usage = |advice: &str| {
         let what = format!("--env {}", text.display());
         Failure::Usage { what, advice: advice.to_owned() }
     };
-    let bytes = text.as_bytes();
-    let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {
-        Some(at) => {
-            let (name, value) = bytes.split_at(at);
-            let value = OsStr::from_bytes(value.get(1..).unwrap_or_default());
-            (OsStr::from_bytes(name), value.to_owned())
-        }
-        None => (text, env::var_os(text).ok_or_else(|| usage("is not set here"))?),
+    let name = name(text);
+    let value = match text.as_bytes().get(name.len().saturating_add(1)..) {
+        Some(value) => OsStr::from_bytes(value).to_owned(),
+        None => env::var_os(text).ok_or_else(|| usage("is not set here"))?,
     };
     match name.is_empty() {
         true => Err(usage("write NAME, or NAME=VALUE")),

@@ -1,5 +1,6 @@
 //! The paths that are opened to the program, checked before anything is started or signed.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,8 +12,10 @@ use syscap::boundary::{BoundaryError, Guarded, Link, Place, Scratch, Way, runs};
 use syscap::format::TokenId;
 use syscap::kernel::StoreError;
 use syscap::launch::{Access as Right, Granted, Plan};
+use syscap::provide::LocationText;
 
 use super::client::Known;
+use super::linked::Passed;
 use super::{Run, environment, token};
 use crate::exit::{Failure, diagnose};
 use crate::hook::setup::{self, quoted};
@@ -288,6 +291,32 @@ impl Prepared {
         let mut all = self.writable()?;
         all.retain(|path| !own.contains(&Some(path)));
         Ok(all)
+    }
+
+    /// The location of the run, in words: its workspace, what is opened, its network, and the names of
+    /// its variables. The folders that it makes for itself are no part of it.
+    pub(super) fn location(&self, run: &Run, passed: Option<&Passed>) -> Result<String, Failure> {
+        let own = [&self.temporary, &self.state];
+        let opened = |right: Right| -> Result<BTreeSet<PathBuf>, Failure> {
+            let named = |(place, of): &&(Place, Right)| {
+                *of == right && own.iter().all(|own| place.shown() != own.as_path())
+            };
+            self.granted.iter().filter(named).map(|(place, _)| real(place)).collect()
+        };
+        let state =
+            self.granted.iter().find(|(place, _)| run.state.as_deref() == Some(place.shown()));
+        let state = state.map(|(place, _)| real(place)).transpose()?;
+        let names = run.env.iter().map(|variable| environment::name(variable));
+        let text = LocationText::default()
+            .part("run in", [real(&self.workspace)?])
+            .part("state", state)
+            .part("reads", opened(Right::Read)?)
+            .part("writes", opened(Right::Write)?)
+            .part("executes", opened(Right::Execute)?)
+            .part("second names", passed.map(|_| "pass"))
+            .part("network", [run.net.name()])
+            .part("variables", names.collect::<BTreeSet<_>>());
+        Ok(text.finish())
     }
 
     /// The program's path, if it lies in no opened folder.

@@ -21,15 +21,6 @@ const LANDLOCK: &str = "fact.run_landlock";
 /// The folder that it works in.
 const WORKSPACE: &str = "fact.run_workspace";
 
-/// Its name on the command line and on record.
-pub(super) const fn network_name(network: Network) -> &'static str {
-    match network {
-        Network::None => "none",
-        Network::Loopback => "loopback",
-        Network::Host => "host",
-    }
-}
-
 /// Writes what was had, before anybody is let in by the lane; the level.
 pub(super) fn begun(
     access: &Runtime,
@@ -41,7 +32,7 @@ pub(super) fn begun(
     let level = achieved.level(network);
     let facts = Args::new()
         .with(LEVEL, level.name())
-        .with(NETWORK, network_name(network))
+        .with(NETWORK, network.name())
         .with(LANDLOCK, i64::from(achieved.landlock))
         .with(WORKSPACE, workspace.to_string_lossy().as_ref());
     // One that a run left which was killed goes.

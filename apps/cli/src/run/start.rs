@@ -99,7 +99,7 @@ pub(super) fn run(
 
 /// Says what has begun, and what its boundary does not hold.
 fn tell_start(run: &Run, level: Level, token: TokenId) {
-    let network = record::network_name(run.net);
+    let network = run.net.name();
     let token = token.to_string();
     tell(&format!("{} runs {}, network {network}, token {token:.12}", run.agent, level.name()));
     if token::inside(run) == Some(Inside::ContainedOnline) {

@@ -38,7 +38,7 @@ pub(crate) async fn offer(gateway: &Arc<Gateway>) -> Result<(), Unreached> {
     let manifests =
         listed.iter().map(|(id, (place, tool))| manifest(gateway, id, *place, tool, None));
     let mut offers: BTreeMap<ToolId, Offer> = BTreeMap::new();
-    for offer in provide(gateway, manifests.collect()).await? {
+    for offer in provide(gateway, &listed, manifests.collect()).await? {
         offers.insert(offer.tool().clone(), offer);
     }
     for (id, offer) in restate(gateway, &listed, &offers).await? {
@@ -89,14 +89,16 @@ async fn name(
 
 async fn provide(
     gateway: &Arc<Gateway>,
+    listed: &ListedTools,
     manifests: Vec<Manifest>,
 ) -> Result<Vec<Offer>, Unreached> {
     if manifests.is_empty() {
         return Ok(Vec::new());
     }
     let kernel = Arc::clone(&gateway.kernel);
-    let runs: Arc<dyn Provider> =
-        Arc::new(Runs { gateway: Arc::clone(gateway), handle: Handle::current() });
+    let servers = listed.iter().map(|(tool, (place, _))| (tool.clone(), *place)).collect();
+    let (gateway, handle) = (Arc::clone(gateway), Handle::current());
+    let runs: Arc<dyn Provider> = Arc::new(Runs { gateway, handle, servers });
     blocking(move || kernel.provide(manifests, runs)).await?
 }
 
@@ -136,7 +138,7 @@ async fn restate(
     }
     let ids: Vec<(ToolId, ObjectId)> =
         other.iter().map(|manifest| (manifest.tool.clone(), manifest.id())).collect();
-    provide(gateway, plain).await?;
+    provide(gateway, listed, plain).await?;
     let kernel = Arc::clone(&gateway.kernel);
     if blocking(move || kernel.accept(&ids)).await?? == Accepted::Waits {
         if told.is_empty() {

@@ -1,5 +1,6 @@
 //! Runs the calls of foreign tools that the kernel has approved.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rmcp::ErrorData;
@@ -11,7 +12,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use syscap::format::{
-    Amounts, Canonical, DefinitionHash, EffectClass, Reason, Refused, Seq, TxOutcome,
+    Amounts, Canonical, DefinitionHash, EffectClass, Reason, Refused, Seq, ToolId, TxOutcome,
 };
 use syscap::provide::{Done, HostCall, HostRan, Provider};
 use tokio::runtime::Handle;
@@ -33,9 +34,16 @@ const ROUNDS_MAX: usize = 10;
 pub(crate) struct Runs {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) handle: Handle,
+    /// The servers of the tools that it offers, by their places.
+    pub(crate) servers: BTreeMap<ToolId, usize>,
 }
 
 impl Provider for Runs {
+    fn location(&self, tool: &ToolId) -> Option<String> {
+        let server = self.gateway.server(*self.servers.get(tool)?)?;
+        Some(server.command.location())
+    }
+
     fn run(&self, call: HostCall) -> HostRan {
         self.handle.block_on(run(&self.gateway, call))
     }

@@ -8,7 +8,7 @@ use syscap::boundary::environment::{self, BEGINNING, NETWORK, PASSED};
 use syscap::boundary::{BoundaryError, Guarded, Place, Scratch};
 use syscap::launch::{Access, Granted, Network, Plan};
 
-use super::{CONFINED, NotStarted, network};
+use super::{CONFINED, NotStarted};
 use crate::options::{Opened, ServerCommand};
 
 /// A server that is started confined.
@@ -115,7 +115,7 @@ impl Confined {
     }
 
     fn line(&self) -> String {
-        let mut line = format!("it runs confined, {}", network(self.network));
+        let mut line = format!("it runs confined, network {}", self.network.name());
         if self.named.is_empty() {
             return line;
         }

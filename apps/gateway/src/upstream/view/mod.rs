@@ -22,7 +22,7 @@ use std::{env, fs};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use syscap::boundary::environment::{self, path_outside};
 use syscap::boundary::{BoundaryError, Guarded, Place, Scratch, Way, runs};
-use syscap::launch::{LaunchError, Launcher, Lease, Level, Network, Plan};
+use syscap::launch::{LaunchError, Launcher, Lease, Level, Plan};
 
 use self::confined::Confined;
 use crate::error::Error;
@@ -175,7 +175,9 @@ impl Starter {
         match self.settle(command) {
             Ok(Start::Hidden(_)) => "hidden".to_owned(),
             Ok(Start::Plain(_)) => "unhidden".to_owned(),
-            Ok(Start::Confined(confined)) => format!("confined, {}", network(confined.network())),
+            Ok(Start::Confined(confined)) => {
+                format!("confined, network {}", confined.network().name())
+            }
             Err(_) => "nothing: it can't be started".to_owned(),
         }
     }
@@ -350,15 +352,6 @@ impl ServerCommand {
     fn path(&self) -> Option<OsString> {
         let path = self.env.iter().rev().find(|(name, _)| name == "PATH");
         path.map(|(_, value)| value.clone())
-    }
-}
-
-/// The name of a network in messages.
-const fn network(network: Network) -> &'static str {
-    match network {
-        Network::None => "network none",
-        Network::Loopback => "network loopback",
-        Network::Host => "network host",
     }
 }
 
