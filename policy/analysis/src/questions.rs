@@ -53,11 +53,13 @@ pub fn who_can(
     limit: u64,
 ) -> Vec<Reach> {
     let problem = Problem::new(document, document);
-    agents(&problem, None)
+    let (agents, exact) = agents(&problem, None);
+    agents
         .into_iter()
         .filter_map(|agent| {
             let scope = Scope { tool: Some(tool), class, agent: Some(&agent) };
             let (proof, scenario) = mildest(&problem, scope, limit)?;
+            let proof = if exact { proof } else { Proof::Unknown };
             let outcome = semantics::decide(document, &scenario);
             Some(Reach { agent, proof, witness: Witness { scenario, outcome } })
         })
@@ -95,8 +97,9 @@ pub fn only_of(
     limit: u64,
 ) -> Finding<Witness> {
     let problem = Problem::new(document, document);
-    let (mut nodes, mut unknown) = (0_u64, false);
-    for other in agents(&problem, Some(agent)) {
+    let (others, exact) = agents(&problem, Some(agent));
+    let (mut nodes, mut unknown) = (0_u64, !exact);
+    for other in others {
         if other.is_within(agent) {
             continue;
         }
@@ -116,18 +119,19 @@ pub fn only_of(
     if unknown { Finding::Unknown { nodes } } else { Finding::Holds { nodes } }
 }
 
-/// One agent of each class: those that the document tells apart, and `more` from the rest.
-fn agents(problem: &Problem<'_>, more: Option<&AgentId>) -> Vec<AgentId> {
+/// One agent of each class: those that the document tells apart, and `more` from the rest; whether
+/// they are all.
+fn agents(problem: &Problem<'_>, more: Option<&AgentId>) -> (Vec<AgentId>, bool) {
     let variable = problem.number_of(&Variable::One(Attribute::Agent));
     let of_agent = problem.atoms.iter().filter(|atom| Some(atom.variable) == variable);
     let asks: Vec<&Ask> = of_agent.map(|atom| &atom.ask).collect();
     let mut seen = BTreeSet::new();
-    let mut all = classes::agents(&asks, more);
+    let (mut all, exact) = classes::agents(&asks, more);
     all.retain(|agent| {
         let given = Given::Agent(agent.clone());
         let answers = asks.iter().map(|ask| semantics::ask(ask, &given.value()));
         let answers: Vec<Truth> = answers.collect();
         seen.insert((answers, more.map(|outer| agent.is_within(outer))))
     });
-    all
+    (all, exact)
 }

@@ -5,6 +5,7 @@
 
 mod combine;
 mod constants;
+mod fresh;
 mod net;
 mod sieve;
 mod text;
@@ -53,10 +54,11 @@ fn fill(attribute: &Attribute, sieve: &mut Sieve<'_, '_>, combine: Combine) -> b
     let asks: Vec<&Ask> = sieve.asked.iter().map(|one| &one.atom.ask).collect();
     match attribute.kind() {
         Type::Agent => {
-            for agent in agents(&asks, None) {
+            let (agents, exact) = agents(&asks, None);
+            for agent in agents {
                 sieve.one(attribute, Some(Given::Agent(agent)));
             }
-            true
+            exact
         }
         Type::TokenId => {
             let (texts, exact) = text::token_ids(&asks);
@@ -99,15 +101,19 @@ fn data(attribute: &Attribute, asks: &[&Ask], sieve: &mut Sieve<'_, '_>, combine
             .filter(|scalar| matches!(scalar, Given::Text(_) | Given::Int(_)))
             .cloned()
             .collect();
-        all.extend(text::paths(asks));
-        all.extend(net::hosts(asks).into_iter().map(Given::Host));
+        let (paths, all_paths) = text::paths(asks);
+        let (hosts, all_hosts) = net::hosts(asks);
+        exact &= all_paths && all_hosts;
+        all.extend(paths);
+        all.extend(hosts.into_iter().map(Given::Host));
         all.extend(net::addresses(asks).into_iter().map(Given::Address));
         let (bundles, all_of_them) = combine::bundles(all, sieve.asked, combine);
         exact &= all_of_them;
         for bundle in bundles {
             sieve.one(attribute, Some(Given::Resources(bundle)));
         }
-        let trees = text::trees(asks);
+        let (trees, all_trees) = text::trees(asks);
+        exact &= all_trees;
         // Beside another, paths or not, nothing that is compared can be said of a tree.
         let beside = trees.first().cloned().into_iter().flat_map(|tree| {
             [Vec::from([tree.clone(), tree.clone()]), Vec::from([tree, Given::text("")])]

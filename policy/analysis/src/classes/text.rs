@@ -5,7 +5,9 @@ use alloc::{borrow::ToOwned, collections::BTreeSet, format, string::String, vec:
 use syscap_format::{AgentId, TokenId, ToolId};
 use syscap_policy::{Ask, Given};
 
-use super::{constants::text_constants, net};
+use super::constants::text_constants;
+use super::fresh::{Fresh, add, fresh};
+use super::net;
 
 /// An agent that no document is likely to name.
 pub(super) const SOME_AGENT: &str = "some-agent";
@@ -28,9 +30,9 @@ fn ends<'a>(asks: &[&'a Ask]) -> (BTreeSet<&'a str>, BTreeSet<&'a str>) {
 /// A text that is no constant is told by its longest prefix and its longest suffix among the
 /// constants. The same are those of the two with a character between them that no constant has,
 /// so texts in which they overlap need not be looked at. Texts that are addresses are only
-/// told by blocks, or else not exactly.
+/// told by blocks and constants, or else not exactly.
 pub(super) fn texts(asks: &[&Ask]) -> (Vec<String>, bool) {
-    let equal = text_constants(asks);
+    let equal: BTreeSet<&str> = text_constants(asks).into_iter().collect();
     let (prefixes, suffixes) = ends(asks);
     let used = equal.iter().chain(&prefixes).chain(&suffixes);
     let used: BTreeSet<char> = used.flat_map(|text| text.chars()).collect();
@@ -48,8 +50,9 @@ pub(super) fn texts(asks: &[&Ask]) -> (Vec<String>, bool) {
     if blocks.is_empty() {
         return (all, fresh.is_some());
     }
-    all.extend(net::addresses(asks).into_iter().flat_map(net::address_texts));
-    (all, fresh.is_some() && prefixes.len() == 1 && suffixes.len() == 1)
+    let (addresses, all_of_them) = net::address_texts(asks, &equal);
+    all.extend(addresses);
+    (all, fresh.is_some() && all_of_them && prefixes.len() == 1 && suffixes.len() == 1)
 }
 
 /// Tools: those that are named, and some that stand for all others; whether they do.
@@ -84,8 +87,8 @@ pub(crate) fn tools(named: Vec<ToolId>, asks: &[&Ask]) -> (Vec<ToolId>, bool) {
     (all.into_iter().collect(), exact)
 }
 
-/// Agents: those that are named, one below each, and one elsewhere.
-pub(crate) fn agents(asks: &[&Ask], more: Option<&AgentId>) -> Vec<AgentId> {
+/// Agents: those that are named, one right below each, and one elsewhere; whether they stand for all.
+pub(crate) fn agents(asks: &[&Ask], more: Option<&AgentId>) -> (Vec<AgentId>, bool) {
     let mut named: BTreeSet<AgentId> =
         text_constants(asks).into_iter().filter_map(AgentId::new).collect();
     named.extend(asks.iter().filter_map(|ask| match ask {
@@ -93,20 +96,15 @@ pub(crate) fn agents(asks: &[&Ask], more: Option<&AgentId>) -> Vec<AgentId> {
         _ => None,
     }));
     named.extend(more.cloned());
-    let parts: BTreeSet<&str> = named.iter().flat_map(|agent| agent.as_str().split('/')).collect();
-    let short = ('a'..='z').chain('0'..='9').map(|c| format!("{c}"));
-    let long = core::iter::once(SOME_AGENT.to_owned()).chain((0..).map(|n| format!("agent-{n}")));
-    let is_fresh = |part: &String| !parts.contains(&**part);
-    let fresh: Vec<String> =
-        long.filter(is_fresh).take(1).chain(short.filter(is_fresh).take(1)).collect();
-    let below =
-        |agent: &AgentId| fresh.iter().find_map(|part| AgentId::new(&format!("{agent}/{part}")));
-    let children: Vec<AgentId> = named.iter().filter_map(below).collect();
-    let elsewhere = fresh.first().and_then(|part| AgentId::new(part));
-    let mut all: Vec<AgentId> = named.iter().cloned().collect();
-    all.extend(children);
-    all.extend(elsewhere);
-    all
+    // One that is right below a named one, and not named itself, is within no other.
+    let is_free = |agent: &AgentId| !named.contains(agent);
+    let (mut all, mut exact) = (named.iter().cloned().collect::<Vec<_>>(), true);
+    let outers = named.iter().map(|agent| format!("{agent}/")).chain([String::new()]);
+    for outer in outers {
+        let make = |part: &str| AgentId::new(&format!("{outer}{part}"));
+        exact &= add(&mut all, fresh(SOME_AGENT, named.len(), make, is_free));
+    }
+    (all, exact)
 }
 
 /// Ids of tokens, and whether they stand for all.
@@ -134,30 +132,51 @@ pub(super) fn token_ids(asks: &[&Ask]) -> (Vec<String>, bool) {
     (all, free)
 }
 
-/// Paths: those that are named, one right below each, and one elsewhere.
-pub(super) fn paths(asks: &[&Ask]) -> Vec<Given> {
+/// Paths: those that are named, one right below each, and one elsewhere; whether they stand for all.
+pub(super) fn paths(asks: &[&Ask]) -> (Vec<Given>, bool) {
     let named = named_paths(asks);
-    let fresh = fresh(&named);
     let mut all: Vec<Given> = named.iter().filter_map(|text| Given::path(text)).collect();
-    all.extend(named.iter().filter_map(|text| Given::path(&format!("{text}/{fresh}"))));
-    all.extend(Given::path(&fresh));
-    all
+    let exact = unnamed(&named, &mut all, Given::path);
+    (all, exact)
+}
+
+/// Adds one right below each that is named, and one elsewhere, of which none is named or leads to
+/// one that is; whether that is all.
+fn unnamed(
+    named: &BTreeSet<&str>,
+    all: &mut Vec<Given>,
+    make: impl Fn(&str) -> Option<Given>,
+) -> bool {
+    let leads = |path: &str, to: &str| {
+        to.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let mut exact = true;
+    for outer in named.iter().map(|outer| format!("{outer}/")).chain([String::new()]) {
+        let make = |part: &str| {
+            let path = format!("{outer}{part}");
+            Some((make(&path)?, path))
+        };
+        let is_free = |(_, path): &(Given, String)| !named.iter().any(|to| leads(path, to));
+        exact &= match fresh("other", named.len(), make, is_free) {
+            Fresh::Found((given, _)) => add(all, Fresh::Found(given)),
+            Fresh::Empty => true,
+            Fresh::Unknown => false,
+        };
+    }
+    exact
 }
 
 /// Trees: what begins at a path that is named, above one, right below one or elsewhere holds each
-/// set of the named that a tree can hold.
-pub(super) fn trees(asks: &[&Ask]) -> Vec<Given> {
+/// set of the named that a tree can hold. Whether they stand for all.
+pub(super) fn trees(asks: &[&Ask]) -> (Vec<Given>, bool) {
     let named = named_paths(asks);
-    let fresh = fresh(&named);
-    let mut begin = BTreeSet::new();
+    let mut begin: BTreeSet<&str> = named.clone();
     for text in &named {
-        let above = text.match_indices('/').filter_map(|(end, _)| text.get(..end));
-        begin.extend(above.map(str::to_owned));
+        begin.extend(text.match_indices('/').filter_map(|(end, _)| text.get(..end)));
     }
-    begin.extend(named.iter().map(|text| format!("{text}/{fresh}")));
-    begin.extend(named.into_iter().map(str::to_owned));
-    begin.insert(fresh);
-    begin.iter().filter_map(|text| Given::tree(text)).collect()
+    let mut all: Vec<Given> = begin.iter().filter_map(|text| Given::tree(text)).collect();
+    let exact = unnamed(&named, &mut all, Given::tree);
+    (all, exact)
 }
 
 fn named_paths<'a>(asks: &[&'a Ask]) -> BTreeSet<&'a str> {
@@ -167,11 +186,4 @@ fn named_paths<'a>(asks: &[&'a Ask]) -> BTreeSet<&'a str> {
         _ => None,
     }));
     named
-}
-
-/// A name that is no part of any.
-fn fresh(named: &BTreeSet<&str>) -> String {
-    let parts: BTreeSet<&str> = named.iter().flat_map(|text| text.split('/')).collect();
-    let mut fresh = core::iter::once("other".to_owned()).chain((0..).map(|n| format!("other{n}")));
-    fresh.find(|part| !parts.contains(&**part)).unwrap_or_default()
 }

@@ -13,6 +13,8 @@ use syscap_policy::{
     Attribute, Condition, Document, Given, Other, Scenario, Test, Truth, Value, risk, semantics,
 };
 
+use super::generate::{ADDRESSES, HOSTS, PATHS};
+
 /// Values that go together.
 type Choice = Vec<(Attribute, Option<Given>)>;
 type Tests = BTreeMap<Attribute, BTreeSet<Test>>;
@@ -215,10 +217,15 @@ fn texts() -> Vec<Given> {
         last = longer.collect();
         all.extend(last.iter().cloned());
     }
-    for address in ["10.1.0.1", "10.1.0.2", "10.2.0.0", "11.0.0.0", "::1", "fd00::1"] {
+    all.extend(ADDRESSES.map(String::from));
+    // What no constant is: of each part, of which two have one address.
+    for address in
+        ["11.0.0.0", "10.2.0.0", "10.1.0.2", "::FFFF:A01:1", "fd00::1", "fe80::1", "::01"]
+    {
         all.push(String::from(address));
     }
-    all.extend(["::ffff:10.1.0.1", "::ffff:10.0.0.0", "10.0.0.0", "x", "ws/a"].map(String::from));
+    all.extend(HOSTS.map(String::from));
+    all.extend(PATHS.map(String::from));
     all.iter().map(|text| Given::text(text)).collect()
 }
 
@@ -230,6 +237,9 @@ fn resources() -> Vec<Given> {
         "ws/a/b",
         "ws/a/c",
         "ws/ab",
+        "ws/other",
+        "ws/other/x",
+        "other/x",
         "workspace/a",
         "workspace",
         "other",
@@ -245,10 +255,16 @@ fn resources() -> Vec<Given> {
         "10.1.0.1",
         "10.0.0.0",
     ];
-    let hosts = ["b", "a.b", "c.a.b", "x.c.a.b", "xa.b", "c", "x.c", "z", "a", "ab", "ba", "aba"];
+    let hosts = [
+        "b", "a.b", "c.a.b", "x.c.a.b", "a.c.a.b", "x.a.b", "xa.b", "x.b", "c", "x.c", "z", "a",
+        "ab", "ba", "aba",
+    ];
     let addresses = ["10.1.0.1", "10.1.0.2", "10.2.0.0", "11.0.0.0", "::1", "fd00::1", "fe80::1"];
     let mut all: Vec<Given> = paths.iter().map(|text| Given::path(text).unwrap()).collect();
     all.extend(paths.iter().map(|text| Given::tree(text).unwrap()));
+    let constants = || HOSTS.iter().chain(&PATHS).chain(&ADDRESSES);
+    all.extend(constants().filter_map(|text| Given::path(text)));
+    all.extend(constants().filter_map(|text| Given::tree(text)));
     all.extend(hosts.map(|text| Given::Host(Host::new(text).unwrap())));
     all.push(Given::Host(Host::new("x").unwrap()));
     all.extend(addresses.map(|text| Given::Address(text.parse().unwrap())));

@@ -12,6 +12,30 @@ use syscap_policy::{
     Ask, Attribute, Condition, Constant, Constraint, Document, Effect, OnFail, Subject, Test,
 };
 
+/// Constants that are addresses, in more than one spelling. [`brute`](super::brute) has these as
+/// values, and one more of each part that blocks here cut addresses into.
+pub(super) const ADDRESSES: [&str; 12] = [
+    "10.1.0.1",
+    "::ffff:10.1.0.1",
+    "::ffff:a01:1",
+    "10.0.0.0",
+    "::ffff:10.0.0.0",
+    "10.1.0.0",
+    "0.0.0.0",
+    "::",
+    "::1",
+    "0000:0000:0000:0000:0000:0000:0000:0001",
+    "fc00::",
+    "x",
+];
+
+/// Constants that are hosts, in more than one spelling; values have one more below each.
+pub(super) const HOSTS: [&str; 6] = ["b", "a.b", "https://A.b/", "a.b.", "c.a.b", "a.c.a.b"];
+
+/// Constants that are paths; values have one more below each.
+pub(super) const PATHS: [&str; 8] =
+    ["ws", "ws/a", "ws/a/b", "ws/other", "other", "workspace/a", "a.b", "b"];
+
 /// xorshift: the same numbers everywhere.
 pub(super) struct Random(u64);
 
@@ -80,6 +104,26 @@ impl Random {
     pub(super) fn of<T: Clone>(&mut self, from: &[T]) -> T {
         let n = self.below(from.len());
         from[n].clone()
+    }
+
+    /// One allow of what is in a block, or below a host or a path, and none of some constants.
+    pub(super) fn excepting(&mut self) -> Document {
+        let some = |random: &mut Self, of: &[&str]| {
+            let some = of.iter().filter(|_| random.below(4) > 0).map(|constant| text(constant));
+            Ask::In(some.chain([text("x")]).collect())
+        };
+        let (attribute, is_in, named) = match self.below(3) {
+            0 => ("args.r", Ask::Domain(Host::new("a.b").unwrap()), some(self, &HOSTS)),
+            1 => ("args.r", Ask::Within("ws".into()), some(self, &PATHS)),
+            _ => ("args.t", self.block(), some(self, &ADDRESSES)),
+        };
+        let other = Condition::Not(Box::new(test(attribute, named)));
+        let mut all = vec![test(attribute, is_in), other];
+        if self.below(2) == 0 {
+            let more = test(attribute, self.about_addresses());
+            all.push(Condition::Not(Box::new(more)));
+        }
+        document(vec![constraint("a", Effect::Allow, Condition::All(all))])
     }
 
     pub(super) fn tool(&mut self) -> ToolId {
@@ -221,30 +265,40 @@ impl Random {
     }
 
     fn about_resources(&mut self) -> Ask {
-        let place = self.of(&["ws", "ws/a", "ws/a/b", "workspace/a", "a.b", "b"]);
+        let place = self.of(&PATHS);
         match self.below(8) {
             0 | 1 => Ask::Within(place.into()),
             2 => Ask::Domain(Host::new(self.of(&["b", "a.b", "c.a.b", "c"])).unwrap()),
             3 => self.about_addresses(),
-            4 => Ask::In(vec![text(place), Constant::Int(3)]),
+            4 => Ask::In(vec![text(place), text(self.of(&HOSTS)), Constant::Int(3)]),
             5 => self.integer(&[0, 3]),
             6 => self.of(&[Ask::Exists, Ask::Missing, Ask::Schema(ParamType::Path)]),
-            _ => Ask::Eq(text(self.of(&["ws/a", "https://A.b/", "b", "ws"]))),
+            _ => match self.below(2) {
+                0 => Ask::Eq(text(self.of(&HOSTS))),
+                _ => Ask::Eq(text(self.of(&PATHS))),
+            },
         }
     }
 
-    fn about_addresses(&mut self) -> Ask {
+    fn block(&mut self) -> Ask {
         let (address, prefix) = self.of(&[
             ("0.0.0.0", 0),
             ("10.0.0.0", 8),
             ("10.1.0.0", 16),
             ("10.1.0.1", 32),
             ("::", 0),
+            ("::1", 128),
             ("fc00::", 7),
         ]);
-        match self.below(5) {
-            0 => Ask::Eq(text(self.of(&["10.1.0.1", "10.0.0.0", "x"]))),
-            _ => Ask::Cidr(Cidr::new(address.parse().unwrap(), prefix).unwrap()),
+        Ask::Cidr(Cidr::new(address.parse().unwrap(), prefix).unwrap())
+    }
+
+    fn about_addresses(&mut self) -> Ask {
+        match self.below(6) {
+            0 => Ask::Eq(text(self.of(&ADDRESSES))),
+            1 => Ask::In(vec![text(self.of(&ADDRESSES)), text(self.of(&ADDRESSES))]),
+            2 => Ask::In(ADDRESSES.map(text).into_iter().skip(self.below(4)).collect()),
+            _ => self.block(),
         }
     }
 

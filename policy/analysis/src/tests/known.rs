@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use syscap_format::{AgentId, Host, ToolId, Verdict};
+use syscap_format::{AgentId, Cidr, Host, ToolId, Verdict};
 use syscap_policy::{Ask, Attribute, Condition, Document, Effect, Given, Subject};
 
 use super::super::*;
@@ -105,4 +105,43 @@ fn denies_that_do_the_same_are_one() {
     let Finding::Fails(found) = diff(&first, &second, 20_000) else { panic!() };
     assert_eq!(found.scenario.get(&Attribute::parse("args.n").unwrap()), Some(&Given::Int(11)));
     assert_eq!((found.first.verdict, found.second.verdict), (Verdict::Deny, Verdict::Allow));
+}
+
+/// Each part of the addresses has many texts: where the usual ones are constants, others are not.
+#[test]
+fn address_that_no_constant_spells_is_found() {
+    let deny = document(vec![constraint("z", Effect::Deny, Condition::All(vec![]))]);
+    let ping = tool("net.ping");
+    let cases: [(&str, u8, &[&str]); 3] = [
+        ("10.0.0.0", 8, &["10.0.0.0", "::ffff:10.0.0.0"]),
+        ("::1", 128, &["::1", "0000:0000:0000:0000:0000:0000:0000:0001"]),
+        ("10.1.0.1", 32, &["10.1.0.1", "::ffff:10.1.0.1", "0:0:0:0:0:ffff:a01:1"]),
+    ];
+    for (block, prefix, constants) in cases {
+        let is_in = Ask::Cidr(Cidr::new(block.parse().unwrap(), prefix).unwrap());
+        let named = Ask::In(constants.iter().map(|constant| text(constant)).collect());
+        let other = Condition::Not(Box::new(test("args.ip", named)));
+        let when = Condition::All(vec![test("args.ip", is_in), other]);
+        let some = document(vec![constraint("a", Effect::Allow, when)]);
+        let Finding::Fails(witness) = not_looser(&deny, &some, PLENTY) else { panic!("{block}") };
+        let given = witness.scenario.get(&Attribute::parse("args.ip").unwrap());
+        assert!(matches!(given, Some(Given::Text(_))), "{block}: {given:?}");
+        assert!(matches!(only(&some, &ping, &agent("bob"), PLENTY), Finding::Fails(_)));
+        let reach = who_can(&some, &ping, None, PLENTY);
+        assert!(reach.iter().all(|one| one.witness.outcome.verdict == Verdict::Allow));
+        assert!(matches!(lints(&some, PLENTY), Finding::Holds { .. }), "{block}");
+    }
+}
+
+/// All texts of an address that the analysis knows are constants: it says that it does not know.
+#[test]
+fn part_without_a_text_left_is_not_exact() {
+    let address = "1111:1111:1111:1111:1111:1111:1111:1111";
+    let is_in = Ask::Cidr(Cidr::new(address.parse().unwrap(), 128).unwrap());
+    let other = Condition::Not(Box::new(test("args.ip", Ask::Eq(text(address)))));
+    let when = Condition::All(vec![test("args.ip", is_in), other]);
+    let some = document(vec![constraint("a", Effect::Allow, when)]);
+    let deny = document(vec![constraint("z", Effect::Deny, Condition::All(vec![]))]);
+    // In fact there is one: its last two groups may be dotted.
+    assert!(matches!(not_looser(&deny, &some, PLENTY), Finding::Unknown { .. }));
 }

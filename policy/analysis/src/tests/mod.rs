@@ -5,7 +5,7 @@ mod known;
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use syscap_format::Verdict;
-use syscap_policy::{Attribute, Given, Scenario, semantics};
+use syscap_policy::{Attribute, Condition, Effect, Given, Scenario, semantics};
 
 use super::*;
 use brute::Domain;
@@ -53,6 +53,25 @@ fn not_looser_is_exact() {
         }
     }
     assert!(holds > 25 && fails > 25, "{holds} hold, {fails} fail");
+}
+
+/// What is left of a block, a domain or a folder where constants are taken out of it.
+#[test]
+fn rest_beside_constants_is_exact() {
+    let deny = generate::constraint("z", Effect::Deny, Condition::All(Vec::new()));
+    let deny = generate::document([deny].into());
+    let (mut holds, mut fails) = (0, 0);
+    for seed in 0..rounds(600, 20_000) {
+        let some = Random::new(seed + 4_000_000).excepting();
+        let brute = Domain::new(&[&some], None)
+            .find(&mut |scenario| semantics::decide(&some, scenario).verdict == Verdict::Allow);
+        match (not_looser(&deny, &some, PLENTY), brute) {
+            (Finding::Holds { .. }, None) => holds += 1,
+            (Finding::Fails(_), Some(_)) => fails += 1,
+            (found, brute) => panic!("seed {seed}: {found:?}, but {brute:?}\n{some:?}"),
+        }
+    }
+    assert!(holds > 10 && fails > 100, "{holds} hold, {fails} fail");
 }
 
 #[test]
