@@ -312,7 +312,7 @@ macro_rules! named {
 
 #[test]
 fn limits_have_their_values() {
-    let known: BTreeMap<String, u64> = named! {
+    let mut known: BTreeMap<String, u64> = named! {
         ENVELOPE_BYTES_MAX RECORD_BYTES_MAX OBJECT_BYTES_MAX TOKEN_BYTES_MAX RESULT_BYTES_MAX
         TOKEN_LIFE_MS_MAX TOKEN_DEPTH_MAX GRANTS_MAX DIMENSIONS_MAX PROVENANCE_INPUTS_MAX
         TRACE_BYTES_MAX REFERENCES_MAX LOOKUPS_MAX RELEASED_MAX IN_FLIGHT_MAX SESSIONS_MAX
@@ -327,6 +327,9 @@ fn limits_have_their_values() {
         (HostPattern) SUFFIX_BYTES_MAX (Ports) RANGES_MAX (Cidrs) BLOCKS_MAX
     }
     .into();
+    // The only limit of the engine's that a decision of a document in force depends on.
+    let list = u64::try_from(syscap::policy::limits::LIST_MAX).unwrap();
+    known.insert("LIST_MAX".to_owned(), list);
     // `NAME` = value, wherever it stands.
     let spec = spec().replace('\n', " ");
     let mut written = BTreeSet::new();
@@ -341,6 +344,32 @@ fn limits_have_their_values() {
     for line in source.lines().filter_map(|line| line.strip_prefix("pub const ")) {
         let (name, _) = line.split_once(':').unwrap();
         assert!(written.contains(name), "{name}");
+    }
+    // These say which documents are read, and what advice tells: no verdict is another by them.
+    let of_documents = [
+        "DOCUMENT_BYTES_MAX",
+        "TEXT_BYTES_MAX",
+        "CONSTRAINTS_MAX",
+        "NODES_MAX",
+        "CONSTANTS_MAX",
+        "CONSTANTS_ALL_MAX",
+        "ADVISED_MAX",
+        "EXAMPLES_WORK_MAX",
+        "TEXT_CONSTANT_BYTES_MAX",
+        "REASON_BYTES_MAX",
+        "EXAMPLES_MAX",
+        "OBLIGATIONS_MAX",
+        "OBLIGATIONS_ALL_MAX",
+        "PARAMS_MAX",
+        "PARAM_NAME_BYTES_MAX",
+        "FIELDS_MAX",
+        "TOPIC_BYTES_MAX",
+        "RISK_MAX",
+    ];
+    let source = fs::read_to_string(root().join("policy/src/limits.rs")).unwrap();
+    for line in source.lines().filter_map(|line| line.strip_prefix("pub const ")) {
+        let (name, _) = line.split_once(':').unwrap();
+        assert!(written.contains(name) || of_documents.contains(&name), "{name}");
     }
     assert_eq!(HomeLimits::default().skew_ms_max, SKEW_MS_MAX);
     assert_eq!(HomeLimits::default().in_flight_max, u64::try_from(IN_FLIGHT_MAX).unwrap());

@@ -19,6 +19,7 @@ use core::net::IpAddr;
 use syscap_format::{Cidr, ConstraintId, Host, Obligation, ParamType, Verdict};
 
 use crate::document::{Ask, Attribute, Condition, Constant, Constraint, Document, Effect, Subject};
+use crate::limits::LIST_MAX;
 use crate::risk::WithRisk;
 use crate::truth::Truth;
 use crate::value::{Other, Value, Values, host_of, path_text};
@@ -136,6 +137,8 @@ pub fn ask(ask: &Ask, value: &Value<'_>) -> Truth {
         (Ask::Exists, _) => is_there(value),
         (Ask::Missing, _) => is_there(value).negate(),
         (Ask::Schema(kind), _) => is_of(*kind, value),
+        // Of a longer list nothing is known.
+        (_, Value::List(elements)) if elements.len() > LIST_MAX => Truth::Unknown,
         (_, Value::List(elements)) => agreed(ask, elements),
         _ => compare(ask, value),
     }

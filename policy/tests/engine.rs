@@ -2,11 +2,12 @@
 
 use kernel_support::asking::{self, Asked, NOW};
 use syscap_format::{
-    Dimension, EffectClass, Host, Name, Resource, TokenFlags, UnixMillis, Verdict,
+    Dimension, EffectClass, Host, Name, Resource, Scope, TokenFlags, ToolGrant, UnixMillis, Verdict,
 };
 use syscap_kernel::{Advice, PolicyEngine};
 use syscap_policy::{
-    Attribute, Effect, Given, Other, Policy, Scenario, Seen, Truth, Value, Values,
+    Attribute, Effect, Given, Other, Policy, Scenario, Seen, Truth, Value, Values, WithinToken,
+    semantics,
 };
 
 const ALWAYS: &str = r#"{"op":"all","args":[]}"#;
@@ -335,4 +336,59 @@ fn an_engine_can_be_sent_to_another_thread() {
 
 fn engine_verdict(engine: Box<dyn PolicyEngine>, call: &Asked) -> Verdict {
     engine.decide(&call.question()).verdict
+}
+
+/// A question, a scenario and the definition know of the same lists: those of at most 256 elements.
+/// Resources are all compared, however many they are.
+#[test]
+fn list_of_more_than_256_elements_is_unknown_to_question_scenario_and_definition() {
+    let when = test("eq", r#""args.x","a""#);
+    let policy = policy(&[&format!("allow a block null {when} -")]);
+    for (count, wanted) in [(256, Verdict::Allow), (257, Verdict::Deny)] {
+        let args = format!(r#"{{"x":[{}]}}"#, vec![r#""a""#; count].join(","));
+        let asked = Asked::new("t.t", EffectClass::Read, &args);
+        assert_eq!(policy.decide(&asked.question()).verdict, wanted, "{count} in a question");
+        let question = asked.question();
+        let seen = Seen::new(&question, policy.written());
+        let is_list = matches!(seen.value(&Attribute::parse("args.x").unwrap()), Value::List(_));
+        assert_eq!(is_list, count == 256, "no more are held");
+        let scenario = |given| {
+            let mut scenario = Scenario::new();
+            scenario.set(Attribute::parse("args.x").unwrap(), given);
+            scenario
+        };
+        let list = scenario(Given::List(vec![Given::text("a"); count]));
+        assert_eq!(policy.decide_values(&list).verdict, wanted, "{count} in a scenario");
+        assert_eq!(semantics::decide(policy.written(), &list).verdict, wanted, "{count} defined");
+        let resources = scenario(Given::Resources(vec![Given::text("a"); count]));
+        assert_eq!(policy.decide_values(&resources).verdict, Verdict::Allow);
+        assert_eq!(semantics::decide(policy.written(), &resources).verdict, Verdict::Allow);
+        let name = || Resource::Name(Name::new("a").unwrap());
+        let named = (0..count)
+            .fold(Asked::new("t.t", EffectClass::Read, "{}"), |asked, _| asked.demand("x", name()));
+        assert_eq!(policy.decide(&named.question()).verdict, Verdict::Allow);
+    }
+}
+
+/// The kernel holds a plan against the scopes before, and this engine by itself, too.
+#[test]
+fn within_token_denies_each_demand_that_no_scope_permits() {
+    let names = |names: &[&str]| Scope::names(names.iter().copied()).unwrap();
+    let name = |text: &str| Resource::Name(Name::new(text).unwrap());
+    let mut asked = Asked::new("t.t", EffectClass::Read, "{}");
+    asked.grant = ToolGrant::new().with("team", names(&["a", "b"]));
+    let decided = |asked: &Asked| WithinToken.decide(&asked.question()).verdict;
+    assert_eq!(decided(&asked), Verdict::Allow);
+    let demand = |dimension, text: &str| {
+        let (argument, resource) = ("x", name(text));
+        syscap_kernel::Demand { dimension, resource, argument }
+    };
+    for (demands, wanted) in [
+        (vec![demand("team", "a"), demand("team", "b")], Verdict::Allow),
+        (vec![demand("team", "a"), demand("team", "c")], Verdict::Deny),
+        (vec![demand("other", "a")], Verdict::Deny),
+    ] {
+        asked.demands = demands;
+        assert_eq!(decided(&asked), wanted);
+    }
 }

@@ -7,6 +7,7 @@ use syscap_format::RootedPath;
 
 use super::code::{Asked, Constants, Set, Slot};
 use super::number::{NONE, number, place};
+use crate::limits::LIST_MAX;
 use crate::seen::Read;
 use crate::semantics;
 use crate::truth::Truth;
@@ -200,6 +201,10 @@ impl Below {
 impl<'v> View<'v> {
     pub(super) fn of(read: Read<'v>, slot: &Slot) -> Self {
         match &read {
+            // Without keys each test is unknown: one that asks about the list itself looks at it.
+            Read::Plain(Value::List(all)) if all.len() > LIST_MAX => {
+                Self { key: Key::SEVERAL, read, each: Box::default(), tree: None }
+            }
             Read::Plain(Value::List(all) | Value::Resources(all)) => {
                 let each = all.iter().map(|one| Key::of(one, slot)).collect();
                 let tree = if let [one] = &**all { tree(one, slot) } else { None };

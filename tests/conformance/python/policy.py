@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import unicodedata
 
 import cbor
 import crypto
@@ -23,6 +24,7 @@ _FIXED = {
     "now.hour": (0, 23), "now.weekday": (1, 7),
 }
 UNKNOWN = None
+LIST_MAX = 256
 
 
 def keys(value, needed, more=()):
@@ -39,8 +41,12 @@ def is_a(text, *called):
 
 def host_of(text):
     text = text.partition("://")[2] if "://" in text else text
-    text = text.removesuffix("/").removesuffix(".").lower()
-    return text if text.isascii() and is_a(text, "host") else None
+    text = text.removesuffix("/").removesuffix(".")
+    return text.lower() if text.isascii() and is_a(text.lower(), "host") else None
+
+
+def controls(text):
+    return any(unicodedata.category(one) == "Cc" for one in text)
 
 
 def kind_of(attribute):
@@ -51,7 +57,7 @@ def kind_of(attribute):
     first, _, rest = attribute.partition(".")
     if first in ("args", "fact", "goal"):
         parts = rest.split(".")
-        need(len(parts) <= 9 and all(0 < len(part.encode()) <= 4096 and part.isprintable() for part in parts), "parts")
+        need(len(parts) <= 9 and all(0 < len(part.encode()) <= 4096 and not controls(part) for part in parts), "parts")
         need(first == "args" or is_a(f"{first}.{parts[0]}", "FactKey"), "a fact's key")
         return "any"
     counted = first == "budget" and rest or attribute.startswith("call.hold.") and attribute[10:]
@@ -369,6 +375,8 @@ def address_in(text, constant):
         address = ipaddress.ip_address(text)
     except ValueError:
         return UNKNOWN
+    if getattr(address, "scope_id", None) is not None:
+        return UNKNOWN
     address = getattr(address, "ipv4_mapped", None) or address
     return scopes.in_block([address.packed, 8 * len(address.packed)], block(constant))
 
@@ -429,7 +437,7 @@ def compared(op, constant, kind):
 
 
 def agreed(op, constant, values):
-    if len(values) > 256 or len(values) > 1 and any(kind == "tree" for kind, _ in values):
+    if len(values) > 1 and any(kind == "tree" for kind, _ in values):
         return UNKNOWN
     answers = {compare(op, constant, kind, value) for kind, value in values}
     return answers.pop() if len(answers) == 1 else UNKNOWN
@@ -449,4 +457,6 @@ def test(op, constant, present, value, is_agent):
         return agreed(op, constant, parts) if all(compared(op, constant, one) for one, _ in parts) else UNKNOWN
     if op == "schema":
         return schema(constant, kind, value)
-    return agreed(op, constant, value) if kind == "list" else compare(op, constant, kind, value)
+    if kind == "list":
+        return agreed(op, constant, value) if len(value) <= LIST_MAX else UNKNOWN
+    return compare(op, constant, kind, value)

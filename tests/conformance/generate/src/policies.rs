@@ -24,6 +24,7 @@ pub(crate) fn cases() -> Cases {
         }
     }
     limits(&mut cases);
+    lists(&mut cases);
     cases
 }
 
@@ -194,6 +195,20 @@ fn tests(cases: &mut Cases, of: Of, line: &str) {
             let decision = decided(cases, of, &document, &given);
             assert_eq!(decision.match_count, count, "{line}: {value}");
         }
+    }
+}
+
+/// A list at its limit, and one beyond; and as many resources, which have none.
+fn lists(cases: &mut Cases) {
+    let of = Of("SYSCAP-POL-053", "an example allows what the kernel denies");
+    let telling = telling(&json!({"op": "eq", "args": ["args.a", "x"]}));
+    let there = self::telling(&json!({"op": "schema", "args": ["args.a", "list"]}));
+    for (count, both) in [(256, 2), (257, 1)] {
+        let list = json!({"args.a": vec!["x"; count]});
+        let resources = json!({"args.a": {"resources": vec!["x"; count]}});
+        assert_eq!(decided(cases, of, &telling, &list).match_count, both);
+        assert_eq!(decided(cases, of, &there, &list).match_count, 2);
+        assert_eq!(decided(cases, of, &telling, &resources).match_count, 2);
     }
 }
 
