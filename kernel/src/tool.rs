@@ -73,7 +73,7 @@ pub struct Live {
 }
 
 /// One thing that a plan would touch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Demand {
     /// The dimension of the grant that must permit it.
     pub dimension: &'static str,

@@ -1,14 +1,18 @@
 //! One small check each, without which something that the kernel promises would be gone.
 
 use kernel_support::FromStore;
+use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Ending, Policed, Sim, home, ok, records, refused_with, seated};
 use syscap_audit::MemoryStore;
 use syscap_format::{
-    Amounts, Body, ConfigChange, Dimension, FreezeChange, Label, OutcomeFlags, Reason, Record,
-    RecordKind, Recovered, Recovery, Refusal, Resolution, Seq, Status, TokenId, TxOutcome,
-    UnixMillis,
+    Amounts, Body, ConfigChange, Dimension, FreezeChange, Item, Label, OutcomeFlags, Reason,
+    Record, RecordKind, Recovered, Recovery, Refusal, Resolution, Seq, Status, TokenBody, TokenId,
+    TxOutcome, UnixMillis,
 };
-use syscap_kernel::{Anchor, Event, Forgery, Halt, Kernel, Next, Store, StoreError, Ticket};
+use syscap_kernel::{
+    Anchor, Event, Forgery, Halt, Kernel, Lost, Measured, Next, Store, StoreError, Ticket,
+};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
 
 const SPEND: &str = r#"{"tool_id": "spend", "args": {"units": 3}}"#;
@@ -273,6 +277,119 @@ fn permit_given_back_does_not_run() {
         let Body::Outcome(outcome) = records(&mut sim).pop().unwrap().body else { panic!("it") };
         assert_eq!(outcome.flags, flag);
         assert_eq!((spent(&sim), held(&sim, token)), (0, Amounts::ZERO));
+    }
+}
+
+/// A token whose time, or that of its list, is over by the permit, or by the turn of a job that
+/// waited: nothing runs, nothing is paid, and the answer says since when.
+#[test]
+fn call_whose_token_ends_before_its_run_does_not_run() {
+    for (before_permit, listed) in [(true, false), (false, false), (true, true), (false, true)] {
+        let store = FaultStore::new(syscap_audit::MemoryStore::new(), FaultPoint::Nowhere);
+        let mut sim = Sim::new(store);
+        let mut body = sim.token_body("a0", budget(100, 100), 3_600_000);
+        if listed {
+            body.caveats = vec![TokenBody::fresh_within_caveat(1_000_000)];
+        }
+        let ticket = sim.ticket();
+        sim.event(Event::Issue(ticket, Sim::wire(&body), None));
+        let token = TokenBody::id_of(&body.to_bytes());
+        sim.tokens.push((token, 100));
+        if listed {
+            sim.list(TokenId::from_bytes([9; 32]));
+        }
+        let session = sim.seat(token);
+        sim.commit();
+        let ticket = sim.submit_json(session, SPEND);
+        if !before_permit {
+            sim.commit();
+            assert!(sim.kernel.may_begin(&sim.jobs[0].1));
+        }
+        let passed = if listed { 1_000_001 } else { 3_600_001 };
+        (sim.wall, sim.boottime) = (sim.wall + passed, sim.boottime + passed);
+        let reading = sim.reading();
+        sim.kernel.follow(reading);
+        if before_permit {
+            sim.commit();
+        } else {
+            assert!(!sim.kernel.may_begin(&sim.jobs[0].1));
+            let (_, job) = sim.jobs.remove(0);
+            sim.event(Event::GivenBack(job));
+        }
+        sim.commit();
+        assert!(sim.jobs.is_empty());
+        assert_eq!(sim.reason_of(ticket), Some(Reason::NotRun));
+        let reply = sim.reply_to(ticket).unwrap();
+        let got = reply.delivered().item().get("got").and_then(Item::as_text).unwrap().to_owned();
+        let why = if listed { "stale_revocations at " } else { "expired at " };
+        assert!(got.starts_with(why), "{got}");
+        let Body::Outcome(outcome) = records(&mut sim).pop().unwrap().body else { panic!("it") };
+        assert_eq!(outcome.flags, OutcomeFlags::GIVEN_BACK);
+        assert_eq!((spent(&sim), held(&sim, token)), (0, Amounts::ZERO));
+    }
+}
+
+/// A run that was given up comes back, and says what it did: its key follows.
+#[test]
+fn late_return_settles_its_key() {
+    let call = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
+    let other = r#"{"tool_id": "spend", "args": {"units": 4}, "idempotency_key": "k"}"#;
+    for (tx, again, changed) in [
+        (TxOutcome::Committed, Some(Reason::OutcomeLost), Some(Reason::KeyReused)),
+        (TxOutcome::RolledBack, None, None),
+        (TxOutcome::NoOp, None, None),
+        (TxOutcome::Unknown, Some(Reason::OutcomeUnknown), Some(Reason::OutcomeUnknown)),
+    ] {
+        for (call, wanted) in [(call, again), (other, changed)] {
+            let (mut sim, session) = seated();
+            let first = r#"{"tool_id": "spend", "args": {"units": 3}, "idempotency_key": "k"}"#;
+            let ticket = sim.submit_json(session, first);
+            sim.commit();
+            let (_, job) = sim.jobs.remove(0);
+            sim.event(Event::Lost(job.intent(), Lost::TimedOut, Measured::default()));
+            sim.commit();
+            assert_eq!(sim.reason_of(ticket), Some(Reason::TimedOut));
+            let repeated = sim.submit_json(session, call);
+            sim.commit();
+            assert_eq!(sim.reason_of(repeated), Some(Reason::OutcomeUnknown), "nobody knows yet");
+            sim.world.lock().unwrap().ends = Some(tx);
+            sim.event(Event::Ran(job.run(), Measured::default()));
+            sim.world.lock().unwrap().ends = None;
+            sim.commit();
+            let repeated = sim.submit_json(session, call);
+            sim.commit();
+            assert_eq!(sim.reason_of(repeated), wanted, "{tx:?}");
+            assert_eq!(sim.jobs.len(), usize::from(wanted.is_none()));
+            verifies(&mut sim);
+        }
+    }
+}
+
+/// What a call is compared by, or its answer, was erased: nobody gets the first answer, whatever the
+/// arguments.
+#[test]
+fn key_whose_rows_were_erased_alone_is_erased_for_all_arguments() {
+    for (answer, arguments) in [(true, false), (false, true), (true, true)] {
+        let (mut sim, session) = seated();
+        let call = |units: u64| {
+            format!(
+                r#"{{"tool_id": "spend", "args": {{"units": {units}}}, "idempotency_key": "k"}}"#
+            )
+        };
+        run(&mut sim, session, &call(3));
+        let outcome = sim.kernel.head().seq;
+        if answer {
+            sim.store.erase(outcome);
+        }
+        if arguments {
+            sim.store.erase(Seq::new(outcome.get() - 1));
+        }
+        for units in [3, 4] {
+            let repeated = sim.submit_json(session, &call(units));
+            sim.commit();
+            assert_eq!(sim.reason_of(repeated), Some(Reason::OutcomeErased), "{units}");
+        }
+        assert_eq!(spent(&sim), 3);
     }
 }
 

@@ -213,7 +213,12 @@ fn run_apart(
         drop(waiter.slot.lock().unwrap_or_else(PoisonError::into_inner));
         waiter.changed.notify_one();
     });
+    // Kept here, too, until a thread takes it.
+    let waiting = Arc::new(Mutex::new(Some(job)));
+    let taken = Arc::clone(&waiting);
+    let take = |job: &Mutex<Option<Job>>| job.lock().unwrap_or_else(PoisonError::into_inner).take();
     let started = pool::spawn(move || {
+        let Some(job) = take(&taken) else { return };
         HERE.set(Some((given_up, Arc::clone(&time))));
         let event = run_here(job, Some(&time));
         // The thread's next job is another's.
@@ -229,11 +234,12 @@ fn run_apart(
             theirs.changed.notify_one();
         }
     });
-    match started {
-        Ok(_) => wait(&shared, intent, clock, cancel.clone()),
-        // The job went down with the thread that was not made: it did not run.
-        Err(_) => (Event::Lost(intent, Lost::Abandoned, Measured::default()), None),
+    if started.is_ok() {
+        return wait(&shared, intent, clock, cancel.clone());
     }
+    // There was no thread for it: it has not begun.
+    let lost = || Event::Lost(intent, Lost::Abandoned, Measured::default());
+    (take(&waiting).map_or_else(lost, |job| Event::GivenBack(Box::new(job))), None)
 }
 
 fn wait(run: &Apart, intent: Seq, clock: &Clock, cancel: Cancel) -> (Event, Option<GivenUp>) {

@@ -92,3 +92,7 @@ pub const SETS_MAX: usize = 1_024;
 pub const TEXT_BYTES_MAX: usize = 4_096;
 /// Most texts that one row of the vault has: a record names no more.
 pub(crate) const TEXTS_MAX: usize = 128;
+/// Most resources that one call may name, equal ones counted once: each is held against scopes, each
+/// test of the policy, and approvals. A request for approval shows 64, and what is found of a shell's
+/// command has 512 of its own.
+pub const DEMANDS_MAX: usize = 1_024;

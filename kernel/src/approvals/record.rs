@@ -274,4 +274,4 @@ fn texts(salt: Salt, asking: &Asking, seen: &[Condition]) -> Option<Vec<VaultTex
 }
 
 /// Most resources that an ask names.
-const RESOURCES_MAX: usize = 64;
+pub(crate) const RESOURCES_MAX: usize = 64;

@@ -3,6 +3,7 @@
 
 use alloc::{boxed::Box, format, string::String};
 
+use crate::approvals::record::RESOURCES_MAX;
 use crate::approvals::request::{Answered, Asking, Said, denied, waits};
 use crate::approvals::sets;
 use crate::call::context::Context;
@@ -250,8 +251,9 @@ fn question_for_person(
     let (agent, grant) = (question.agent, question.grant);
     let request = Request { agent, args, grant, token: context.token.body, live: None };
     let inspector = found.tool.tool.inspector(&request)?;
-    let resources =
-        question.demands.iter().map(|d| sets::shown(d.dimension, &d.resource)).collect();
+    // One more than can be shown is enough to tell that not all can.
+    let shown = question.demands.iter().take(RESOURCES_MAX.saturating_add(1));
+    let resources = shown.map(|d| sets::shown(d.dimension, &d.resource)).collect();
     let (effect, call_effect) = (question.manifest.effect, question.effect);
     Ok(Asking { effect, call_effect, resources, location: None, inspector })
 }

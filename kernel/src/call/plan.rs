@@ -4,6 +4,7 @@ use alloc::borrow::Cow;
 
 use crate::call::context::Context;
 use crate::call::{Call, Dereferenced, Planned, Stepped};
+use crate::demands::distinct;
 use crate::tool::{Demand, Demands, Live, Request};
 use syscap_format::{Manifest, Reason, Refused, ScopeDimension, ToolGrant};
 
@@ -16,7 +17,11 @@ impl<'c, 'k> Call<'c, Dereferenced<'k>> {
         let request = Request { agent, args: at.args(), grant, token, live: Some(live) };
         let plan = tool.tool.plan(&request).map_err(|refused| at.stopped(refused))?;
         // Asked once: scopes, policy and budget see the same demands.
-        let Demands { resources: demands, hold: needed } = plan.demands().clone();
+        let Demands { resources, hold: needed } = plan.demands();
+        let (demands, needed) = match distinct(resources) {
+            Ok(demands) => (demands, *needed),
+            Err(refused) => return Err(at.stopped(refused)),
+        };
         compared(&tool.manifest, &demands, plan.untouched())
             .and_then(|()| in_scope(&demands, grant))
             .map_err(|refused| at.stopped(refused))?;

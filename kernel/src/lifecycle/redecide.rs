@@ -10,6 +10,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use crate::call::context::Context;
 use crate::call::decide::{question, sound};
 use crate::call::{Found, arguments};
+use crate::demands::distinct;
 use crate::halt::Halt;
 use crate::lifecycle::replay::{FromStore, decode, read_chunk};
 use crate::machine::Kernel;
@@ -170,12 +171,13 @@ impl Walk<'_> {
         let request = Request { agent, args, grant, token, live: None };
         let plan = tool.tool.plan(&request).map_err(|_| unplanned)?;
         let Demands { resources, hold } = plan.demands();
+        let resources = distinct(resources).map_err(|_| unplanned)?;
         let hold = tool.manifest.hold_for(hold);
         let decided = arguments::decided(&tool.manifest, args);
         let asked = |left: &Amounts| {
             let found = Found { tool, grant };
             let args = decided.as_ref().map_or(args, Canonical::item);
-            let question = question(&context, found, args, &*plan, resources, &hold, left);
+            let question = question(&context, found, args, &*plan, &resources, &hold, left);
             sound(self.engine.decide(&question))
         };
         let decision = asked(&context.token.left);

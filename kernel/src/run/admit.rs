@@ -355,7 +355,9 @@ fn first_outcome(
 ) -> Result<Repeated, Refused> {
     let erased = || keyed(Reason::OutcomeErased);
     let Found::Outcome { salts, delivered } = fetched.found else { return Err(erased()) };
-    if salts.is_some_and(|salts| call.sent_by(&salts) != used.sent) {
+    // Without its salts the first call can't be compared with this one.
+    let salts = salts.filter(|_| delivered.is_some() || used.result.is_none());
+    if call.sent_by(&salts.ok_or_else(erased)?) != used.sent {
         return Err(keyed(Reason::KeyReused).allowed("a new key, or left out"));
     }
     // It is known to be done, but not what it brought.

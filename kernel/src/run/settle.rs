@@ -12,7 +12,8 @@ use crate::state::fold::State;
 use crate::tool::{AnyPlan, Job, PermitCore, Ran};
 use syscap_format::{
     Amounts, BodyView, Canonical, Dimension, Enforcement, ErrorKind, Label, Late, Outcome,
-    OutcomeFlags, Reason, Refused, ResultHash, Seq, Status, TxOutcome, VaultWrite, result_hash,
+    OutcomeFlags, Reason, Refused, ResultHash, Seq, Status, TxOutcome, UnixMillis, VaultWrite,
+    result_hash,
 };
 
 /// How a run ended.
@@ -41,16 +42,23 @@ impl End {
     }
 }
 
+/// Why a call that was admitted does not run.
+struct Stop {
+    flags: OutcomeFlags,
+    /// What is over, and since when, where no flag says it.
+    why: Option<(Reason, UnixMillis)>,
+}
+
 impl Kernel {
     /// A record is durable: what waited for it goes on.
     pub(crate) fn proceed(&mut self, seq: Seq, waiting: Waiting) -> Result<(), Halt> {
         match waiting {
             Waiting::Reply(ticket, result) => self.emit(Effect::Reply(ticket, result)),
             Waiting::Ack(ticket, ack) => self.emit(Effect::Ack(ticket, ack)),
-            Waiting::Intent(flight, plan) => match self.stopped(seq, &flight) {
+            Waiting::Intent(flight, plan) => match self.may_act(seq, &flight) {
                 // The permit has not been made: nothing ran, and nothing will.
-                Some(flag) => return self.not_run(seq, flight, flag),
-                None => self.start(seq, flight, plan),
+                Err(stop) => return self.not_run(seq, flight, stop),
+                Ok(()) => self.start(seq, flight, plan),
             },
         }
         Ok(())
@@ -89,14 +97,32 @@ impl Kernel {
         (flags != OutcomeFlags::default()).then_some(flags)
     }
 
-    fn not_run(
-        &mut self,
-        seq: Seq,
-        flight: Box<InFlight>,
-        flags: OutcomeFlags,
-    ) -> Result<(), Halt> {
-        let kind = ErrorKind::Refused;
-        let end = End::without(Reason::NotRun, kind, TxOutcome::NoOp, Amounts::ZERO, flags);
+    /// Checks that a call which was admitted may act now: nothing stopped it, and its token's time
+    /// is not over, nor that of the list that it asks for.
+    fn may_act(&self, seq: Seq, flight: &InFlight) -> Result<(), Stop> {
+        if let Some(flags) = self.stopped(seq, flight) {
+            return Err(Stop { flags, why: None });
+        }
+        let now = self.now();
+        let over = self.state.tokens.view(flight.token).and_then(|token| {
+            let stale = token.fresh_until.filter(|until| now >= *until);
+            let expired = Some(token.body.expires).filter(|expires| now >= *expires);
+            let expired = expired.map(|at| (Reason::Expired, at));
+            expired.or(stale.map(|at| (Reason::StaleRevocations, at)))
+        });
+        match over {
+            None => Ok(()),
+            why => Err(Stop { flags: OutcomeFlags::GIVEN_BACK, why }),
+        }
+    }
+
+    fn not_run(&mut self, seq: Seq, flight: Box<InFlight>, stop: Stop) -> Result<(), Halt> {
+        let (kind, tx, flags) = (ErrorKind::Refused, TxOutcome::NoOp, stop.flags);
+        let mut end = End::without(Reason::NotRun, kind, tx, Amounts::ZERO, flags);
+        if let Some((why, at)) = stop.why {
+            let refused = Refused::new(Reason::NotRun).field("capability_token_id");
+            end.delivered = refused.got(&format_args!("{why} at {at}")).error_object(kind);
+        }
         self.settle(seq, flight, end)
     }
 
@@ -106,7 +132,7 @@ impl Kernel {
     pub fn may_begin(&self, job: &Job) -> bool {
         let seq = job.permit.intent;
         let flight = self.in_flight.get(&seq);
-        !self.closing && flight.is_some_and(|flight| self.stopped(seq, flight).is_none())
+        !self.closing && flight.is_some_and(|flight| self.may_act(seq, flight).is_ok())
     }
 
     /// A job came back that has not begun.
@@ -117,8 +143,9 @@ impl Kernel {
             // It is not this kernel's.
             _ => return Ok(()),
         };
-        let flags = self.stopped(seq, &flight).unwrap_or(OutcomeFlags::GIVEN_BACK);
-        self.not_run(seq, flight, flags)
+        let given_back = Stop { flags: OutcomeFlags::GIVEN_BACK, why: None };
+        let stop = self.may_act(seq, &flight).err().unwrap_or(given_back);
+        self.not_run(seq, flight, stop)
     }
 
     /// A run came back.

@@ -9,17 +9,17 @@ use crate::authority::signers::{Replaced, Signer};
 use crate::authority::tokens::Tokens;
 use crate::halt::Halt;
 use crate::state::agents::AgentState;
-use crate::state::fold::{Frozen, OpenIntent, State};
+use crate::state::fold::{Frozen, LateRun, OpenIntent, State};
 use crate::state::idempotency::{KeySlot, KeyState, Keys, Moment};
 use crate::state::rates::{Doer, Rates};
 use crate::state::sessions::{Aggregate, Released, Session, Streak};
 use syscap_format::{
     AgentId, AggregatePhase, Amounts, Body, BodyView, CallFields, ClockFlags, ConfigChange,
     Control, ControlBody, CreditChange, Dimension, Freeze, FreezeChange, FreezeTarget, Genesis,
-    Head, HomeId, Input, Intent, Issue, KeyChange, Leaf, Notify, Object, ObjectId, Outcome,
+    Head, HomeId, Input, Intent, Issue, KeyChange, Late, Leaf, Notify, Object, ObjectId, Outcome,
     OutcomeFlags, PolicyChange, PreviousRun, Reason, Record, RecordView, Recovered, Recovery,
     Refusals, Role, Seq, SessionChange, SessionPhase, Snapshot, StateChange, Status, Token,
-    TokenBody, ToolId, ToolsChange, UnixMillis,
+    TokenBody, ToolId, ToolsChange, TxOutcome, UnixMillis,
 };
 
 /// The access of `apply` to the control documents that a record names.
@@ -146,11 +146,7 @@ impl State {
                 let session = self.sessions.get_mut(&repeat.call.session?)?;
                 session.label = session.label.join(repeat.label);
             }
-            BodyView::Late(late) => {
-                let token = self.running.remove(&late.intent)?;
-                let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
-                self.tokens.settle(token, &slot, &Amounts::ZERO);
-            }
+            BodyView::Late(late) => self.late(record.seq, late)?,
             BodyView::Recovery(recovery) => self.recovery(record.seq, recovery)?,
             BodyView::Ask(ask) => {
                 self.ask(record.seq, leaf, record.time, ask)?;
@@ -368,12 +364,26 @@ impl State {
         Some(())
     }
 
+    /// A run that was given up came back. Its effect is known now, and its result is not kept.
+    fn late(&mut self, seq: Seq, late: &Late) -> Option<()> {
+        let LateRun { token, key } = self.running.remove(&late.intent)?;
+        let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
+        self.tokens.settle(token, &slot, &Amounts::ZERO);
+        match (key, late.tx) {
+            (Some(key), TxOutcome::Committed) => self.keys.end(&key, KeyState::Done(seq)),
+            (Some(key), TxOutcome::RolledBack | TxOutcome::NoOp) => self.keys.release(&key),
+            (_, TxOutcome::Unknown) | (None, _) => {}
+        }
+        Some(())
+    }
+
     fn outcome(&mut self, seq: Seq, outcome: &Outcome) -> Option<()> {
         let open = self.open.remove(&outcome.intent)?;
         let mut freed = open.held;
         if outcome.flags.has(OutcomeFlags::RUNNING) {
             freed.set(Dimension::Concurrent, 0);
-            self.running.insert(outcome.intent, open.token);
+            let run = LateRun { token: open.token, key: open.key.clone() };
+            self.running.insert(outcome.intent, run);
         }
         self.settle(outcome.intent, open.token, &freed, &outcome.call.used);
         self.rates.settled(&open.doer, &open.held, &outcome.call.used);
@@ -383,7 +393,7 @@ impl State {
         if let Some(slot) = &open.key {
             match (outcome.reason, outcome.tx) {
                 (Some(Reason::NotRun), _) => self.keys.release(slot),
-                (_, syscap_format::TxOutcome::Unknown) => {
+                (_, TxOutcome::Unknown) => {
                     self.keys.end(slot, KeyState::Unknown(seq));
                 }
                 _ => {

@@ -50,6 +50,14 @@ impl Frozen {
     }
 }
 
+/// A run that was given up and has not come back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LateRun {
+    pub(crate) token: TokenIndex,
+    /// The idempotency key of its call.
+    pub(crate) key: Option<KeySlot>,
+}
+
 /// Everything that the log says, as far as the kernel needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -82,7 +90,7 @@ pub(crate) struct State {
     pub(crate) frozen: Frozen,
     pub(crate) open: BTreeMap<Seq, OpenIntent>,
     /// Runs that were given up and have not come back: they still hold their slot.
-    pub(crate) running: BTreeMap<Seq, TokenIndex>,
+    pub(crate) running: BTreeMap<Seq, LateRun>,
     pub(crate) keys: Keys,
     /// Calls that wait for a person.
     pub(crate) asks: Asks,

@@ -52,9 +52,9 @@ impl State {
             frozen_agents: self.frozen.agents.iter().cloned().collect(),
             frozen_tools: self.frozen.tools.iter().cloned().collect(),
             open: each(&self.open, |(intent, open)| open_image(*intent, open)),
-            running: each(&self.running, |(intent, token)| RunningImage {
+            running: each(&self.running, |(intent, run)| RunningImage {
                 intent: *intent,
-                token: place(*token),
+                token: place(run.token),
             }),
             keys: self.keys.iter().map(|(slot, used)| key_image(slot, used)).collect(),
             recovered: self.recovered.iter().copied().collect(),

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use syscap_format::{
     EffectClass, Host, Item, ItemKind, ParamType, Reason, Refused, Resource, Rights,
 };
-use syscap_kernel::{Demand, Request};
+use syscap_kernel::{Demand, DistinctDemands, Request};
 
 use super::path::PathRoot;
 use crate::email::{self, RECIPIENT_DIMENSION};
@@ -118,15 +118,22 @@ impl Declared {
         given: Item<'_>,
         request: &Request<'_>,
         class: EffectClass,
-        demands: &mut Vec<Demand>,
+        demands: &mut DistinctDemands,
     ) -> Result<(), Refused> {
         let argument = kept(name);
-        let texts = texts(given).ok_or_else(|| {
+        let bad = || {
             let refused = Refused::new(Reason::BadArgument).field(argument);
             refused.allowed(&format!("a {}, or a list of such", self.kind))
-        })?;
-        for text in texts {
-            self.one(argument, text, request, class, demands)?;
+        };
+        if given.kind() != ItemKind::Array {
+            let text = given.as_text().ok_or_else(bad)?;
+            return self.one(argument, text, request, class, demands);
+        }
+        for element in given.elements() {
+            if demands.is_over() {
+                break;
+            }
+            self.one(argument, element.as_text().ok_or_else(bad)?, request, class, demands)?;
         }
         Ok(())
     }
@@ -137,7 +144,7 @@ impl Declared {
         text: &str,
         request: &Request<'_>,
         class: EffectClass,
-        demands: &mut Vec<Demand>,
+        demands: &mut DistinctDemands,
     ) -> Result<(), Refused> {
         match &self.kind {
             ArgumentKind::Path(roots) | ArgumentKind::Tree(roots) => {
@@ -201,15 +208,6 @@ fn host(argument: &'static str, text: &str) -> Result<Demand, Refused> {
 
 fn bad(argument: &'static str, got: &str, allowed: &str) -> Refused {
     Refused::new(Reason::BadArgument).field(argument).got(got).allowed(allowed)
-}
-
-/// A text, or those of a list; `None` where there is anything else.
-fn texts(given: Item<'_>) -> Option<Vec<&str>> {
-    match given.kind() {
-        ItemKind::Text => given.as_text().map(|text| vec![text]),
-        ItemKind::Array => given.elements().map(Item::as_text).collect(),
-        _ => None,
-    }
 }
 
 /// The type that an argument of a type has once it is known what it names.

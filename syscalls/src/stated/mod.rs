@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use syscap_format::{
     DefinitionHash, EffectClass, Extra, ItemKind, Manifest, PARAMS_MAX, Param, ParamType, Refused,
 };
-use syscap_kernel::{Demand, Request};
+use syscap_kernel::{Demand, DistinctDemands, Request};
 
 use self::{argument::TypedParam, read::Kept};
 pub use self::{
@@ -125,14 +125,14 @@ impl Stated {
         request: &Request<'_>,
         class: EffectClass,
     ) -> Result<Vec<Demand>, Refused> {
-        let mut demands = Vec::new();
+        let mut demands = DistinctDemands::default();
         for (name, declared) in &self.arguments {
             let given = request.args.get(name).filter(|item| !item.is_null());
             if let Some(given) = given {
                 declared.demand(name, given, request, class, &mut demands)?;
             }
         }
-        Ok(demands)
+        Ok(demands.into_vec())
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use syscap_format::{
     ArgumentResource, Host, Item, ItemKind, Manifest, Name, Reason, Refused, Resource, ScopeType,
 };
-use syscap_kernel::Demand;
+use syscap_kernel::{Demand, DistinctDemands};
 
 use super::argument::kept;
 
@@ -24,25 +24,29 @@ impl NamedResources {
     /// # Errors
     /// [`Reason::BadArgument`], where a value is no resource of the type.
     pub fn of(manifest: &Manifest, args: Item<'_>) -> Result<Self, Refused> {
-        let mut named = Self::default();
+        let (mut resources, mut untouched) = (DistinctDemands::default(), Vec::new());
         for declared in manifest.argument_resources() {
             let dimension = kept(&declared.dimension);
             let given = args.get(&declared.argument).filter(|item| !item.is_null());
-            let values: Vec<Item<'_>> = match given {
-                None => Vec::new(),
-                Some(list) if list.kind() == ItemKind::Array => list.elements().collect(),
-                Some(one) => vec![one],
-            };
-            if values.is_empty() {
-                named.untouched.push(dimension);
-            }
-            for value in values {
-                let argument = kept(&declared.argument);
+            let argument = kept(&declared.argument);
+            let mut name = |value: Item<'_>| -> Result<bool, Refused> {
                 let resource = resource(declared, value).ok_or_else(|| bad(declared))?;
-                named.resources.push(Demand { dimension, resource, argument });
+                resources.push(Demand { dimension, resource, argument });
+                Ok(!resources.is_over())
+            };
+            match given {
+                Some(list) if list.kind() == ItemKind::Array && list.count() > 0 => {
+                    for value in list.elements() {
+                        if !name(value)? {
+                            break;
+                        }
+                    }
+                }
+                Some(one) if one.kind() != ItemKind::Array => drop(name(one)?),
+                _ => untouched.push(dimension),
             }
         }
-        Ok(named)
+        Ok(Self { resources: resources.into_vec(), untouched })
     }
 }
 

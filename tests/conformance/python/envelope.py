@@ -104,10 +104,11 @@ ADMISSION = {
     "not granted": "not_granted", "read only": "read_only_token", "no room": "no_room",
     "other policy": "policy_not_in_force", "other tools": "tools_mismatch", "no call left": "over_budget",
     "another's key": "not_bound", "key in flight": "key_in_flight", "key unknown": "outcome_unknown",
-    "key erased": "outcome_erased", "key": "key_reused", "key lost": "outcome_lost", "reference form": "bad_reference",
+    "key erased": "outcome_erased", "answer erased": "outcome_erased", "arguments erased": "outcome_erased",
+    "key": "key_reused", "key lost": "outcome_lost", "reference form": "bad_reference",
     "reference": "unknown_reference", "reference in flight": "reference_in_flight",
     "reference erased": "reference_erased", "argument": "unknown_argument", "bad argument": "bad_argument",
-    "missing argument": "missing_argument", "tool": "not_found", "not compared": "not_compared",
+    "missing argument": "missing_argument", "tool": "not_found", "too many": "too_large", "not compared": "not_compared",
     "scope": "out_of_scope", "policy hash": "policy_mismatch", "snapshot": "unknown_snapshot", "denied": "denied",
     "deferred": "deferred", "approval denied": "approval_denied", "obligation": "obligation", "reduced": "reduced",
     "exhausted": "exhausted", "budget": "over_budget", "asked": "asked", "concurrency": "concurrency_limit",
@@ -116,7 +117,7 @@ ADMISSION = {
 
 def admit(faults):
     order = list(ADMISSION)
-    if any("key" in fault for fault in faults):  # what the call names is held against what is in force first
+    if any("key" in fault or fault in ("answer erased", "arguments erased") for fault in faults):  # what the call names is held against what is in force first
         for named in ("policy hash", "snapshot"):
             order.remove(named)
             order.insert(order.index("another's key"), named)

@@ -724,7 +724,7 @@ class Fold:
         freed = call.held[:]
         if r.flags & FLAG["RUNNING"] and call.account:
             freed[CONCURRENT] = 0
-            self.running[r.intent] = call.account
+            self.running[r.intent] = call.account, call.slot
         self.close(call, r.intent, freed, r.used)
         if call.account and r.flags & FLAG["OVERRUN"]:
             call.account.exhausted = True
@@ -777,10 +777,13 @@ class Fold:
     def on_late(self, r):
         broke_off = r.status == C["Status.error"] and r.tx == C["TxOutcome.unknown"]
         self.expect(r.result_hash is not None or broke_off, "LateForm")
-        account = self.running.pop(r.intent, None)
+        account, slot = self.running.pop(r.intent, (None, None))
         if account is None:
             return self.expect(False, "LateForm")
         account.add("held", only(CONCURRENT, 1), -1)
+        ends = {"committed": "done", "rolled_back": "not_done", "no_op": "not_done"}
+        verdict = next((end for tx, end in ends.items() if r.tx == C["TxOutcome." + tx]), "unknown")
+        self.key_after(C["Recovered." + verdict], slot)
 
     # Refusals.
 

@@ -110,7 +110,7 @@ impl Ledger {
 
     /// A call that was not done may be sent again; a call that was done has an end, though no
     /// result.
-    fn key_after(&mut self, verdict: Recovered, slot: Option<Slot>) {
+    pub(super) fn key_after(&mut self, verdict: Recovered, slot: Option<Slot>) {
         match (verdict, slot) {
             (Recovered::NotDone, Some(slot)) => drop(self.keys.remove(&slot)),
             (Recovered::Done, Some(slot)) => {

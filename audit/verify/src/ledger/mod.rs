@@ -72,7 +72,7 @@ pub(super) struct Ledger {
     heads: BTreeMap<AgentId, Heads>,
     frozen: Frozen,
     open: BTreeMap<Seq, Open>,
-    running: BTreeMap<Seq, Account>,
+    running: BTreeMap<Seq, (Account, Option<Slot>)>,
     /// Intents of which nothing is known, with their keys.
     unknown: BTreeMap<Seq, Option<Slot>>,
     keys: HashMap<Slot, KeyUse>,

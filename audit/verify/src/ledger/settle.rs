@@ -1,7 +1,7 @@
 //! Outcomes and late returns.
 
 use syscap_format::{
-    Amounts, Dimension, Label, Late, Outcome, OutcomeFlags, Reason, Status, TxOutcome,
+    Amounts, Dimension, Label, Late, Outcome, OutcomeFlags, Reason, Recovered, Status, TxOutcome,
 };
 
 use super::{Entry, Fault, Finished, Ledger, Open};
@@ -65,7 +65,7 @@ impl Ledger {
         if outcome.flags.has(OutcomeFlags::RUNNING) {
             // It may still run: its slot stays taken.
             freed = freed.with(Dimension::Concurrent, 0);
-            self.running.insert(outcome.intent, account);
+            self.running.insert(outcome.intent, (account, open.slot.clone()));
         }
         self.accounts.free(account, &freed);
         self.accounts.pay(account, &outcome.call.used);
@@ -114,9 +114,15 @@ impl Ledger {
         let broke_off = late.status == Status::Error && late.tx == TxOutcome::Unknown;
         entry.expect(late.result_hash.is_some() || broke_off, Fault::LateForm);
         match self.running.remove(&late.intent) {
-            Some(account) => {
+            Some((account, key)) => {
                 let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
                 self.accounts.free(account, &slot);
+                let verdict = match late.tx {
+                    TxOutcome::Committed => Recovered::Done,
+                    TxOutcome::RolledBack | TxOutcome::NoOp => Recovered::NotDone,
+                    TxOutcome::Unknown => Recovered::Unknown,
+                };
+                self.key_after(verdict, key);
             }
             None => entry.fault(Fault::LateForm),
         }

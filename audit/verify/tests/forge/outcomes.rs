@@ -220,3 +220,33 @@ fn a_key_is_free_again_only_if_nothing_ran() {
         ],
     );
 }
+
+/// A run that was given up comes back and says that nothing was done: its key is free.
+#[test]
+fn key_of_a_run_that_came_late_follows_its_effect() {
+    let keyed = r#"{"tool_id":"post","args":{"bytes":9,"fail":true},"idempotency_key":"late"}"#;
+    let store = small(|driver, session| {
+        driver.run = Run::Later;
+        driver.call(session, keyed);
+        let job = driver.jobs.pop().unwrap();
+        driver.lost(job.intent(), Lost::TimedOut);
+        driver.ran(job.run());
+        driver.run = Run::AtOnce;
+        driver.call(session, keyed);
+    });
+    let log = Log::of(&store);
+    let (place, again) =
+        (log.places(RecordKind::Late)[0], *log.places(RecordKind::Intent).last().unwrap());
+    assert!(place < again);
+    let tx = |tx: TxOutcome| move |r: &mut Vec<Record>| late(&mut r[place]).tx = tx;
+    let faults = [(again, Fault::KeyReused)];
+    check(
+        &log,
+        &[
+            ("rolled back", &tx(TxOutcome::RolledBack), &[]),
+            ("nothing was done", &tx(TxOutcome::NoOp), &[]),
+            ("it was done", &tx(TxOutcome::Committed), &faults),
+            ("nobody knows", &tx(TxOutcome::Unknown), &faults),
+        ],
+    );
+}

@@ -11,7 +11,7 @@ use crate::id::AgentId;
 
 /// The rights at a path: a set of three bits.
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rights(u8);
 
 impl Field for Rights {

@@ -8,7 +8,7 @@ use super::{Host, Name, Rights, RootedPath, shown::Whole};
 use crate::field::code;
 
 /// One thing that a call touches. Its dimension is named beside it, by the tool's manifest.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// Text.
     Name(Name),

@@ -13,7 +13,7 @@ use syscap_format::Reason;
 use crate::case::{Cases, Of};
 
 /// A fault, the requirement that names it, and its reason. In the order of admission.
-const FAULTS: [(&str, &str, Reason); 48] = [
+const FAULTS: [(&str, &str, Reason); 51] = [
     ("overloaded", "SYSCAP-CALL-021", Reason::Overloaded),
     ("closing", "SYSCAP-CALL-057", Reason::Closing),
     ("no session", "SYSCAP-CALL-022", Reason::NoSession),
@@ -39,6 +39,8 @@ const FAULTS: [(&str, &str, Reason); 48] = [
     ("key in flight", "SYSCAP-CALL-063", Reason::KeyInFlight),
     ("key unknown", "SYSCAP-CALL-064", Reason::OutcomeUnknown),
     ("key erased", "SYSCAP-CALL-065", Reason::OutcomeErased),
+    ("answer erased", "SYSCAP-CALL-065", Reason::OutcomeErased),
+    ("arguments erased", "SYSCAP-CALL-065", Reason::OutcomeErased),
     ("key", "SYSCAP-CALL-037", Reason::KeyReused),
     ("key lost", "SYSCAP-CALL-066", Reason::OutcomeLost),
     ("reference form", "SYSCAP-CALL-067", Reason::BadReference),
@@ -49,6 +51,7 @@ const FAULTS: [(&str, &str, Reason); 48] = [
     ("bad argument", "SYSCAP-CALL-070", Reason::BadArgument),
     ("missing argument", "SYSCAP-CALL-071", Reason::MissingArgument),
     ("tool", "SYSCAP-CALL-072", Reason::NotFound),
+    ("too many", "SYSCAP-CALL-089", Reason::TooLarge),
     ("not compared", "SYSCAP-CALL-073", Reason::NotCompared),
     ("scope", "SYSCAP-CALL-040", Reason::OutOfScope),
     ("policy hash", "SYSCAP-CALL-041", Reason::PolicyMismatch),
@@ -65,17 +68,26 @@ const FAULTS: [(&str, &str, Reason); 48] = [
 ];
 
 /// Faults of a key that was used.
-const KEYS: [&str; 6] =
-    ["another's key", "key in flight", "key unknown", "key erased", "key", "key lost"];
+const KEYS: [&str; 8] = [
+    "another's key",
+    "key in flight",
+    "key unknown",
+    "key erased",
+    "answer erased",
+    "arguments erased",
+    "key",
+    "key lost",
+];
 
 /// The states of one idempotency key, which exclude each other.
-const ENDS: [&str; 4] = ["key in flight", "key unknown", "key erased", "key lost"];
+const ENDS: [&str; 6] =
+    ["key in flight", "key unknown", "key erased", "answer erased", "arguments erased", "key lost"];
 
 /// The verdicts of a policy, which exclude each other.
 const SAID: [&str; 6] = ["denied", "deferred", "approval denied", "obligation", "reduced", "asked"];
 
 /// Faults of arguments: the call whose key was used had none of them.
-const ARGUMENTS: [&str; 10] = [
+const ARGUMENTS: [&str; 11] = [
     "reference form",
     "reference",
     "reference in flight",
@@ -84,16 +96,19 @@ const ARGUMENTS: [&str; 10] = [
     "bad argument",
     "missing argument",
     "tool",
+    "too many",
     "not compared",
     "scope",
 ];
 
 /// Faults that a token has only after a call by it.
-const MADE_BEFORE: [&str; 10] = [
+const MADE_BEFORE: [&str; 12] = [
     "no call left",
     "key in flight",
     "key unknown",
     "key erased",
+    "answer erased",
+    "arguments erased",
     "key",
     "key lost",
     "reference in flight",
@@ -114,7 +129,8 @@ fn excluded(first: &str, then: &str) -> bool {
     };
     let restarted = ["other policy", "other tools"];
     // What the tool is asked for has no meaning without one.
-    let by_tool = ["not granted", "read only", "tool", "not compared", "scope", "budget"];
+    let by_tool =
+        ["not granted", "read only", "tool", "too many", "not compared", "scope", "budget"];
     let by_manifest = ["argument", "bad argument", "missing argument"];
     let own_key = &KEYS[1..];
     [

@@ -16,7 +16,8 @@ pub(crate) type Documents = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Rows of the table of admission: a call without any fault is admitted, and tests none of them.
 /// Rows about arguments have valid vectors of their own.
-const ADMISSION: [std::ops::RangeInclusive<u16>; 5] = [21..=38, 40..=44, 57..=66, 68..=69, 72..=80];
+const ADMISSION: [std::ops::RangeInclusive<u16>; 6] =
+    [21..=38, 40..=44, 57..=66, 68..=69, 72..=80, 89..=89];
 
 /// Requirements that no input can break, or none can keep, with why.
 const ONE_SIDED: &[(&str, &str)] = &[

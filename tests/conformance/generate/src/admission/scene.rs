@@ -197,6 +197,7 @@ fn envelope(faults: &Faults<'_>, erased: Option<Seq>, in_flight: Option<Seq>) ->
         ("argument", "bcc", json!(1)),
         ("bad argument", "absent", json!("x")),
         ("tool", "absent", truth.clone()),
+        ("too many", "many", truth.clone()),
         ("not compared", "careless", truth),
     ];
     for (_, name, value) in arguments.into_iter().filter(|(fault, ..)| has(fault)) {
@@ -297,9 +298,11 @@ fn prepare(sim: &mut Sim, faults: &Faults<'_>) -> Before {
         restart(sim, faults);
         session = sim.seat(id);
     }
-    if let (true, Some(outcome)) = (has("key erased"), outcome) {
-        sim.store.erase(outcome);
-        sim.store.erase(Seq::new(outcome.get() - 1));
+    // The result lies beside the outcome, the salts of the arguments beside the intent.
+    for (fault, back) in [("answer erased", 0), ("arguments erased", 1)] {
+        if let (true, Some(outcome)) = (has("key erased") || has(fault), outcome) {
+            sim.store.erase(Seq::new(outcome.get() - back));
+        }
     }
     let erased = has("reference erased").then(|| made(sim, session, LOOK));
     if let Some(erased) = erased {

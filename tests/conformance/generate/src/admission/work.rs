@@ -12,7 +12,8 @@ use syscap_kernel::{Broken, Demand, Demands, Finding, Permit, Plan, Ran, Request
 /// Below this many units it touches no row.
 const ROWS_FROM: u64 = 16;
 
-/// Spends units. It refuses what `absent` names, and with `careless` it says nothing of rows.
+/// Spends units. It refuses what `absent` names, with `careless` it says nothing of rows, and with
+/// `many` it names too many.
 pub(super) struct Work {
     manifest: Manifest,
     world: Shared,
@@ -26,6 +27,7 @@ impl Work {
                 .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
                 .param(Param::optional("absent", ParamType::Bool, ""))
                 .param(Param::optional("careless", ParamType::Bool, ""))
+                .param(Param::optional("many", ParamType::Bool, ""))
                 .param(Param::optional("note", ParamType::Any, ""));
         manifest.hold = Amounts::ZERO.with(Dimension::WallUs, 1_000).with(Dimension::CpuUs, 500);
         Self { manifest, world: Arc::clone(world) }
@@ -59,7 +61,12 @@ impl Tool for Work {
             (false, ..ROWS_FROM) => (false, &["row"]),
             _ => (true, &[]),
         };
-        let resources = if named { vec![row] } else { Vec::new() };
+        let mut resources = if named { vec![row.clone()] } else { Vec::new() };
+        if is("many") {
+            // One more than a call may name, beside the row that it may be granted.
+            let other = |n: i128| Demand { resource: Resource::Int(n), ..row.clone() };
+            resources.extend((1 << 40..=(1 << 40) + 1_024).map(other));
+        }
         let hold = Amounts::ZERO.with(Dimension::DiskWriteBytes, units);
         let demands = Demands { resources, hold };
         Ok(WorkPlan { demands, untouched, units, world: Arc::clone(&self.world) })

@@ -25,6 +25,8 @@ pub struct World {
     pub probes: bool,
     /// What was really opened since the process began: intent and path.
     pub opened: Vec<(Seq, String)>,
+    /// What the next runs that spend say of their effect, where they say something else.
+    pub ends: Option<TxOutcome>,
 }
 
 pub type Shared = Arc<Mutex<World>>;
@@ -131,7 +133,8 @@ impl Plan for SpendPlan {
         if self.lost {
             return permit.failed(Refused::new(Reason::Failed), TxOutcome::Unknown);
         }
-        permit.ok(MapBuilder::new().uint("units", self.tries).finish(), TxOutcome::Committed)
+        let tx = self.world.lock().unwrap().ends.unwrap_or(TxOutcome::Committed);
+        permit.ok(MapBuilder::new().uint("units", self.tries).finish(), tx)
     }
 }
 
