@@ -215,6 +215,7 @@ impl Chain {
             anchor_need: AnchorNeed::Optional,
             findings: self.findings.list,
             findings_count: self.findings.count,
+            passed_over: ledger.map(Ledger::passed_over).unwrap_or_default(),
         }
     }
 }

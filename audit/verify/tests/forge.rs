@@ -23,6 +23,7 @@ mod refusals;
 mod states;
 mod tokens;
 mod tools;
+mod work;
 
 use kernel_support::driver::log::Log;
 use syscap_format::Record;

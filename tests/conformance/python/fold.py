@@ -15,6 +15,7 @@ CALLS, CREDITS, CONCURRENT, MEASURED = 0, 8, 9, (2, 3)
 DIMENSIONS = ["calls", "llm_tokens", "cpu_us", "wall_us", "disk_write_bytes", "disk_files", "egress_bytes",
               "ingress_bytes", "credits_micro", "concurrent"]  # fmt: skip
 METERED = {1, 4, 5, 6, 7, 8}
+DENIED = (None, 0)  # an ask's answer that was a no
 ZERO = [0] * 10
 LIFE_MAX, ASK_LIFE, SET_LIFE, U64 = 7776000000, 86400000, 86400000, (1 << 64) - 1
 ROLES = {"issuer": 1, "policy": 2, "revoker": 3, "approver": 4, "operator": 5}
@@ -1097,6 +1098,8 @@ class Fold:
         self.expect(self.is_for(r, account), "AskForm")
         account.add("used", r.used)
         self.asks = {leaf: one for leaf, one in self.asks.items() if self.time < one.expires}
+        waiting = [one.agent_id for one in self.asks.values() if one.answer != DENIED]
+        self.expect(len(waiting) < 1024 and waiting.count(r.agent_id) < 32, "AskForm")
         r.elevated, r.approved, r.agreed, r.answer = asks_for_a_level(r), [], None, None
         asked = r.decision[6] if r.decision else []
         caps = [one[3] for one in asked if one[1] == C["ObligationKind.approval_uses"] and one[3] is not None]
@@ -1147,7 +1150,7 @@ class Fold:
         counts = ask.answer is None and self.time < ask.expires and key in ask.eligible and key not in ask.approved
         self.expect(counts, "Approval")
         if answer == no:
-            ask.answer = (None, 0)
+            ask.answer = DENIED
             return
         ask.approved.append(key)
         terms = {"uses": uses, "scopes": scopes_of, "expires": expires, "session": expires is None}

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::more;
 use syscap_format::{Amounts, Dimension, Label, PublicKey, Seq, TokenBody, TokenId, UnixMillis};
 
 /// Number of a token's account. Accounts are never dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Account(usize);
 
 /// One token.
@@ -27,6 +28,13 @@ struct Holder {
 pub(super) struct Accounts {
     holders: Vec<Holder>,
     index: HashMap<TokenId, Account>,
+    /// The tokens that a key issued or holds and that no revocation of the key has ended: an empty
+    /// list is of a key that has been revoked.
+    of_key: HashMap<PublicKey, Vec<Account>>,
+    /// The children of each that no revocation of all has ended.
+    children: HashMap<Account, Vec<Account>>,
+    /// How many were passed over in all.
+    pub(super) passed_over: u64,
 }
 
 impl Accounts {
@@ -43,7 +51,14 @@ impl Accounts {
     ) {
         let (used, held) = (Amounts::ZERO, Amounts::ZERO);
         let (revoked, exhausted) = (false, false);
-        self.index.insert(id, Account(self.holders.len()));
+        let account = Account(self.holders.len());
+        self.index.insert(id, account);
+        for key in [Some(body.issuer), body.holder].into_iter().flatten() {
+            self.of_key.entry(key).or_default().push(account);
+        }
+        if let Some(parent) = parent {
+            self.children.entry(parent).or_default().push(account);
+        }
         let renew_by = body.renew_by();
         self.holders.push(Holder {
             parent,
@@ -92,6 +107,7 @@ impl Accounts {
         while let Some(account) = next.and_then(|id| self.find(&id)) {
             let Some(holder) = self.holders.get_mut(account.0) else { return };
             let Some(end) = holder.renew_by.filter(|end| now < *end) else { return };
+            self.passed_over = self.passed_over.saturating_add(1);
             holder.renew_by = Some(end.max(until));
             next = holder.body.renews;
         }
@@ -119,26 +135,25 @@ impl Accounts {
 
     /// Ends the roots of which `ends` says so, by their bodies and records.
     pub(super) fn revoke_roots(&mut self, ends: impl Fn(&TokenBody, Seq) -> bool) {
+        self.passed_over = more(self.passed_over, self.holders.len());
         let roots = self.holders.iter_mut().filter(|holder| holder.parent.is_none());
         roots.for_each(|holder| holder.revoked |= ends(&holder.body, holder.issued));
     }
 
     /// Ends what was derived from it so far, by ending its children.
     pub(super) fn revoke_below(&mut self, account: Account) {
-        for holder in &mut self.holders {
-            holder.revoked |= holder.parent == Some(account);
-        }
+        let children = self.children.remove(&account).unwrap_or_default();
+        self.passed_over = more(self.passed_over, children.len());
+        children.into_iter().for_each(|child| self.revoke(child));
     }
 
     /// Ends the tokens by a key or held by it; says whether there are any.
     pub(super) fn revoke_by(&mut self, key: &PublicKey) -> bool {
-        let mut any = false;
-        for holder in &mut self.holders {
-            let of_key = holder.body.issuer == *key || holder.body.holder.as_ref() == Some(key);
-            holder.revoked |= of_key;
-            any |= of_key;
-        }
-        any
+        let Some(of_key) = self.of_key.get_mut(key) else { return false };
+        let of_key = std::mem::take(of_key);
+        self.passed_over = more(self.passed_over, of_key.len());
+        of_key.into_iter().for_each(|account| self.revoke(account));
+        true
     }
 
     pub(super) fn revoke(&mut self, account: Account) {
@@ -182,6 +197,7 @@ impl Accounts {
 
     /// A boot ends all runs.
     pub(super) fn free_gauge(&mut self) {
+        self.passed_over = more(self.passed_over, self.holders.len());
         for holder in &mut self.holders {
             holder.held = holder.held.with(Dimension::Concurrent, 0);
         }

@@ -1,9 +1,9 @@
 //! Calls that wait for a person, and what was answered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use syscap_format::{
-    ASK_LIFE_MS, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, CallFields, Control,
+    ASK_LIFE_MS, AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, CallFields, Control,
     ControlBody, Leaf, ObligationKind, Precondition, PublicKey, RecordKind, Role, SETS_MAX, Seq,
     UnixMillis, Verdict,
 };
@@ -44,8 +44,87 @@ enum Given {
     No,
 }
 
-/// All that wait, by the leaves of their records.
-pub(super) type Asks = BTreeMap<Leaf, Waiting>;
+/// Most requests of one agent that wait, and of all agents.
+const OF_AGENT_MAX: usize = 32;
+const ASKS_MAX: usize = 1_024;
+
+/// The requests that are not over, by the leaves of their records. Nothing here goes through all of
+/// them: a log may have millions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asks {
+    by_leaf: BTreeMap<Leaf, Waiting>,
+    by_expiry: BTreeSet<(UnixMillis, Leaf)>,
+    /// Those that were approved and have not run, by the last approval.
+    granted: BTreeMap<Seq, Leaf>,
+    /// How many were not denied, of each agent and of all.
+    of_agent: BTreeMap<Option<AgentId>, usize>,
+    waiting: usize,
+    /// How many were passed over in all.
+    pub(super) passed_over: u64,
+}
+
+impl Asks {
+    fn insert(&mut self, leaf: Leaf, waiting: Waiting) {
+        self.remove(&leaf);
+        self.by_expiry.insert((waiting.expires, leaf));
+        let of_agent = self.of_agent.entry(waiting.of.agent.clone()).or_default();
+        *of_agent = of_agent.saturating_add(1);
+        self.waiting = self.waiting.saturating_add(1);
+        self.by_leaf.insert(leaf, waiting);
+    }
+
+    fn remove(&mut self, leaf: &Leaf) -> Option<Waiting> {
+        let waiting = self.by_leaf.remove(leaf)?;
+        self.by_expiry.remove(&(waiting.expires, *leaf));
+        match waiting.answer {
+            Some(Given::No) => return Some(waiting),
+            Some(Given::Yes(by, _)) => drop(self.granted.remove(&by)),
+            None => {}
+        }
+        self.no_longer_waits(&waiting.of.agent);
+        Some(waiting)
+    }
+
+    fn no_longer_waits(&mut self, agent: &Option<AgentId>) {
+        self.waiting = self.waiting.saturating_sub(1);
+        if let Some(of_agent) = self.of_agent.get_mut(agent) {
+            *of_agent = of_agent.saturating_sub(1);
+            if *of_agent == 0 {
+                self.of_agent.remove(agent);
+            }
+        }
+    }
+
+    /// Forgets those that are over.
+    fn expire(&mut self, now: UnixMillis) {
+        while let Some((expires, leaf)) = self.by_expiry.first().copied() {
+            if now < expires {
+                return;
+            }
+            self.remove(&leaf);
+            self.passed_over = self.passed_over.saturating_add(1);
+        }
+    }
+
+    /// True if an agent may have one more that waits.
+    fn has_room(&self, agent: &Option<AgentId>) -> bool {
+        let of_agent = self.of_agent.get(agent).copied().unwrap_or_default();
+        of_agent < OF_AGENT_MAX && self.waiting < ASKS_MAX
+    }
+
+    /// A request was answered for good.
+    fn answer(&mut self, leaf: Leaf, given: Given) {
+        let Some(waiting) = self.by_leaf.get_mut(&leaf) else { return };
+        waiting.answer = Some(given);
+        match given {
+            Given::Yes(by, _) => drop(self.granted.insert(by, leaf)),
+            Given::No => {
+                let agent = waiting.of.agent.clone();
+                self.no_longer_waits(&agent);
+            }
+        }
+    }
+}
 
 impl Ledger {
     pub(super) fn ask(&mut self, entry: &mut Entry<'_>, ask: Ask, leaf: Leaf) {
@@ -80,8 +159,8 @@ impl Ledger {
         entry.expect(single, Fault::Aggregate);
         entry.expect(self.is_for(&ask, account, entry.time), Fault::AskForm);
         self.accounts.pay(account, &call.used);
-        let now = entry.time;
-        self.asks.retain(|_, waiting| now < waiting.expires);
+        self.asks.expire(entry.time);
+        entry.expect(self.asks.has_room(&call.agent_id), Fault::AskForm);
         let (bounds, elevated) = (Bounds::of(&ask, runs_code), asks_for_a_level(&ask.call));
         let Ask { call, eligible, threshold, means, expires, preconditions, .. } = ask;
         let waiting = Waiting {
@@ -157,6 +236,7 @@ impl Ledger {
             ApprovalAnswer::Deny => bare && body.expires.is_none(),
             ApprovalAnswer::Set => body.uses.is_some() && later && !body.means.is_a_clients(),
         };
+        self.passes(self.sets.len());
         let set = self.sets.iter().find(|(_, set)| set.leaf == body.ask && now < set.until);
         if let Some((by, set)) = set.map(|(by, set)| (*by, set)) {
             // A no of somebody who might have given it ends it.
@@ -166,7 +246,7 @@ impl Ledger {
             self.sets.remove(&by);
             return;
         }
-        let permitted = self.asks.get(&body.ask).is_none_or(|waiting| {
+        let permitted = self.asks.by_leaf.get(&body.ask).is_none_or(|waiting| {
             let set = body.answer == ApprovalAnswer::Set;
             let session = waiting.bounds.session();
             let open = session.is_some_and(|session| self.sessions.contains_key(&session));
@@ -174,17 +254,21 @@ impl Ledger {
             waiting.means.contains(&body.means) && (!set || permit())
         });
         entry.expect(formed && permitted, Fault::BadControl);
-        let Some(waiting) = self.asks.get_mut(&body.ask) else {
+        let Some(waiting) = self.asks.by_leaf.get_mut(&body.ask) else {
             return entry.fault(Fault::Approval);
         };
-        let counts = waiting.answer.is_none()
+        let unanswered = waiting.answer.is_none();
+        let counts = unanswered
             && now < waiting.expires
             && waiting.eligible.contains(&key)
             && !waiting.approved.contains(&key);
         entry.expect(counts, Fault::Approval);
-        if body.answer == ApprovalAnswer::Deny {
-            waiting.answer = Some(Given::No);
+        // A second answer is a fault, and changes nothing.
+        if !unanswered {
             return;
+        }
+        if body.answer == ApprovalAnswer::Deny {
+            return self.asks.answer(body.ask, Given::No);
         }
         waiting.approved.push(key);
         let said = Terms::of(body);
@@ -201,7 +285,7 @@ impl Ledger {
             }
         } else {
             let until = terms.expires.map_or(waiting.expires, |end| end.min(waiting.expires));
-            waiting.answer = Some(Given::Yes(entry.seq, until));
+            self.asks.answer(body.ask, Given::Yes(entry.seq, until));
         }
     }
 
@@ -216,12 +300,13 @@ impl Ledger {
     ) {
         let account = call.capability_token_id.and_then(|token| self.accounts.find(&token));
         let holders = account.map(|account| self.accounts.holders(account)).unwrap_or_default();
-        let by = |waiting: &Waiting| match waiting.answer {
-            Some(Given::Yes(by, until)) => by == approval && entry.time < until,
+        let stands = |waiting: &&Waiting| match waiting.answer {
+            Some(Given::Yes(_, until)) => entry.time < until,
             _ => false,
         };
-        let found = self.asks.iter().find(|(_, waiting)| by(waiting));
-        let Some((leaf, waiting)) = found.map(|(leaf, waiting)| (*leaf, waiting)) else {
+        let leaf = self.asks.granted.get(&approval).copied();
+        let found = leaf.and_then(|leaf| Some((leaf, self.asks.by_leaf.get(&leaf)?)));
+        let Some((leaf, waiting)) = found.filter(|(_, waiting)| stands(waiting)) else {
             entry.expect(preconditions.is_empty(), Fault::Approval);
             return self.use_set(entry, approval, call);
         };
@@ -245,6 +330,7 @@ impl Ledger {
         let now = entry.time;
         let begun = end.and_then(|end| Set::begin(of, leaf, eligible, bounds, end, now, terms));
         let Some(set) = begun else { return entry.fault(Fault::Approval) };
+        self.passes(self.sets.len());
         self.sets.retain(|_, set| now < set.until);
         self.sets.insert(entry.seq, set);
         while self.sets.len() > SETS_MAX {
@@ -267,6 +353,7 @@ impl Ledger {
 
     /// Sets that were to end with a session, or with all of them, end.
     pub(super) fn end_sets(&mut self, session: Option<Seq>) {
+        self.passes(self.sets.len());
         self.sets.retain(|_, set| !set.ends_with(session));
     }
 }

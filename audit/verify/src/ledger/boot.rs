@@ -34,6 +34,7 @@ impl Ledger {
         self.unbound = Row::default();
         self.accounts.free_gauge();
         // What is not answered any more need not be remembered.
+        self.passes(self.keys.len().saturating_add(self.finished.len()));
         let (mut keys, mut finished) = (take(&mut self.keys), take(&mut self.finished));
         keys.retain(|_, used| self.is_kept(used, entry.time));
         finished.retain(|intent, done| !self.is_over(*intent, done.until, entry.time));

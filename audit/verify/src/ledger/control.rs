@@ -226,6 +226,7 @@ impl Ledger {
             }
             self.policy_changed = entry.seq;
             self.policy = Some(change.policy);
+            self.passes(self.sets.len());
             self.sets.retain(|_, set| set.policy() == Some(change.policy));
             self.shadow = change.shadow;
         }

@@ -13,26 +13,34 @@ struct Purse {
     held: u64,
 }
 
-/// All of them. An agent's calls are paid by its own and by those of all agents above it.
+/// All of them, by the agents' names. An agent's calls are paid by its own and by those of all
+/// agents above it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Credits(BTreeMap<AgentId, Purse>);
+pub(super) struct Credits(BTreeMap<Box<str>, Purse>);
+
+/// An agent's name, and those of the agents above it.
+fn names(agent: &AgentId) -> impl Iterator<Item = &str> {
+    let name = agent.as_str();
+    let above = name.match_indices('/').filter_map(move |(end, _)| name.get(..end));
+    above.chain([name])
+}
 
 impl Credits {
-    /// The purses that pay for an agent: few homes have many, and nothing is looked up by parts of
-    /// a name here.
+    /// The purses that pay for an agent.
     fn paying<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a Purse> {
-        self.0.iter().filter(|(owner, _)| agent.is_within(owner)).map(|(_, purse)| purse)
+        names(agent).filter_map(|name| self.0.get(name))
     }
 
-    fn each(&mut self, agent: &AgentId, since: Seq, mut change: impl FnMut(&mut Purse)) {
-        let paying = self.0.iter_mut().filter(|(owner, _)| agent.is_within(owner));
-        paying.map(|(_, purse)| purse).filter(|purse| purse.opened < since).for_each(&mut change);
+    fn each(&mut self, agent: &AgentId, since: Seq, change: impl Fn(&mut Purse)) {
+        for name in names(agent) {
+            self.0.get_mut(name).into_iter().filter(|purse| purse.opened < since).for_each(&change);
+        }
     }
 
     /// One is given more. `None` where that is no number.
     pub(super) fn give(&mut self, seq: Seq, change: CreditChange) -> Option<()> {
         let new = Purse { opened: seq, ..Purse::default() };
-        let purse = self.0.entry(change.agent).or_insert(new);
+        let purse = self.0.entry(Box::from(change.agent.as_str())).or_insert(new);
         purse.granted = purse.granted.checked_add(change.added)?;
         Some(())
     }

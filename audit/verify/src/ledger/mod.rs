@@ -76,6 +76,8 @@ pub(super) struct Ledger {
     /// Intents of which nothing is known, with their keys.
     unknown: BTreeMap<Seq, Option<Slot>>,
     keys: HashMap<Slot, KeyUse>,
+    /// Entries that were passed over, beside those of other tables.
+    passed_over: u64,
     asks: Asks,
     /// Answers to more than one call, by the approvals that were the last ones needed.
     sets: BTreeMap<Seq, sets::Set>,
@@ -148,6 +150,11 @@ struct Open {
     slot: Option<Slot>,
     /// True if its `cancel` is on record.
     cancelled: bool,
+}
+
+/// A count with so many more.
+fn more(count: u64, entries: usize) -> u64 {
+    count.saturating_add(u64::try_from(entries).unwrap_or(u64::MAX))
 }
 
 /// The slot of an idempotency key.
@@ -243,7 +250,8 @@ impl Ledger {
             running: BTreeMap::new(),
             unknown: BTreeMap::new(),
             keys: HashMap::new(),
-            asks: Asks::new(),
+            passed_over: 0,
+            asks: Asks::default(),
             sets: BTreeMap::new(),
             finished: HashMap::new(),
             unconfirmed_before: Seq::GENESIS,
@@ -261,6 +269,16 @@ impl Ledger {
 
     pub(super) fn open_intents(&self) -> Vec<Seq> {
         self.open.keys().copied().collect()
+    }
+
+    pub(super) fn passed_over(&self) -> u64 {
+        let parts = [self.passed_over, self.accounts.passed_over, self.asks.passed_over];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Counts entries that are passed over.
+    fn passes(&mut self, entries: usize) {
+        self.passed_over = more(self.passed_over, entries);
     }
 
     pub(super) fn unknown_intents(&self) -> Vec<Seq> {
