@@ -120,6 +120,9 @@ struct Act {
     manifest: Manifest,
     plan: fn(),
     demands: fn(),
+    untouched: fn(),
+    effect: fn(),
+    location: fn(),
     run: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -128,7 +131,9 @@ struct ActPlan(Act, Demands);
 fn act(name: &str, limit_ms: Option<u64>, run: impl Fn() + Send + Sync + 'static) -> Act {
     let mut manifest = Manifest::new(ToolId::new(name).unwrap(), EffectClass::LocalWrite);
     manifest.wall_ms_max = limit_ms;
-    Act { manifest, plan: || {}, demands: || {}, run: Arc::new(run) }
+    let (plan, demands, untouched, effect, location): (fn(), fn(), fn(), fn(), fn()) =
+        (|| {}, || {}, || {}, || {}, || {});
+    Act { manifest, plan, demands, untouched, effect, location, run: Arc::new(run) }
 }
 
 impl Tool for Act {
@@ -146,6 +151,18 @@ impl Plan for ActPlan {
     fn demands(&self) -> &Demands {
         (self.0.demands)();
         &self.1
+    }
+    fn untouched(&self) -> &[&'static str] {
+        (self.0.untouched)();
+        &[]
+    }
+    fn effect(&self) -> Option<EffectClass> {
+        (self.0.effect)();
+        None
+    }
+    fn location(&self) -> Option<&str> {
+        (self.0.location)();
+        None
     }
     fn run(self, permit: Permit<'_, Self>) -> Ran<'_> {
         (self.0.run)();
@@ -377,9 +394,15 @@ fn a_policy_that_panics_denies() {
 
 /// What the kernel calls of a host's and no adapter can catch: it halts, with an answer for all.
 #[test]
-fn demands_that_panic_halt() {
+fn plan_that_panics_when_it_is_asked_halts() {
+    let fine = || act("bad", None, || {});
+    halts(Act { demands: || panic!("demands"), ..fine() });
+    halts(Act { untouched: || panic!("untouched"), ..fine() });
+    halts(Act { effect: || panic!("effect"), ..fine() });
+}
+
+fn halts(bad: Act) {
     let dir = tempfile::tempdir().unwrap();
-    let bad = Act { demands: || panic!("demands"), ..act("bad", None, || {}) };
     let (slow, run) = slow(None);
     let options = Options::new().tool(bad).unwrap().tool(slow).unwrap();
     let rt = options.create(dir.path().join("home")).unwrap();

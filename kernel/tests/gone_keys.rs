@@ -5,12 +5,13 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::keys::public_of;
+use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Ending, Policed, Sim};
 use syscap_audit::MemoryStore;
 use syscap_format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, HomeLimits, KeyChange, Leaf, POSSESSION_CONTEXT,
-    Possession, Reason, RecordKind, Role, RoleSet, Seq, Signature, Status, UnixMillis, possession,
-    preimage,
+    Possession, Reason, RecordKind, Role, RoleSet, Seq, Signature, Status, TokenBody, UnixMillis,
+    possession, preimage,
 };
 use syscap_kernel::{Ack, Event};
 use syscap_verify::{Extent, Options as VerifyOptions, verify};
@@ -91,6 +92,39 @@ fn runs(sim: &mut Sim, session: Seq) -> bool {
     }
     sim.commit();
     sim.reply_to(ticket).map(|reply| reply.status()) == Some(Status::Ok)
+}
+
+/// Nobody approves what is done by a token that was derived from one of theirs.
+#[test]
+fn holder_of_an_ancestor_is_no_approver_of_the_child() {
+    let (mut sim, _) = start();
+    let (above, other) = (seeded(91), seeded(92));
+    approvers(&mut sim, &[above.clone(), other.clone()], 1);
+    let mut body = sim.token_body("a0", budget(200, 900), 500_000_000);
+    (body.holder, body.depth_max) = (Some(public_of(&above)), 2);
+    let issue = |sim: &mut Sim, body: &TokenBody, wire: Vec<u8>| {
+        let ticket = sim.ticket();
+        sim.event(Event::Issue(ticket, wire, None));
+        sim.commit();
+        assert!(sim.acked(ticket).unwrap().is_ok(), "{:?}", sim.acked(ticket));
+        let token = TokenBody::id_of(&body.to_bytes());
+        sim.tokens.push((token, 0));
+        token
+    };
+    let parent = issue(&mut sim, &body, Sim::wire(&body));
+    let mut child = sim.derived(parent, budget(100, 300), 60_000).unwrap();
+    (child.issuer, child.holder) = (public_of(&above), None);
+    (child.depth_max, child.budget) = (child.depth, budget(100, 300));
+    let child = issue(&mut sim, &child, Sim::wire_by(&above, &child));
+    let session = sim.seat(child);
+    let leaf = ask(&mut sim, session);
+    let eligible = sim.kernel.asks().find(|waits| waits.leaf == leaf).unwrap().eligible;
+    assert_eq!(eligible, [public_of(&other)]);
+    let once = (ApprovalAnswer::Once, None, None);
+    assert_eq!(say(&mut sim, leaf, once, &above), Err(Reason::NotEligible));
+    assert_eq!(say(&mut sim, leaf, once, &other), Ok(()));
+    assert!(runs(&mut sim, session));
+    replays(&mut sim);
 }
 
 /// What a thief of the key has let through, once or often, is over with the key.

@@ -4,13 +4,14 @@ mod durable;
 
 use kernel_support::FromStore;
 use kernel_support::fault::{FaultPoint, FaultStore};
+use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Ending, Policed, Sim, ok, records, refused_with, seated};
 use std::collections::BTreeSet;
 use syscap_audit::MemoryStore;
 use syscap_format::{
     ANCESTORS_MAX, AgentId, Body, Budget, CHANGES_MAX, Canonical, Dimension, FACT_BYTES_MAX,
-    FACTS_MAX, Fact, FactKey, Freeze, FreezeChange, FreezeTarget, HomeLimits, ObjectId, Reason,
-    RecordKind, Seq, Snapshot, SnapshotId, Source, StateChange, TokenBody, TokenFlags,
+    FACTS_MAX, Fact, FactKey, Freeze, FreezeChange, FreezeTarget, Grants, HomeLimits, ObjectId,
+    Reason, RecordKind, Seq, Snapshot, SnapshotId, Source, StateChange, TokenBody, TokenFlags,
     changes_hash, fact_id, json,
 };
 use syscap_kernel::{Ack, Event, Kernel, Next, Proposal, Room, Store as _, Ticket, vault_entry};
@@ -22,6 +23,41 @@ fn head_of(sim: &Sim, ticket: Ticket) -> Result<SnapshotId, Reason> {
         Ok(Ack::State(snapshot, _)) => Ok(*snapshot),
         Ok(other) => panic!("{other:?}"),
         Err(refused) => Err(refused.reason()),
+    }
+}
+
+/// A child token that grants no tool says nothing of what its parent's agent is after: the policy
+/// judges the parent's calls by that.
+#[test]
+fn child_token_without_grants_moves_no_goal_of_its_parents_agent() {
+    let (mut sim, _) = seated();
+    let mut body = sim.token_body("a0", budget(100, 100), 3_600_000);
+    (body.holder, body.depth_max) = (Some(sim::keys::public_of(&sim::keys::holder())), 2);
+    let ticket = sim.ticket();
+    sim.event(Event::Issue(ticket, Sim::wire(&body), None));
+    let parent = TokenBody::id_of(&body.to_bytes());
+    sim.tokens.push((parent, 100));
+    let session = sim.seat(parent);
+    aim(&mut sim, session, r#"{"goal.a": 1}"#).unwrap();
+    for (has_grants, wanted) in [(true, None), (false, Some(Reason::Namespace))] {
+        let mut body = sim.derived(parent, budget(10, 10), 60_000).unwrap();
+        if !has_grants {
+            body.grants = Grants::new();
+        }
+        let (ticket, wire) = (sim.ticket(), Sim::wire_by(&sim::keys::holder(), &body));
+        sim.event(Event::Issue(ticket, wire, None));
+        let child = TokenBody::id_of(&body.to_bytes());
+        sim.tokens.push((child, 0));
+        let session = sim.seat(child);
+        sim.commit();
+        let set = aim(&mut sim, session, r#"{"goal.a": 2}"#);
+        assert_eq!(set.err(), wanted);
+        let removed = aim(&mut sim, session, r#"{"goal.a": null}"#);
+        assert_eq!(removed.err(), wanted);
+        // What a tool has found out is no goal.
+        let fact = propose(&mut sim, session, Source::Tool, r#"{"fact.a": 1}"#);
+        assert_eq!(fact.err(), None);
+        verifies(&mut sim);
     }
 }
 

@@ -347,3 +347,42 @@ pub(crate) fn is_formed(body: &ApprovalBody, now: UnixMillis) -> bool {
         ApprovalAnswer::Set => body.uses.is_some() && body.expires.is_none_or(|until| now < until),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscap_format::Verdict;
+
+    fn decision(matches: &[&str], match_count: u64) -> Decision {
+        let id = |id: &&str| ConstraintId::new(id).unwrap();
+        let matches: Vec<ConstraintId> = matches.iter().map(id).collect();
+        let deciding = matches.first().cloned();
+        Decision { deciding, matches, match_count, ..Decision::plain(Verdict::Ask) }
+    }
+
+    /// A standing approval answers what was asked: no other constraint, and none that is not listed.
+    #[test]
+    fn standing_approval_answers_no_constraint_that_was_not_asked_about() {
+        let asked = decision(&["a", "b"], 2);
+        let bounds = Bounds {
+            token: TokenIndex::of_test(0),
+            session: None,
+            policy: PolicyHash::from_bytes([1; 32]),
+            deciding: asked.deciding.clone(),
+            matches: asked.matches.clone(),
+            label: Label::PUBLIC,
+            shown: Vec::new(),
+            uses_max: 1,
+        };
+        for (again, wanted) in [
+            (decision(&["a", "b"], 2), true),
+            (decision(&["a"], 1), true),
+            (decision(&["b"], 1), false),
+            (decision(&["a", "c"], 2), false),
+            // More matched than stand in the list.
+            (decision(&["a", "b"], 3), false),
+        ] {
+            assert_eq!(bounds.answer(&again), wanted, "{again:?}");
+        }
+    }
+}

@@ -12,6 +12,13 @@ use syscap_format::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TokenIndex(u32);
 
+#[cfg(test)]
+impl TokenIndex {
+    pub(crate) const fn of_test(place: u32) -> Self {
+        Self(place)
+    }
+}
+
 impl TokenIndex {
     pub(crate) const fn get(self) -> u32 {
         self.0

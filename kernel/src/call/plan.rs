@@ -59,3 +59,29 @@ fn in_scope(demands: &[Demand], grant: &ToolGrant) -> Result<(), Refused> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscap_format::{Resource, Scope};
+
+    fn demand(dimension: &'static str, row: i128) -> Demand {
+        Demand { dimension, resource: Resource::Int(row), argument: "row" }
+    }
+
+    /// Each resource is held against the scopes, wherever it stands among them.
+    #[test]
+    fn resource_out_of_scope_is_refused_at_any_place() {
+        let grant = ToolGrant::new().with("row", Scope::ints(0, 9).unwrap());
+        let fine = [demand("row", 0), demand("row", 9)];
+        assert_eq!(in_scope(&fine, &grant), Ok(()));
+        for bad in [demand("row", 10), demand("other", 0)] {
+            for place in 0..=fine.len() {
+                let mut demands = fine.to_vec();
+                demands.insert(place, bad.clone());
+                let refused = in_scope(&demands, &grant).unwrap_err();
+                assert_eq!(refused.reason(), Reason::OutOfScope, "{place}");
+            }
+        }
+    }
+}

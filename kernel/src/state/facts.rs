@@ -98,11 +98,27 @@ impl Kernel {
             return Err(refused.allowed(&head));
         }
         let (set, removed) = read(proposal)?;
+        let is_goal = |key: &&FactKey| Namespace::of(key) == Some(Namespace::Goal);
+        let goal = set.keys().chain(&removed).find(is_goal);
+        if let Some(goal) = goal.filter(|_| self.grants_nothing(&context)) {
+            let refused = Refused::new(Reason::Namespace).field(goal.as_str());
+            return Err(refused.allowed("fact.NAME: this token grants no tool"));
+        }
         let next = state.after(&set, &removed).ok_or_else(|| {
             let most = alloc::format!("at most {FACTS_MAX} facts in all");
             Refused::new(Reason::TooManyFacts).field("changes").allowed(&most)
         })?;
         Ok(Change { set, removed, next })
+    }
+
+    /// True if the session acts for its parent's agent by a token that grants no tool: it may not say
+    /// what that agent is after, by which the policy judges the parent's calls.
+    fn grants_nothing(&self, context: &Context<'_>) -> bool {
+        let body = context.token.body;
+        let parent = body.parent.and_then(|id| self.state.tokens.find(&id));
+        let parent = parent.and_then(|parent| self.state.tokens.body(parent));
+        body.grants.iter().next().is_none()
+            && parent.is_some_and(|parent| parent.agent == body.agent)
     }
 
     /// The session's token is live, not for reading only and has a call left, and nobody has
