@@ -131,8 +131,8 @@ struct ActPlan(Act, Demands);
 fn act(name: &str, limit_ms: Option<u64>, run: impl Fn() + Send + Sync + 'static) -> Act {
     let mut manifest = Manifest::new(ToolId::new(name).unwrap(), EffectClass::LocalWrite);
     manifest.wall_ms_max = limit_ms;
-    let (plan, demands, untouched, effect, location): (fn(), fn(), fn(), fn(), fn()) =
-        (|| {}, || {}, || {}, || {}, || {});
+    let nothing: fn() = || {};
+    let [plan, demands, untouched, effect, location] = [nothing; 5];
     Act { manifest, plan, demands, untouched, effect, location, run: Arc::new(run) }
 }
 

@@ -277,7 +277,7 @@ fn client_that_reads_no_answers_is_not_read() {
         let before = calls();
         send(&mut stream, &calling_by(id, session, Source::Agent, envelope.as_bytes()));
         let since = Instant::now();
-        while calls() == before && since.elapsed() < Duration::from_millis(60) {
+        while calls() == before && since.elapsed() < Duration::from_millis(250) {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
