@@ -7,9 +7,12 @@ use kernel_support::sim::{self, Ending, Policed, Sim, records};
 use syscap_audit::MemoryStore;
 use syscap_format::{
     Body, CallFields, ConstraintId, Decision, Dimension, HomeLimits, Item, Obligation,
-    ObligationKind, PolicyChange, Reason, Refusal, Seq, ToolResult, TxOutcome, Verdict,
+    ObligationKind, PolicyChange, Reason, Refusal, Seq, ToolId, ToolResult, ToolsChange, TxOutcome,
+    Verdict,
 };
-use syscap_kernel::{Ack, Anchor, Event, Kernel, PolicyEngine, object_of, vault_entry};
+use syscap_kernel::{
+    Ack, Anchor, Event, Kernel, PolicyEngine, Registry, ToolsDelta, object_of, vault_entry,
+};
 use syscap_verify::{Extent, Options, verify};
 
 /// A home that a rule governs, and a session. What the rule says of a call is by its units.
@@ -94,6 +97,26 @@ fn a_result_is_capped_by_the_permit() {
     // A tool that does not honour a cap is not called.
     let refusal = refused(&mut sim, session, "spend", 4, Reason::Obligation);
     assert_eq!(refusal.call.decision.unwrap().verdict, Verdict::Degrade);
+    verifies(&mut sim);
+}
+
+/// A policy takes from what a tool may give and adds nothing to it.
+#[test]
+fn cap_above_the_tools_own_limit_raises_nothing() {
+    let (mut sim, session) = ruled();
+    let kept = call(&mut sim, session, "trim", 22, LONG);
+    assert_eq!(kept.reason(), None);
+    let given = u64::try_from(kept.delivered().as_bytes().len()).unwrap();
+    let mut add = Registry::new();
+    add.add(Trim::giving_at_most(&sim.world, given - 1)).unwrap();
+    let delta = ToolsDelta { remove: vec![ToolId::new("trim").unwrap()], add };
+    let tools = sim.kernel.registry_hash_after(&delta).unwrap();
+    let (control, ticket) = (sim.signed(&ToolsChange { tools }), sim.ticket());
+    sim.event(Event::Tools(ticket, control, None, delta));
+    sim.commit();
+    let more = call(&mut sim, session, "trim", 22, LONG);
+    assert_eq!(more.reason(), Some(Reason::ResultTooLarge));
+    assert_eq!(decided(&mut sim).obligations, [Obligation::result_cap(1_000)]);
     verifies(&mut sim);
 }
 

@@ -4,13 +4,16 @@ use syscap_format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody, Grants, Leaf, Precondition,
     PreconditionKind, Record, RecordKind, Role, Scope, Seq, TextHash, ToolGrant, Verdict,
 };
+use syscap_kernel::{Anchor, Kernel};
 use syscap_verify::Fault;
 
 use super::Case;
-use super::tools::{both, boxed, event, home, insert, intent, issue, remove};
+use super::fields::Forged;
+use super::tools::{both, boxed, event, home, insert, intent, issue, outcome, remove, shift};
 use kernel_support::driver::log::Log;
-use kernel_support::driver::scenario::{self, small};
-use kernel_support::driver::{key, key_change, signed_at, tool};
+use kernel_support::driver::scenario::{self, said, small};
+use kernel_support::driver::tools::AllowAll;
+use kernel_support::driver::{agent, body, key, key_change, parts, public, signed_at, tool};
 
 /// The ask, the approval, the intent of the same call, and one of another that was approved.
 const ASK: usize = 14;
@@ -248,4 +251,67 @@ fn an_answer_is_for_the_token_that_asked() {
         });
     };
     check(&base, &[("under another token", &as_other, &[(intent, Fault::Approval)])]);
+}
+
+/// The token that asked was renewed for nobody, and for who approved. The call goes on under the
+/// second.
+#[test]
+fn an_answer_is_not_for_a_renewal_that_its_approver_holds() {
+    let mut log = Log::of(&small(|driver, session| {
+        let asked = driver.kernel.tokens().next().unwrap().id;
+        let call = scenario::call("post", 17);
+        driver.call(session, &call);
+        scenario::answer(driver, ApprovalAnswer::Once);
+        let renewals = [None, Some(public(&key(Role::Approver)))].map(|holder| {
+            let nonce = 7 + u8::from(holder.is_some());
+            let mut body = body(driver.kernel.home(), nonce, &agent("ada"));
+            (body.renews, body.holder) = (Some(asked), holder);
+            let renewal = driver.issue(&body);
+            driver.session(&agent("ada"), renewal)
+        });
+        driver.call(renewals[0], &call);
+    }));
+    let opens = |log: &Log| {
+        let anchor = Anchor { trust: Some(log.trust()), keys: Vec::new() };
+        Kernel::open(&mut Forged(log.clone()), parts(AllowAll::new(1)), &anchor).is_ok()
+    };
+    assert_eq!(log.faults(), []);
+    assert!(opens(&log));
+    let issued = *log.places(RecordKind::Issue).last().unwrap();
+    let opened = issued + 1;
+    let at = *log.places(RecordKind::Intent).last().unwrap();
+    assert!(log.record(opened).body.kind() == RecordKind::Session && at > opened);
+    log.forge(|r| {
+        let token = issue(&mut r[issued]).token;
+        both(r, at, |fields| {
+            fields.session = Some(Seq::new(opened as u64));
+            fields.capability_token_id = Some(token);
+        });
+    });
+    assert_eq!(log.faults(), [(at, Fault::Approval)]);
+    assert!(!opens(&log));
+}
+
+/// What a user says comes before the second use of a set and not after it: the session then has
+/// been given more than when the set was.
+#[test]
+fn a_set_is_for_the_label_it_was_given_under() {
+    let mut log = Log::of(&small(|driver, session| {
+        driver.call(session, &scenario::call("post", 17));
+        scenario::answer_uses(driver, ApprovalAnswer::Set, Some(2));
+        driver.call(session, &scenario::call("post", 17));
+        driver.call(session, &scenario::call("post", 33));
+        said(driver, session, "ada");
+    }));
+    assert_eq!(log.faults(), []);
+    let input = *log.places(RecordKind::Input).last().unwrap();
+    assert_eq!(input, OTHER + 2);
+    log.forge(|r| {
+        shift(r, input, OTHER);
+        let Body::Input(told) = &r[OTHER].body else { panic!("no input") };
+        let label = told.label;
+        intent(&mut r[OTHER + 1]).label = label;
+        outcome(&mut r[OTHER + 2]).label = label;
+    });
+    assert_eq!(log.faults(), [(OTHER + 1, Fault::Approval)]);
 }

@@ -26,7 +26,7 @@ use kernel_support::driver::{parts, public, sign, wire};
 const TABLE: &str = include_str!("fields.txt");
 
 /// A log as a store to open.
-struct Forged(Log);
+pub(crate) struct Forged(pub(crate) Log);
 
 impl Store for Forged {
     fn commit(&mut self, _: &Batch) -> Result<(), StoreError> {

@@ -43,6 +43,9 @@ impl PolicyEngine for Rule {
             12 if question.manifest.tool.as_str() == "spend" => {
                 return with(Verdict::Ask, vec![Obligation::notify("rule")]);
             }
+            22 if question.args.get("long").is_some() => {
+                return with(Verdict::Degrade, vec![Obligation::result_cap(1_000)]);
+            }
             _ => {}
         }
         said(units, units + aim + u64::from(self.0))
@@ -100,6 +103,11 @@ impl Trim {
     pub const SPARE: u64 = 5;
 
     pub fn new(world: &Shared) -> Self {
+        Self::giving_at_most(world, 1 << 20)
+    }
+
+    /// The tool with a limit of its own for its results, in bytes.
+    pub fn giving_at_most(world: &Shared, bytes: u64) -> Self {
         let mut manifest = Manifest::new(ToolId::new("trim").unwrap(), EffectClass::LocalWrite)
             .param(Param::required("units", ParamType::Int, "").within(0, 1 << 40))
             .param(Param::optional("greedy", ParamType::Bool, ""))
@@ -111,6 +119,7 @@ impl Trim {
             .with(Dimension::WallUs, 1_000)
             .with(Dimension::CpuUs, 500)
             .with(Dimension::DiskWriteBytes, Self::SPARE);
+        manifest.result_bytes_max = bytes;
         Self { manifest, world: Arc::clone(world) }
     }
 }
