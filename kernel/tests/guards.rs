@@ -1,17 +1,14 @@
 //! One small check each, without which something that the kernel promises would be gone.
 
-use ed25519_dalek::Signer as _;
 use kernel_support::FromStore;
-use kernel_support::driver::{key as driver_key, scenario};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::tokens::budget;
 use kernel_support::sim::{self, Ending, Policed, Sim, home, ok, records, refused_with, seated};
 use syscap_audit::MemoryStore;
 use syscap_format::{
-    AgentId, Amounts, ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ConfigChange,
-    ControlBody, Dimension, FreezeChange, Item, Label, Opening, OutcomeFlags, Reason, Record,
-    RecordKind, Recovered, Recovery, Refusal, Resolution, Role, Seq, Signature, Status, TokenBody,
-    TokenId, TxOutcome, UnixMillis, preimage,
+    Amounts, Body, ConfigChange, Dimension, FreezeChange, Item, Label, OutcomeFlags, Reason,
+    Record, RecordKind, Recovered, Recovery, Refusal, Resolution, Seq, Status, TokenBody, TokenId,
+    TxOutcome, UnixMillis,
 };
 use syscap_kernel::{
     Anchor, Event, Forgery, Halt, Kernel, Lost, Measured, Next, Store, StoreError, Ticket,
@@ -600,55 +597,4 @@ fn a_resolution_says_what_was_signed() {
     assert_eq!(open(&|recovery| recovery.verdict = Recovered::Done), forged);
     let one = Amounts::ZERO.with(Dimension::Calls, 1);
     assert_eq!(open(&|recovery| recovery.used = one), forged);
-}
-
-/// A holder's word for one session opens no second one while that one lives.
-#[test]
-fn a_challenge_opens_one_session() {
-    let (mut sim, _) = seated();
-    let (token, _) = sim.tokens[0];
-    let holder = sim::keys::holder();
-    let mut opens = |challenge: [u8; 32]| {
-        let message = Opening::message(&sim.kernel.home(), &token, &challenge);
-        let signature = holder.sign(&preimage(Opening::CONTEXT, &message)).to_bytes();
-        let opening = Opening { challenge, signature: Signature::from_bytes(signature) };
-        let (agent, ticket) = (AgentId::new("a0").unwrap(), sim.ticket());
-        sim.event(Event::OpenSession(ticket, agent, token, Some(opening)));
-        sim.commit();
-        sim.acked(ticket).unwrap().as_ref().map(drop).map_err(|refused| refused.reason())
-    };
-    assert_eq!(opens([1; 32]), Ok(()));
-    assert_eq!(opens([1; 32]), Err(Reason::BadProof));
-    assert_eq!(opens([2; 32]), Ok(()));
-}
-
-/// What a tool that runs code does is not bounded by what a set names.
-#[test]
-fn code_is_approved_call_by_call() {
-    for (tool, most) in [("post", 1_000), ("disk.write", 0)] {
-        let mut driver = scenario::narrow(MemoryStore::new());
-        let (_, session) = driver.agent("ada", 1);
-        driver.call(session, &scenario::call(tool, 17));
-        let ask = driver.kernel.asks().next().unwrap();
-        assert_eq!(ask.uses_max, most, "{tool}");
-        let body = ApprovalBody {
-            ask: ask.leaf,
-            answer: ApprovalAnswer::Set,
-            means: ApprovalChannel::Signer,
-            scopes: None,
-            uses: Some(2),
-            expires: None,
-            reason: None,
-        };
-        let control =
-            driver.sign(&driver_key(Role::Approver), RecordKind::Approval, body.to_bytes());
-        let ticket = driver.ticket();
-        driver.event(Event::Control(ticket, RecordKind::Approval, control, None, None));
-        let said = driver.acked(ticket).map(drop).map_err(|refused| refused.reason());
-        let sets = driver.kernel.sets().count();
-        match most {
-            0 => assert_eq!((said, sets), (Err(Reason::BadControl), 0)),
-            _ => assert_eq!((said, sets), (Ok(()), 1)),
-        }
-    }
 }

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod approvals;
 mod calls;
 mod fields;
 mod gone_keys;

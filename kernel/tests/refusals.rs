@@ -5,11 +5,11 @@ use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Ending, Sim, home, ok, records, refused_with, seated};
 use syscap_audit::MemoryStore;
 use syscap_format::{
-    AggregatePhase, Amounts, Body, Budget, ConfigChange, ControlBody, Dimension, Encoder, Form,
-    Freeze, FreezeChange, FreezeTarget, HomeLimits, Item, KeyChange, POSSESSION_CONTEXT,
-    PolicyChange, Possession, PublicKey, Reason, RecordKind, Recovered, RefusalKind, Resolution,
-    Revocation, Role, RoleSet, Seq, Signature, Source, Status, TokenBody, TokenId, ToolsChange,
-    possession, preimage,
+    AgentId, AggregatePhase, Amounts, Body, Budget, ConfigChange, ControlBody, Dimension, Encoder,
+    Form, Freeze, FreezeChange, FreezeTarget, HomeLimits, Item, KeyChange, Opening,
+    POSSESSION_CONTEXT, PolicyChange, Possession, PublicKey, Reason, RecordKind, Recovered,
+    RefusalKind, Resolution, Revocation, Role, RoleSet, Seq, Signature, Source, Status, TokenBody,
+    TokenId, ToolsChange, possession, preimage,
 };
 use syscap_kernel::{Ack, Event, Room, Submit, ToolsDelta};
 
@@ -450,4 +450,24 @@ fn reasons_are_a_registry() {
     let mut encoder = Encoder::new();
     encoder.uint(0);
     assert_eq!(Reason::from_code(0), None);
+}
+
+/// A holder's word for one session opens no second one while that one lives.
+#[test]
+fn a_challenge_opens_one_session() {
+    let (mut sim, _) = seated();
+    let (token, _) = sim.tokens[0];
+    let holder = sim::keys::holder();
+    let mut opens = |challenge: [u8; 32]| {
+        let message = Opening::message(&sim.kernel.home(), &token, &challenge);
+        let signature = holder.sign(&preimage(Opening::CONTEXT, &message)).to_bytes();
+        let opening = Opening { challenge, signature: Signature::from_bytes(signature) };
+        let (agent, ticket) = (AgentId::new("a0").unwrap(), sim.ticket());
+        sim.event(Event::OpenSession(ticket, agent, token, Some(opening)));
+        sim.commit();
+        sim.acked(ticket).unwrap().as_ref().map(drop).map_err(|refused| refused.reason())
+    };
+    assert_eq!(opens([1; 32]), Ok(()));
+    assert_eq!(opens([1; 32]), Err(Reason::BadProof));
+    assert_eq!(opens([2; 32]), Ok(()));
 }
