@@ -144,7 +144,7 @@ pub trait Plan: Send + Sized + 'static {
     fn demands(&self) -> &Demands;
     /// The dimensions that its tool declares and in which this very call touches nothing: no
     /// argument named a resource there. In each other one it must demand something, or the kernel
-    /// refuses the call by [`Reason::NotCompared`].
+    /// refuses the call by [`Reason::NotCompared`]. The first 16 count.
     fn untouched(&self) -> &[&'static str] {
         &[]
     }

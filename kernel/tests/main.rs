@@ -8,6 +8,7 @@
 )]
 
 mod approvals;
+mod bounds;
 mod calls;
 mod fields;
 mod gone_keys;

@@ -23,14 +23,6 @@ use syscap_format::{
 /// The key under which the reason of an answer is committed to.
 const REASON: u64 = 7;
 
-/// By which means a person may answer, where the policy asks for no other.
-const MEANS: [ApprovalChannel; 4] = [
-    ApprovalChannel::Terminal,
-    ApprovalChannel::Command,
-    ApprovalChannel::File,
-    ApprovalChannel::Signer,
-];
-
 /// A call that waits, for those who look.
 #[derive(Clone, Debug)]
 pub struct AskView {
@@ -160,7 +152,9 @@ impl Kernel {
         let mut eligible = self.state.eligible(session.token);
         let mut threshold = self.state.approvals_needed();
         // By the agent's own client too, where the policy says so.
-        let mut means = self.engine.level("client").map_or(MEANS.into(), |own| own.means);
+        let own = self.engine.level("client").map(|own| own.means).unwrap_or_default();
+        let counts = |one: &ApprovalChannel| !one.is_a_clients() || own.contains(one);
+        let mut means: Vec<_> = ApprovalChannel::ALL.iter().copied().filter(counts).collect();
         let asked = fields.decision.as_ref().map_or(&[][..], |decision| &decision.obligations);
         for asked in asked.iter().filter(|asked| asked.kind.asks_for_a_level()) {
             // What needs a level that nobody is known to have waits in vain.
@@ -266,11 +260,13 @@ impl Kernel {
 /// what they have not seen.
 fn texts(salt: Salt, asking: &Asking, seen: &[Condition]) -> Option<Vec<VaultText>> {
     let text = |shown: String| VaultText { salt, field: RESOURCES, text: Box::from(shown) };
-    let fits = asking.resources.len() <= RESOURCES_MAX && seen.len() <= CONDITIONS_MAX;
+    if asking.resources.len() > RESOURCES_MAX || seen.len() > CONDITIONS_MAX {
+        return None;
+    }
     let location = asking.location.as_deref().map(sets::shown_location);
     let shown = asking.resources.iter().cloned().chain(location).map(text);
     let texts: Vec<_> = shown.chain(seen.iter().flat_map(|one| one.texts(salt))).collect();
-    (fits && texts.iter().all(VaultText::is_short)).then_some(texts)
+    texts.iter().all(VaultText::is_short).then_some(texts)
 }
 
 /// Most resources that an ask names.

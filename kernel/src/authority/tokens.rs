@@ -158,16 +158,17 @@ impl Tokens {
     }
 
     /// A token was registered that renews another: that one, and those that it renewed itself, go
-    /// on as long as it does, where they have not ended by then.
-    pub(crate) fn renewed(&mut self, by: TokenIndex, now: UnixMillis) {
+    /// on as long as it does. None of them has ended: one that has is not renewed, and what it
+    /// renewed ends no earlier than it.
+    pub(crate) fn renewed(&mut self, by: TokenIndex) {
         let Some(body) = self.body(by).cloned() else { return };
         let until = body.renew_by().unwrap_or(body.expires);
         let mut renews = body.renews;
         while let Some(at) = renews.and_then(|id| self.index.get(&id).copied()) {
             let Some(entry) = self.entry_mut(at) else { return };
             match &mut entry.renew_by {
-                Some(end) if now < *end => *end = until.max(*end),
-                _ => return,
+                Some(end) => *end = until.max(*end),
+                None => return,
             }
             renews = entry.body.renews;
         }

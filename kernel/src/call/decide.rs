@@ -42,11 +42,12 @@ impl Engines<'_> {
 pub(crate) fn sound(mut decision: Decision) -> Decision {
     decision.matches.truncate(syscap_format::MATCHES_MAX);
     let asked = core::mem::take(&mut decision.obligations);
-    let too_many = asked.len() > syscap_format::OBLIGATIONS_MAX;
+    if asked.len() > syscap_format::OBLIGATIONS_MAX {
+        return Decision::plain(Verdict::Deny);
+    }
     // Of two caps the smaller one counts, whether or not the engine says so itself.
     decision.obligations = Obligation::unite(asked);
-    let fine = !too_many && decision.is_sound();
-    if fine { decision } else { Decision::plain(Verdict::Deny) }
+    if decision.is_sound() { decision } else { Decision::plain(Verdict::Deny) }
 }
 
 /// The obligations of a run.

@@ -6,7 +6,7 @@ use crate::call::context::Context;
 use crate::call::{Call, Dereferenced, Planned, Stepped};
 use crate::demands::distinct;
 use crate::tool::{Demand, Demands, Live, Request};
-use syscap_format::{Manifest, Reason, Refused, ScopeDimension, ToolGrant};
+use syscap_format::{DIMENSIONS_MAX, Manifest, Reason, Refused, ScopeDimension, ToolGrant};
 
 impl<'c, 'k> Call<'c, Dereferenced<'k>> {
     /// Lets the tool parse the arguments and holds the plan against the token's scopes.
@@ -34,6 +34,7 @@ impl<'c, 'k> Call<'c, Dereferenced<'k>> {
 /// Holds the plan against what its tool declares: a token's scope in a declared dimension bounds
 /// nothing unless the plan names a resource there, or says that the call touches none.
 fn compared(manifest: &Manifest, demands: &[Demand], untouched: &[&str]) -> Result<(), Refused> {
+    let untouched = untouched.get(..DIMENSIONS_MAX).unwrap_or(untouched);
     let is_compared = |declared: &str| {
         untouched.contains(&declared)
             || demands.iter().any(|d| ScopeDimension::compares(d.dimension, declared))

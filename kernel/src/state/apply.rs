@@ -179,7 +179,7 @@ impl State {
         issue: &Issue,
         objects: &mut dyn Objects,
     ) -> Result<(), Halt> {
-        let (seq, now) = (record.seq, record.time);
+        let seq = record.seq;
         let name = ObjectId::from_bytes(*issue.token.as_bytes());
         let object = objects.find(&name)?.ok_or(Halt::Object { seq })?;
         // Whoever folds it in has verified it: live when it came, of a log before this.
@@ -197,7 +197,7 @@ impl State {
             self.signers.entry(body.issuer).or_default().last = seq;
         }
         let inserted = self.tokens.insert(issue.token, body, parent, seq);
-        self.tokens.renewed(inserted.ok_or(Halt::Contradiction { seq })?, now);
+        self.tokens.renewed(inserted.ok_or(Halt::Contradiction { seq })?);
         Ok(())
     }
 

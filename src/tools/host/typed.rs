@@ -114,7 +114,9 @@ impl<P> Planned<P> {
     /// that neither touches something in a declared dimension nor says this is refused, by
     /// [`Reason::NotCompared`](syscap_format::Reason::NotCompared).
     pub fn untouched(mut self, dimension: &'static str) -> Self {
-        self.untouched.push(dimension);
+        if !self.untouched.contains(&dimension) {
+            self.untouched.push(dimension);
+        }
         self
     }
 

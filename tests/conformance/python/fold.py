@@ -899,7 +899,8 @@ class Fold:
         asked = self.policy is not None or r.reason == R["policy_not_in_force"]
         self.expect(asked and (r.reason != R["unknown_snapshot"] or r.state_snapshot_id is None), "Reason")
         if r.args_hash is not None:
-            fine = of_plan(r.reason) or r.reason in (R["policy_mismatch"], R["unknown_snapshot"])
+            more = ("too_large", "policy_mismatch", "unknown_snapshot")
+            fine = of_plan(r.reason) or r.reason in [R[name] for name in more]
             return self.expect(fine, "Reason")
         if r.reason < 200 or r.reason in (R["bad_proof"], R["not_bound"], R["policy_not_in_force"]):
             return

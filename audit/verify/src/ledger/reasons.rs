@@ -230,7 +230,8 @@ const fn comes_before_arguments(reason: Reason) -> bool {
 
 /// True if a call whose arguments were resolved may be refused for it before the policy decides.
 const fn is_of_arguments(reason: Reason) -> bool {
-    reason.is_of_a_plan() || matches!(reason, Reason::PolicyMismatch | Reason::UnknownSnapshot)
+    reason.is_of_a_plan()
+        || matches!(reason, Reason::TooLarge | Reason::PolicyMismatch | Reason::UnknownSnapshot)
 }
 
 /// True if it reports the fault of a state change.

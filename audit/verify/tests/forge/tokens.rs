@@ -6,13 +6,18 @@ use syscap_format::{
     Revocation, Role, Seq, Snapshot, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, TokenId,
     UnixMillis, leaf,
 };
+use syscap_kernel::{Anchor, Forgery, Halt, Kernel};
 use syscap_verify::Fault;
 
 use super::check;
+use super::fields::Forged;
 use super::tools::{boxed, event, home, insert, issue, outcome, session};
 use kernel_support::driver::log::Log;
 use kernel_support::driver::scenario::{ECHO, keyed, small, small_with};
-use kernel_support::driver::{HOUR_MS, START_MS, agent, body, key, key_change, public, sign};
+use kernel_support::driver::tools::AllowAll;
+use kernel_support::driver::{
+    HOUR_MS, START_MS, agent, body, key, key_change, parts, public, sign,
+};
 
 fn base() -> Log {
     Log::of(&small(|_, _| {}))
@@ -246,9 +251,17 @@ fn renewal_after_the_lapse_revives_nothing() {
     let (place, last) =
         (log.places(RecordKind::Issue)[2], *log.places(RecordKind::Intent).last().unwrap());
     assert!(place < last);
-    log.forge(|records| records[place].time = lapse.unwrap().plus(1));
+    let lapse = lapse.unwrap();
+    let opened = |log: &Log| {
+        let anchor = Anchor { trust: Some(log.trust()), keys: Vec::new() };
+        Kernel::open(&mut Forged(log.clone()), parts(AllowAll::new(1)), &anchor).err()
+    };
+    assert_eq!(opened(&log), None);
+    log.forge(|records| records[place].time = lapse.plus(1));
     let ended = [(place, Fault::Revoked), (last, Fault::Revoked), (last + 1, Fault::OutcomeFlags)];
     assert_eq!(log.faults(), ended);
+    let (seq, why) = (Seq::new(place as u64), Forgery::Renewal);
+    assert_eq!(opened(&log), Some(Halt::Forged { seq, why }), "and no kernel opens it");
 }
 
 #[test]
