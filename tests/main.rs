@@ -78,6 +78,7 @@ mod signed_beside;
 mod slow_store;
 mod sources;
 mod spec;
+mod stalls;
 mod stated;
 mod stores;
 mod stranger;

@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use syscap_kernel::{Anchor, Batch, Halt, Kernel, Next, Room, Store, StoreError, vault_entry};
+use syscap_kernel::{
+    Anchor, Attempt, Batch, Halt, Kernel, Next, Room, Store, StoreError, vault_entry,
+};
 
 use kernel_support::driver::tools::AllowAll;
 use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start};
@@ -213,6 +215,28 @@ fn records_and_objects_are_append_only() {
         connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
     };
     assert!(count("records") > 4 && count("objects") > 4);
+}
+
+/// Another program's lock is waited for in vain: nothing was written, and the same batch is taken
+/// once the lock is free.
+#[test]
+fn batch_that_could_not_begin_is_tried_again() {
+    let dir = TempDir::new().unwrap();
+    let mut store = create(&dir);
+    let other = Connection::open(dir.path().join(DATABASE_FILE)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(store.ready(), Err(StoreError::Busy));
+    let mut batch = genesis(3);
+    for _ in 0..2 {
+        let Ok(Attempt::Busy(same)) = batch.attempt(&mut store) else { panic!("not busy") };
+        batch = same;
+    }
+    assert_eq!(records(&mut store, 0), []);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.ready(), Ok(()));
+    drop(batch.commit(&mut store).unwrap());
+    assert_eq!(records(&mut store, 0).len(), 1);
+    assert_eq!(store.counts().commits, 1);
 }
 
 #[test]

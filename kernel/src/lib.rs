@@ -64,7 +64,9 @@ pub use machine::Kernel;
 pub use policy::{Advice, Level, PolicyEngine, Question, object_of};
 pub use ports::{Clock, Entropy, NoEntropy};
 pub use registry::{Registry, RegistryError, ToolsDelta};
-pub use store::{Ancestor, Batch, Link, Next, Room, Settled, Store, StoreError, Stored, record_at};
+pub use store::{
+    Ancestor, Attempt, Batch, Link, Next, Room, Settled, Store, StoreError, Stored, record_at,
+};
 pub use time::{Reading, Skew};
 pub use tool::{
     Broken, Demand, Demands, Finding, Job, Live, Meter, OverHold, Permit, Plan, Ran, ReadPermit,

@@ -57,16 +57,42 @@ impl Batch {
     /// [`Halt::Store`]: nothing of the batch may be taken as durable, and the kernel must be
     /// told to halt.
     pub fn commit(self, store: &mut dyn Store) -> Result<Stored, Halt> {
+        match self.attempt(store)? {
+            Attempt::Stored(stored) => Ok(stored),
+            Attempt::Busy(_) => Err(Halt::Store(StoreError::Busy)),
+        }
+    }
+
+    /// Makes the batch durable, or gives it back where the store is [busy](StoreError::Busy):
+    /// nothing of it was written, and it may be tried again.
+    ///
+    /// # Errors
+    /// As [`Batch::commit`].
+    pub fn attempt(self, store: &mut dyn Store) -> Result<Attempt, Halt> {
         let Some(last) = self.links.last() else {
             return Err(Halt::ForeignStored);
         };
         let head = Head { seq: last.seq, leaf: last.leaf };
-        store.commit(&self)?;
+        match store.commit(&self) {
+            Ok(()) => {}
+            Err(StoreError::Busy) => return Ok(Attempt::Busy(self)),
+            Err(error) => return Err(error.into()),
+        }
         let Self { home, mut links, mut vault, .. } = self;
         links.clear();
         vault.clear();
-        Ok(Stored { home, head, spare: Spare { links, vault } })
+        Ok(Attempt::Stored(Stored { home, head, spare: Spare { links, vault } }))
     }
+}
+
+/// The result of one try to make a batch durable.
+#[derive(Debug)]
+#[must_use = "the kernel must be told, or the batch tried again"]
+pub enum Attempt {
+    /// It is durable.
+    Stored(Stored),
+    /// The store was busy: the batch, of which nothing was written.
+    Busy(Batch),
 }
 
 /// Proof that all records up to one are durable.
@@ -139,6 +165,10 @@ pub enum StoreError {
     /// Another process holds the home.
     #[error("another process holds the home")]
     Locked,
+    /// Another program holds a lock of the database, as one that copies or browses it may. Nothing
+    /// was written, and the same may be tried again.
+    #[error("another program holds a lock of the home's database")]
+    Busy,
     /// There is no home here.
     #[error("there is no home here")]
     Missing,
@@ -178,7 +208,9 @@ pub enum StoreError {
 ///   at all: after an error, and after a crash at any moment.
 /// * **Durable on return.** What [`Store::commit`] has returned `Ok` for survives the process, and
 ///   at full durability the machine. A failed commit may be there all the same, whole.
-/// * **No way on after an error.** Once a commit has failed every other one is
+/// * **Busy, nothing written.** [`StoreError::Busy`] says that nothing of the batch was written, nor
+///   will be by itself: it may be committed again, and is then taken once. No store must say it.
+/// * **No way on after an error.** Once a commit has failed otherwise, every other one is
 ///   [`StoreError::Poisoned`]: what the place holds then is found out by whoever opens it next.
 ///   Reads may be refused too.
 /// * **Reads give what was committed**, as soon as it was, byte for byte: records in order and
@@ -198,6 +230,15 @@ pub trait Store: Send {
     /// # Errors
     /// [`StoreError`], and from then on [`StoreError::Poisoned`].
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Looks whether a commit could begin, without writing anything. Asked before an operator's
+    /// act, which must not wait for another program.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`].
+    fn ready(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Gives `each` every record's bytes from `from` on, in order, until it says no.
     fn records(

@@ -16,12 +16,14 @@
 mod locked;
 mod mail;
 mod notices;
+mod stall;
 mod stand_in;
 mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
 use std::{mem, thread};
 
 use syscap_kernel::{Ack, Clock, Effect, Event, Halt, Kernel, Room, Store, StoreError, Ticket};
@@ -32,12 +34,12 @@ use syscap_format::{Reason, Refused, ToolResult};
 use crate::driver::core::locked::Locked;
 use crate::driver::core::mail::{Asked, Brought, Caller, Delivery, Mailbox};
 use crate::driver::core::stand_in::{Displaced, StandIn};
+pub(crate) use crate::driver::core::{mail::Out, notices::Notices, stall::STALL_TIME};
 use crate::driver::counters::Counters;
 use crate::driver::entropy::Salts;
 use crate::driver::guard::caught;
 use crate::driver::run::{self, Cancels, Ended};
 use crate::tools::provide::Cancel;
-pub(crate) use crate::{driver::core::mail::Out, driver::core::notices::Notices};
 
 /// The kernel and its store.
 pub(crate) struct Core {
@@ -61,6 +63,14 @@ pub(crate) struct Core {
     ending: AtomicBool,
     /// True if [`Shared::room`] is the reserve; readable without the lock.
     short: AtomicBool,
+    /// True while another program keeps a commit from beginning.
+    stalled: AtomicBool,
+    /// How long that may last.
+    stall_time: Duration,
+    /// True once it has lasted longer.
+    gave_up: AtomicBool,
+    /// What is done then.
+    let_go: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// A store, and the lock of the home that it is for.
@@ -102,6 +112,7 @@ impl Core {
         store: Held,
         clock: Arc<dyn Clock>,
         salts: Salts,
+        stall_time: Duration,
     ) -> Result<Arc<Self>, StoreError> {
         let reader = store.store.reader()?;
         let shared = Shared {
@@ -129,6 +140,10 @@ impl Core {
             closed: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             short: AtomicBool::new(false),
+            stalled: AtomicBool::new(false),
+            stall_time,
+            gave_up: AtomicBool::new(false),
+            let_go: OnceLock::new(),
         }))
     }
 
@@ -209,7 +224,9 @@ impl Core {
                     held = Some(shared);
                 } else if let Some(halt) = shared.kernel.halted().cloned() {
                     held = Some(shared);
-                    break Err(halt);
+                    // No record of it was written where none of it has run.
+                    let is_lost = others_ran && halt == Halt::Store(StoreError::Busy);
+                    break Err(if is_lost { Halt::Halted } else { halt });
                 } else {
                     held = self.wait(shared, mail);
                 }

@@ -3,7 +3,7 @@
 mod builtin;
 mod place;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use syscap_audit::HomeLock;
 #[cfg(feature = "sqlite")]
@@ -23,7 +23,7 @@ use syscap_syscalls::net::lookup::{Lookup, SystemLookup};
 use syscap_syscalls::net::secret::Secrets;
 
 use crate::driver::clock::SystemClock;
-use crate::driver::core::{Core, Held};
+use crate::driver::core::{Core, Held, STALL_TIME};
 use crate::driver::entropy::{Salts, SystemEntropy};
 use crate::driver::guard::{Guarded, GuardedEngine, SharedEngine};
 use crate::error::Error;
@@ -78,6 +78,7 @@ pub struct Options {
     seal: Seal,
     recovery: RecoveryKey,
     asks: Asks,
+    stall_time: Duration,
     #[cfg(feature = "shell")]
     launcher: Option<Arc<Launcher>>,
     #[cfg(feature = "http")]
@@ -135,6 +136,7 @@ impl Default for Options {
             seal: Seal::Open,
             recovery: RecoveryKey::Made,
             asks: Asks::Wait,
+            stall_time: STALL_TIME,
             #[cfg(feature = "shell")]
             launcher: None,
             #[cfg(feature = "http")]
@@ -209,6 +211,17 @@ impl Options {
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Some(Box::new(store));
         self.kept = Kept::ByHost;
+        self
+    }
+
+    /// Sets how long a commit is tried while another program holds a lock of the database, as one
+    /// that copies or browses it may; 60 seconds by default. Calls wait so long, none begins, and
+    /// what an operator does is refused as [`Busy`](syscap_format::Reason::Busy): it is not in
+    /// force. Then the kernel halts ([`Error::Home`] with
+    /// [`StoreError::Busy`](syscap_kernel::StoreError::Busy)), and a call that gets this error was
+    /// not made: no record of it was written.
+    pub const fn stall_time(mut self, time: Duration) -> Self {
+        self.stall_time = time;
         self
     }
 
@@ -460,7 +473,7 @@ impl Options {
     fn boot(&self, home: Home, store: Held, opened: Opened) -> Result<Holding, Error> {
         let Opened { kernel, signer, files, providers, absent, probed, office } = opened;
         let salts = Salts::new(Arc::clone(&self.entropy));
-        let core = Core::new(kernel, store, Arc::clone(&self.clock), salts)?;
+        let core = Core::new(kernel, store, Arc::clone(&self.clock), salts, self.stall_time)?;
         let (id, durability) = (core.salts.bytes()?, self.durability);
         let software = Box::from(concat!("syscap ", env!("CARGO_PKG_VERSION")));
         let boot = |ticket| Event::Boot { ticket, id, software, durability, probed };

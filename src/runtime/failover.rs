@@ -110,7 +110,7 @@ impl Term {
 
     fn is_over(&self) -> bool {
         match &self.side {
-            Side::Here(_) => false,
+            Side::Here(held) => held.holding.has_let_go(),
             Side::There(holder) => holder.is_over(),
         }
     }
@@ -158,12 +158,19 @@ impl Failover {
     /// The holder; found again, where the one that was known has gone. A caller that arrives
     /// meanwhile waits for the same search.
     pub(crate) fn up(&self) -> Result<Term, Error> {
-        let mut state = self.state();
+        let state = self.state();
         self.check_open()?;
         if let Some(up) = state.term.as_ref().filter(|up| !up.is_over()) {
             return Ok(up.clone());
         }
-        state.term = None;
+        drop(state);
+        self.let_go();
+        let mut state = self.state();
+        self.check_open()?;
+        state.term = state.term.take().filter(|up| !up.is_over());
+        if let Some(up) = &state.term {
+            return Ok(up.clone());
+        }
         // One that is full may be gone before it has been heard: once is enough.
         let (since, mut full) = (Instant::now(), false);
         loop {
@@ -366,6 +373,19 @@ impl Failover {
         }
     }
 
+    /// Closes a home whose log could not be written for too long, so that the next one can open it.
+    /// The state is not locked meanwhile: whoever works with the home may need it.
+    fn let_go(&self) {
+        let mut state = self.state();
+        let is_here = |up: &mut Term| matches!(up.side, Side::Here(_)) && up.is_over();
+        let over = state.term.take_if(is_here);
+        drop(state);
+        if let Some(Term { side: Side::Here(held), .. }) = over {
+            // Why it ended those were told who waited for it.
+            drop(held.close());
+        }
+    }
+
     /// Attaches, or opens the home. The inner error is one that may pass.
     fn establish(&self) -> Result<Result<Side, Error>, Error> {
         if self.mode == Mode::Alone {
@@ -413,6 +433,13 @@ impl Failover {
             },
             _ => OnceLock::new(),
         };
+        let me = Weak::clone(&self.me);
+        holding.when_let_go(move || {
+            let Some(me) = me.upgrade() else { return };
+            let let_go = move || me.let_go();
+            // Without a thread the next one who needs the home does it.
+            drop(thread::Builder::new().name("syscap-let-go".to_owned()).spawn(let_go));
+        });
         Ok(Side::Here(Arc::new(Held { holding, server, working: AtomicUsize::new(0) })))
     }
 

@@ -1,6 +1,6 @@
 //! Stopping a home, whatever version its holder is of.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use syscap_format::{Freeze, Seq, TokenId};
 use syscap_kernel::Halt;
@@ -42,10 +42,15 @@ pub struct Operator {
 impl Operator {
     /// Reaches the holder, or holds the home.
     ///
+    /// It waits for no other program that holds a lock of the database: what is asked of it then is
+    /// [`Error::Refused`] by [`Busy`](syscap_format::Reason::Busy), or [`Error::Home`] by
+    /// [`StoreError::Busy`](syscap_kernel::StoreError::Busy), and not in force.
+    ///
     /// # Errors
     /// As [`Options::share`], but for [`Error::Version`] and [`Error::Full`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let home = Failover::new(Home::at(folder), Mode::Operator, Options::new());
+        let options = Options::new().stall_time(Duration::ZERO);
+        let home = Failover::new(Home::at(folder), Mode::Operator, options);
         home.up()?;
         Ok(Self { home })
     }
@@ -75,7 +80,10 @@ impl Operator {
     /// # Errors
     /// [`Error::HolderGone`], or why there is no holder.
     pub fn status(&self) -> Result<HolderStatus, Error> {
-        let here = |holding: &Holding| Ok(holding.look(HolderStatus::of));
+        let here = |holding: &Holding| {
+            holding.may_act()?;
+            Ok(holding.look(HolderStatus::of))
+        };
         self.home.operate(&Command::Status, here)
     }
 

@@ -350,7 +350,11 @@ impl Hub {
                 seat.end(0);
                 return asked;
             }
-            Ok(Command::Status) => Response::Status(self.status()),
+            // By the first one, of id 0, a program finds out whose home it is.
+            Ok(Command::Status) => match runtime.may_act() {
+                Err(busy) if id != 0 => Response::refused(busy.reason()),
+                _ => Response::Status(self.status()),
+            },
             Ok(Command::Revoke(token)) => self.act(|| runtime.revoke(token)),
             Ok(Command::Freeze(freeze)) => self.act(|| runtime.freeze(&freeze)),
             Ok(Command::Signed { kind, version, event }) => {

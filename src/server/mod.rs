@@ -18,7 +18,7 @@ pub(crate) mod work;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use syscap_format::{AgentId, HomeId, Opening, Seq, TokenId};
+use syscap_format::{AgentId, HomeId, Opening, Refused, Seq, TokenId};
 use syscap_kernel::{Ack, Event, Halt, Kernel, ToolsDelta};
 use syscap_syscalls::fs::Files;
 
@@ -170,6 +170,21 @@ impl Holding {
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.core.counters
+    }
+
+    /// True once another program has kept the log from being written for too long.
+    pub(crate) fn has_let_go(&self) -> bool {
+        self.core.has_let_go()
+    }
+
+    /// Has this done when that happens.
+    pub(crate) fn when_let_go(&self, then: impl Fn() + Send + Sync + 'static) {
+        self.core.when_let_go(then);
+    }
+
+    /// Refuses an operator's act while no record can be made of it.
+    pub(crate) fn may_act(&self) -> Result<(), Refused> {
+        self.core.may_act()
     }
 
     /// Abandons all runs in flight.

@@ -232,6 +232,7 @@ impl Holding {
         control: Control,
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {
+        self.core.may_act()?;
         let ancestor = self.ancestor(Some(control.head))?;
         acknowledged(self.core.request(|ticket| event(ticket, control, ancestor)))
     }
@@ -264,6 +265,7 @@ impl Holding {
         event: impl FnOnce(Ticket, Control, Option<Ancestor>) -> Event,
     ) -> Result<Seq, Error> {
         let role = role.ok_or(SignerError::NoKey)?;
+        self.core.may_act()?;
         self.prepare(role)?;
         let _one_at_a_time = self.signing();
         let key = self.signing_key(role)?;

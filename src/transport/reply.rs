@@ -5,6 +5,7 @@ use syscap_format::{
     AgentId, Amounts, Canonical, DecodeError, DecodeFault, Decoder, Encoder, Reason, Refused, Seq,
     TokenId, ToolResult, TxOutcome,
 };
+use syscap_kernel::StoreError;
 
 use crate::error::Error;
 use crate::keys::{KeyUse, SignerError};
@@ -118,6 +119,10 @@ impl Reply {
         match result {
             Ok(value) => Self::done(&value),
             Err(Error::Refused(refused)) => Self::Refused(refused),
+            // The home was let go with nothing of it on record.
+            Err(Error::Home(StoreError::Busy)) => {
+                Self::Refused(Refused::new(Reason::Busy).field("home"))
+            }
             Err(Error::BadName { what, got }) => {
                 Self::Failed(Failure::Name(Named { what: What(what), got }))
             }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use syscap::SignerError;
 use syscap::boundary::{BoundaryError, Reaches};
-use syscap::format::{Refused, TokenId};
+use syscap::format::{Reason, Refused, TokenId};
 use syscap::kernel::StoreError;
 use syscap::keys::KeyUse;
 use syscap::policy::LoadError;
@@ -96,6 +96,12 @@ pub(crate) enum Failure {
     /// A control event was refused.
     #[error("the kernel refused it: {0}")]
     Refused(Refused),
+    /// Another program holds a lock of the database: no record could be made.
+    #[error(
+        "busy: another program holds a lock of the home's database, as one that copies or browses \
+         it; nothing was done, and it is not in force: end that program, or try again"
+    )]
+    Busy,
     /// The kernel stopped on the way, or something about a home's files failed.
     #[error("{0}{advice}", advice = stopped(.0))]
     Runtime(Box<syscap::Error>),
@@ -171,7 +177,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Home { .. } | Self::Holder(_) | Self::Held(_) | Self::Nobody { .. } => Exit::Home,
-            Self::Refused(_) => Exit::Refused,
+            Self::Refused(_) | Self::Busy => Exit::Refused,
             Self::Usage { .. } => Exit::Usage,
             Self::Unsound { exit, .. } | Self::NotStarted { exit, .. } => *exit,
             Self::Runtime(_)
@@ -204,6 +210,7 @@ impl Failure {
             source @ (syscap::Error::Unserved(_)
             | syscap::Error::Foreign(_)
             | syscap::Error::HolderGone) => Self::Holder(Box::new(source)),
+            syscap::Error::Home(StoreError::Busy) => Self::Busy,
             source => Self::Home { folder, source: Box::new(source) },
         }
     }
@@ -225,7 +232,9 @@ impl Failure {
 impl From<syscap::Error> for Failure {
     fn from(error: syscap::Error) -> Self {
         match error {
+            syscap::Error::Refused(refused) if refused.reason() == Reason::Busy => Self::Busy,
             syscap::Error::Refused(refused) => Self::Refused(refused),
+            syscap::Error::Home(StoreError::Busy) => Self::Busy,
             error @ (syscap::Error::BadName { .. }
             | syscap::Error::NoSuch { .. }
             | syscap::Error::Attenuated { .. }

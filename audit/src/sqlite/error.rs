@@ -15,11 +15,20 @@ pub(super) fn from_sqlite(error: Error) -> StoreError {
         ErrorCode::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
             StoreError::Full
         }
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked,
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy,
         // A constraint is broken only where a row that must not be there is.
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation => {
             StoreError::Damaged
         }
         _ => StoreError::Io(failure.extended_code),
+    }
+}
+
+/// The error of a statement in a transaction: whether it was written is not known, also where
+/// somebody held a lock.
+pub(super) fn within(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Busy => StoreError::Io(ffi::SQLITE_BUSY),
+        error => error,
     }
 }

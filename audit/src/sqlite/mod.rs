@@ -29,7 +29,7 @@ use syscap_kernel::{Batch, Next, Room, Settled, Store, StoreError};
 
 use crate::disk::{self, from_io};
 use crate::lock::FileLock;
-use error::from_sqlite;
+use error::{from_sqlite, within};
 use files::{Ballast, Release};
 use settings::Pages;
 
@@ -46,6 +46,9 @@ const WAL_BYTES_MAX: u64 = 32 << 20;
 /// How often, and after how long, a boot's checkpoint is tried again while a reader is in the way.
 const SETTLE_TRIES_MAX: u32 = 20;
 const SETTLE_PAUSE: Duration = Duration::from_millis(25);
+/// How long a commit waits for another program's lock before it says so: whoever commits tries
+/// again.
+const BUSY: Duration = Duration::from_millis(250);
 /// The WAL bytes of a commit besides its content: one page for each table that it touches.
 const WAL_BYTES_A_COMMIT: u64 = 8 * 4_096;
 
@@ -134,6 +137,7 @@ impl SqliteStore {
         if let Pages::AtMost(pages) = settings.pages {
             limit_pages(&connection, pages)?;
         }
+        connection.busy_timeout(BUSY).map_err(from_sqlite)?;
         let mut store = Self {
             connection,
             ballast,
@@ -201,12 +205,13 @@ impl SqliteStore {
     }
 
     fn transact(&self, batch: &Batch) -> Result<(), StoreError> {
-        let written = rows::execute(&self.connection, "BEGIN IMMEDIATE")
-            .and_then(|()| rows::write(&self.connection, batch))
-            .and_then(|()| rows::execute(&self.connection, "COMMIT"));
+        rows::execute(&self.connection, "BEGIN IMMEDIATE")?;
+        let written = rows::write(&self.connection, batch)
+            .and_then(|()| rows::execute(&self.connection, "COMMIT"))
+            .map_err(within);
         // Some errors end the transaction by themselves.
         if written.is_err() && !self.connection.is_autocommit() {
-            rows::execute(&self.connection, "ROLLBACK")?;
+            rows::execute(&self.connection, "ROLLBACK").map_err(within)?;
         }
         written
     }
@@ -221,7 +226,7 @@ impl SqliteStore {
         self.wal_bytes = match done.map_err(from_sqlite) {
             Ok(true) => 0,
             // Once more after as much has been written again.
-            Ok(false) | Err(StoreError::Full | StoreError::Locked) => WAL_BYTES_IDLE.div_euclid(2),
+            Ok(false) | Err(StoreError::Full | StoreError::Busy) => WAL_BYTES_IDLE.div_euclid(2),
             Err(error) => return Err(error),
         };
         Ok(())
@@ -232,7 +237,7 @@ impl SqliteStore {
     fn settle_all(&mut self) -> Result<Settled, StoreError> {
         self.connection.busy_timeout(SETTLE_PAUSE).map_err(from_sqlite)?;
         let settled = self.settle_tries();
-        self.connection.busy_timeout(schema::BUSY).map_err(from_sqlite)?;
+        self.connection.busy_timeout(BUSY).map_err(from_sqlite)?;
         settled
     }
 
@@ -248,7 +253,7 @@ impl SqliteStore {
                     return Ok(Settled::Whole);
                 }
                 // SQLite has waited for the reader.
-                Ok(false) | Err(StoreError::Locked) => {}
+                Ok(false) | Err(StoreError::Busy) => {}
                 // What is committed is safe in the WAL.
                 Err(StoreError::Full) => break,
                 Err(error) => return Err(error),
@@ -302,10 +307,16 @@ impl Store for SqliteStore {
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
         self.usable()?;
         let written = self.write(batch);
-        if written.is_err() {
+        if written.as_ref().is_err_and(|error| *error != StoreError::Busy) {
             self.poison();
         }
         written
+    }
+
+    fn ready(&mut self) -> Result<(), StoreError> {
+        self.usable()?;
+        rows::execute(&self.connection, "BEGIN IMMEDIATE")?;
+        rows::execute(&self.connection, "ROLLBACK")
     }
 
     fn records(

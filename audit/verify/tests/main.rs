@@ -10,4 +10,5 @@
 mod forge;
 mod given;
 mod kernel;
+mod kin;
 mod tamper;

@@ -72,7 +72,7 @@ impl Core {
     }
 
     pub(crate) fn commit(&self, batch: Batch) -> (Result<Stored, Halt>, Result<Room, Halt>) {
-        let stored = self.ask(|store| batch.commit(store));
+        let stored = self.commit_in_time(batch);
         let room = match stored {
             Ok(_) => self.ask(|store| Ok(store.room()?)),
             Err(_) => Ok(Room::Reserve),

@@ -51,6 +51,8 @@ impl Fate {
     const fn of(error: &Error) -> Self {
         match error {
             Error::HolderGone | Error::BrokeOff | Error::Holder(_) => Self::Lost,
+            // No record of it was written.
+            Error::Home(StoreError::Busy) => Self::NotMade,
             Error::Halted(_) | Error::Home(_) => Self::Stopped,
             // Who is refused, or finds no holder, has handed nothing over.
             _ => Self::NotMade,

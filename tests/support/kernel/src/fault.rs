@@ -17,6 +17,8 @@ pub enum FaultPoint {
     Before(u64),
     /// After a commit: all of it is durable, but it is not acknowledged.
     After(u64),
+    /// Not at all, but at this try to commit, and the next, another program is in the way.
+    Busy(u64),
 }
 
 /// A store that fails at one commit and from then on answers nothing.
@@ -71,6 +73,9 @@ impl<S: Store> Store for FaultStore<S> {
         match self.point {
             FaultPoint::Before(commit) if commit == self.commits => {}
             FaultPoint::After(commit) if commit == self.commits => self.inner.commit(batch)?,
+            FaultPoint::Busy(n) if (n..=n.saturating_add(1)).contains(&self.commits) => {
+                return Err(StoreError::Busy);
+            }
             _ => return self.inner.commit(batch),
         }
         self.down = true;

@@ -1,5 +1,6 @@
 //! Drives the real kernel over a store, step by step.
 
+pub mod kin;
 pub mod log;
 pub mod scenario;
 pub mod tools;

@@ -1,6 +1,6 @@
 //! Batches on their way to the disk: other events may come while they are.
 
-use syscap_kernel::{Batch, Event, Stored};
+use syscap_kernel::{Attempt, Batch, Event, Stored};
 
 use super::Sim;
 
@@ -24,8 +24,9 @@ impl Sim {
             return;
         };
         let Some(Flight::Taken(batch)) = self.flights.remove(place) else { return };
-        match batch.commit(&mut self.store) {
-            Ok(stored) => self.flights.insert(place, Flight::Durable(stored)),
+        match batch.attempt(&mut self.store) {
+            Ok(Attempt::Stored(stored)) => self.flights.insert(place, Flight::Durable(stored)),
+            Ok(Attempt::Busy(same)) => self.flights.insert(place, Flight::Taken(same)),
             Err(halt) => {
                 self.kernel.halt(halt);
                 // What was taken later can't follow.
