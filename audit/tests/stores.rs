@@ -239,6 +239,37 @@ fn batch_that_could_not_begin_is_tried_again() {
     assert_eq!(store.counts().commits, 1);
 }
 
+/// A commit into a file that has lost its name is none.
+#[test]
+fn database_that_was_replaced_takes_no_batch() {
+    for name in [DATABASE_FILE, "home.db-wal", "home.db-shm"] {
+        for is_put_anew in [false, true] {
+            let dir = TempDir::new().unwrap();
+            let mut store = create(&dir);
+            let path = dir.path().join(name);
+            let copy = dir.path().join("copy");
+            std::fs::copy(&path, &copy).unwrap();
+            match is_put_anew {
+                true => std::fs::rename(&copy, &path).unwrap(),
+                false => std::fs::remove_file(&path).unwrap(),
+            }
+            let failed = genesis(3).commit(&mut store).map(drop);
+            assert_eq!(failed, Err(Halt::Store(StoreError::Replaced)), "{name}");
+            assert_eq!(
+                genesis(3).commit(&mut store).map(drop),
+                Err(Halt::Store(StoreError::Poisoned))
+            );
+        }
+    }
+    // Moved away as a whole.
+    let dir = TempDir::new().unwrap();
+    let home = dir.path().join("home");
+    let mut store = SqliteStore::create(&home, Durability::Full).unwrap();
+    std::fs::rename(&home, dir.path().join("moved")).unwrap();
+    let failed = genesis(3).commit(&mut store).map(drop);
+    assert_eq!(failed, Err(Halt::Store(StoreError::Replaced)));
+}
+
 #[test]
 fn a_home_has_one_holder() {
     let dir = TempDir::new().unwrap();

@@ -169,6 +169,10 @@ pub enum StoreError {
     /// was written, and the same may be tried again.
     #[error("another program holds a lock of the home's database")]
     Busy,
+    /// A file of the database was taken away while it was open, or another put in its place: who
+    /// opens the home next finds another log than this one.
+    #[error("a file of the home's database was replaced or taken away while it was in use")]
+    Replaced,
     /// There is no home here.
     #[error("there is no home here")]
     Missing,

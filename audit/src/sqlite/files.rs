@@ -1,16 +1,21 @@
 //! The files of a home beside the database, above all the ballast.
 
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, Mode, OFlags, Stat, fallocate, fstat, openat, statat,
+};
 use rustix::io::Errno;
 use syscap_kernel::StoreError;
 
-use crate::disk::{from_errno, from_io, private};
+use crate::disk::{DATABASE_FILE, from_errno, from_io, private};
 
 /// Its write-ahead log.
 pub const WAL_FILE: &str = "home.db-wal";
+/// The index of that, in memory that its users share.
+const INDEX_FILE: &str = "home.db-shm";
 /// The holder of this file's lock may write the database. It is not the home's lock, which the
 /// runtime holds whatever its store is: a database that is opened by itself has one writer too.
 pub const WRITER_FILE: &str = "home.db-lock";
@@ -91,4 +96,47 @@ impl Ballast {
 pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
     let made = private().create(true).truncate(true).open(path);
     made.map(drop).map_err(|error| from_io(&error))
+}
+
+/// The files of an open database, by their names.
+///
+/// They are looked at by `statat` and by handles that can't read (`O_PATH`). Closing any other
+/// handle of a file drops the process's POSIX locks of it, which are SQLite's (fcntl(2)).
+#[derive(Debug)]
+pub(super) struct Names(Vec<Named>);
+
+#[derive(Debug)]
+struct Named {
+    path: PathBuf,
+    /// Without it the inode's number could be another file's by now.
+    _handle: OwnedFd,
+    found: (u64, u64),
+}
+
+impl Names {
+    /// The files of a database that was just opened.
+    pub(super) fn of(home: &Path) -> Result<Self, StoreError> {
+        let home = std::path::absolute(home).map_err(|error| from_io(&error))?;
+        let named = [DATABASE_FILE, WAL_FILE, INDEX_FILE].map(|name| {
+            let path = home.join(name);
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let handle = openat(CWD, &path, flags, Mode::empty()).map_err(from_errno)?;
+            let found = inode(&fstat(&handle).map_err(from_errno)?);
+            Ok(Named { path, _handle: handle, found })
+        });
+        Ok(Self(named.into_iter().collect::<Result<_, _>>()?))
+    }
+
+    /// Checks that each name is still of the same file.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let is_same = |named: &Named| {
+            let now = statat(CWD, &named.path, AtFlags::empty());
+            now.is_ok_and(|now| inode(&now) == named.found)
+        };
+        if self.0.iter().all(is_same) { Ok(()) } else { Err(StoreError::Replaced) }
+    }
+}
+
+const fn inode(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
 }

@@ -12,6 +12,9 @@
 //! The operating system's lock makes the store the only writer; SQLite's own locks only keep
 //! readers ([`SqliteReader`]) and writer apart. The process must not open `home.db` by other
 //! means than SQLite: closing such a file would drop SQLite's locks.
+//!
+//! A commit counts only if the three files of the database still have their names:
+//! [`StoreError::Replaced`] else. A copy that is written *into* an open `home.db` is not seen so.
 
 mod error;
 mod files;
@@ -30,7 +33,7 @@ use syscap_kernel::{Batch, Next, Room, Settled, Store, StoreError};
 use crate::disk::{self, from_io};
 use crate::lock::FileLock;
 use error::{from_sqlite, within};
-use files::{Ballast, Release};
+use files::{Ballast, Names, Release};
 use settings::Pages;
 
 pub use crate::disk::DATABASE_FILE;
@@ -56,6 +59,7 @@ const WAL_BYTES_A_COMMIT: u64 = 8 * 4_096;
 pub struct SqliteStore {
     // The connection is closed before the lock is given up: fields drop in this order.
     connection: Connection,
+    names: Names,
     ballast: Ballast,
     settings: Settings,
     home: PathBuf,
@@ -140,6 +144,7 @@ impl SqliteStore {
         connection.busy_timeout(BUSY).map_err(from_sqlite)?;
         let mut store = Self {
             connection,
+            names: Names::of(home)?,
             ballast,
             settings: *settings,
             home: home.to_path_buf(),
@@ -306,7 +311,8 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
         self.usable()?;
-        let written = self.write(batch);
+        // What went into a file that has lost its name is in nobody's log.
+        let written = self.write(batch).and_then(|()| self.names.check());
         if written.as_ref().is_err_and(|error| *error != StoreError::Busy) {
             self.poison();
         }

@@ -17,6 +17,8 @@ pub enum FaultPoint {
     Before(u64),
     /// After a commit: all of it is durable, but it is not acknowledged.
     After(u64),
+    /// At a commit: all of it is in a file that has lost its name.
+    Replaced(u64),
     /// Not at all, but at this try to commit, and the next, another program is in the way.
     Busy(u64),
 }
@@ -73,6 +75,10 @@ impl<S: Store> Store for FaultStore<S> {
         match self.point {
             FaultPoint::Before(commit) if commit == self.commits => {}
             FaultPoint::After(commit) if commit == self.commits => self.inner.commit(batch)?,
+            FaultPoint::Replaced(commit) if commit == self.commits => {
+                self.down = true;
+                return Err(StoreError::Replaced);
+            }
             FaultPoint::Busy(n) if (n..=n.saturating_add(1)).contains(&self.commits) => {
                 return Err(StoreError::Busy);
             }

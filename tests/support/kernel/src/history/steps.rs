@@ -88,7 +88,8 @@ pub fn begin(input: &mut Bytes<'_>) -> Sim {
     let first = input.byte();
     let probes = first % 2 == 1;
     let point = match first {
-        0..=171 => FaultPoint::Nowhere,
+        0..=143 => FaultPoint::Nowhere,
+        n @ 144..=171 => FaultPoint::Replaced(u64::from(n) - 140),
         n @ 172..=199 => FaultPoint::Busy(u64::from(n) - 168),
         n @ 200..=227 => FaultPoint::Before(u64::from(n) - 196),
         n => FaultPoint::After(u64::from(n) - 224),
