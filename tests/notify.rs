@@ -126,6 +126,22 @@ fn notify_program_gets_waiting_requests_only() {
     world.rt.close().unwrap();
 }
 
+/// What the host has opened without `O_CLOEXEC` is no program's that is started here.
+#[test]
+fn notify_program_gets_no_open_file_of_the_host() {
+    let world = World::new();
+    let secret = fs::File::open(world.home.join("keys/issuer.key")).unwrap();
+    rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty()).unwrap();
+    let seen = world.at("seen");
+    world.notify(&format!("ls -l /proc/$$/fd > {}", seen.display()), 5_000);
+    send(&world.agent("a"), "ada");
+    world.ended(1, 0);
+    let seen = fs::read_to_string(seen).unwrap();
+    assert!(seen.contains("/proc/") || seen.contains("null"), "{seen}");
+    assert!(!seen.contains("issuer.key"), "{seen}");
+    world.rt.close().unwrap();
+}
+
 #[test]
 fn hanging_notify_program_is_killed_with_its_children() {
     let world = World::new();

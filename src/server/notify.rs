@@ -129,6 +129,8 @@ fn run(notify: &Notify, text: &[u8], goes_on: impl Fn() -> bool) -> bool {
     let mut command = Command::new(&*notify.program);
     command.env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    #[cfg(all(feature = "shell", target_os = "linux"))]
+    syscap_launch::keep_no_others(&mut command);
     let Ok(mut child) = command.spawn() else { return false };
     let until = Instant::now().checked_add(Duration::from_millis(notify.limit_ms));
     let mut rest = text;

@@ -39,6 +39,7 @@ mod runtime;
 mod secret;
 mod serve;
 mod signing;
+mod started;
 mod state;
 mod terminal;
 mod token;
@@ -148,6 +149,7 @@ enum Command {
 fn main() -> ExitCode {
     // This program is the launcher too: it starts a second time as it, from here on.
     syscap::launch::entry();
+    started::set_up();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some(text) = help::asked(&words, &Cli::command()) {
         return match std::io::stdout().write_all(text.as_bytes()) {

@@ -8,6 +8,7 @@ use rustix::fs::{
     AtFlags, CWD, FallocateFlags, Mode, OFlags, Stat, fallocate, fstat, openat, statat,
 };
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use syscap_kernel::StoreError;
 
 use crate::disk::{DATABASE_FILE, from_errno, from_io, private};
@@ -135,6 +136,14 @@ impl Names {
         };
         if self.0.iter().all(is_same) { Ok(()) } else { Err(StoreError::Replaced) }
     }
+}
+
+/// By how many bytes the largest file of a database may still grow, where the process has a limit
+/// (`RLIMIT_FSIZE`): such a write fails as on a full disk.
+pub(super) fn may_grow(home: &Path) -> Option<u64> {
+    let most = getrlimit(Resource::Fsize).current?;
+    let len = |name| std::fs::metadata(home.join(name)).map_or(0, |meta| meta.len());
+    Some(most.saturating_sub(len(DATABASE_FILE).max(len(WAL_FILE))))
 }
 
 const fn inode(stat: &Stat) -> (u64, u64) {

@@ -269,6 +269,7 @@ impl SqliteStore {
 
     fn free_bytes(&self) -> Result<u64, StoreError> {
         let free = disk::free_bytes(&self.home).map_err(|error| from_io(&error))?;
+        let free = files::may_grow(&self.home).map_or(free, |more| more.min(free));
         match self.settings.pages {
             Pages::Unlimited => Ok(free),
             Pages::AtMost(_) => Ok(free.min(self.free_pages()?.saturating_mul(4_096))),

@@ -11,4 +11,5 @@ mod forge;
 mod given;
 mod kernel;
 mod kin;
+mod room;
 mod tamper;

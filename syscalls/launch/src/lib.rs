@@ -21,6 +21,8 @@ mod report;
 #[cfg(target_os = "linux")]
 mod carry;
 #[cfg(target_os = "linux")]
+mod inherited;
+#[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(not(target_os = "linux"))]
 #[path = "elsewhere.rs"]
@@ -32,6 +34,8 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod wire;
 
+#[cfg(target_os = "linux")]
+pub use crate::inherited::{keep_no_others, keep_none_on_exec};
 pub use crate::launcher::{Launcher, Lease, Orders, Running, Said, Serving, Stream, entry};
 pub use crate::plan::{Access, DEVICES, DOOR, Granted, Level, Limits, Network, Plan, SYSTEM};
 pub use crate::report::{Achieved, Bound, Ended, LaunchError, Report};

@@ -1,12 +1,15 @@
 //! The system calls that have no safe form: each with the reason why it is sound here.
 //!
-//! They run in the supervisor, which has a single thread from its start to
-//! its end ([`alone`] is asked first), so that a forked child may do whatever its parent may.
+//! But for [`before_exec`] and [`close_others_on_exec`] they run in the supervisor, which has a
+//! single thread from its start to its end ([`alone`] is asked first), so that a forked child may do
+//! whatever its parent may.
 #![allow(unsafe_code, reason = "what forks, executes and mounts has no safe form")]
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use rustix::{process::Pid, thread::UnshareFlags};
 
@@ -59,6 +62,14 @@ pub(crate) fn close_others_on_exec() -> io::Result<()> {
         libc::syscall(libc::SYS_close_range, 3_u32, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has a program that is started do this before it becomes the program: one system call, and nothing
+/// that takes memory or a lock.
+pub(crate) fn before_exec(command: &mut Command, act: fn() -> io::Result<()>) {
+    // SAFETY: what is done between fork and exec makes a system call and returns: it takes no lock
+    // and no memory, as the caller says above.
+    unsafe { command.pre_exec(act) };
 }
 
 /// Executes the program that is open, where the path is empty, or the one of that path; comes back
