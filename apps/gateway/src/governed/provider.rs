@@ -24,7 +24,7 @@ use crate::governed::flight::{Flight, RetryInput};
 use crate::governed::{asks, data, result};
 use crate::upstream::lists::{self, ListMethod};
 use crate::upstream::method::Method;
-use crate::upstream::{Connection, Trouble};
+use crate::upstream::{Connection, Trouble, Undefined};
 
 /// How often a server may ask for more before one call goes on.
 const ROUNDS_MAX: usize = 10;
@@ -86,8 +86,16 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
             return ran(Err(Refused::new(Reason::Cancelled)), TxOutcome::NoOp);
         }
     };
-    let Some(name) = defined else {
-        return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
+    let name = match defined {
+        Ok(name) => name,
+        Err(Undefined::Missing) => {
+            return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
+        }
+        // Nothing was sent: it may be made again.
+        Err(Undefined::NotListed) => {
+            let refused = Refused::new(Reason::Busy).field("list");
+            return ran(Err(refused), TxOutcome::NoOp);
+        }
     };
     let (place, intent) = (offered.server, call.intent);
     let to = To { gateway, place, intent, connection: &connection, cancel: &cancel };
@@ -205,7 +213,7 @@ impl To<'_> {
             _ => Err(Trouble::Refused(error)),
         };
         for round in 0..ROUNDS_MAX {
-            if round > 0 && self.connection.defined(method, definition).await.is_none() {
+            if round > 0 && self.connection.defined(method, definition).await.is_err() {
                 return Err(Trouble::Gone);
             }
             let mut value = match request(method, &name, &args, &input)? {

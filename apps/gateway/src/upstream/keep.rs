@@ -276,7 +276,11 @@ async fn relist(
         if connection.is_listed(list) {
             continue;
         }
-        sleep(pace.pause(Instant::now())).await;
+        // The pauses are for announcements: who calls waits for none.
+        tokio::select! {
+            () = sleep(pace.pause(Instant::now())) => {}
+            () = connection.awaited(list) => {}
+        }
         let before = connection.listing(list);
         failed = match tools::list_of(server, connection, method, &gateway.closing).await {
             Ok(()) => 0,

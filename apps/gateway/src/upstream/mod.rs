@@ -37,7 +37,7 @@ use rmcp::service::{
 use rmcp::{ErrorData, RoleClient};
 use serde_json::Value;
 use syscap::format::DefinitionHash;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -61,9 +61,18 @@ const START_MAX: Duration = Duration::from_secs(90);
 const MARK_MAX: Duration = Duration::from_secs(5);
 /// How long it may take to say that a call is given up.
 const CANCEL_MAX: Duration = Duration::from_secs(1);
-/// How long a call waits for the list of tools that a server said is another now: longer than the
-/// longest pause before a list, or a call after a flood of changes would be refused.
+/// How long a call waits for the list of tools that a server said is another now: longer than a
+/// list may take.
 const LISTED_MAX: Duration = Duration::from_secs(35);
+
+/// Why a call is not sent to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Undefined {
+    /// It has gone, or does not list what was let through.
+    Missing,
+    /// It has announced another list and does not give it.
+    NotListed,
+}
 
 /// Why a server did not answer with a result.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +140,9 @@ pub(crate) struct Connection {
     changes: Arc<Changes>,
     tools: watch::Sender<Arc<ToolListing>>,
     prompts: watch::Sender<Arc<ToolListing>>,
+    /// Wakes who rests before the next list: a call waits for it.
+    tools_awaited: Notify,
+    prompts_awaited: Notify,
     marks: mpsc::Sender<WaitingNotice>,
     wants: Arc<Wants>,
     /// Room for notices, in bytes: all of it, while none waits.
@@ -242,6 +254,8 @@ impl Connection {
             changes: reports.changes,
             tools: watch::Sender::default(),
             prompts: watch::Sender::default(),
+            tools_awaited: Notify::new(),
+            prompts_awaited: Notify::new(),
             marks: reports.marks,
             wants: reports.wants,
             room: reports.room,
@@ -402,27 +416,42 @@ impl Connection {
         listing.definitions.is_some() && listing.changes == self.changes(list)
     }
 
-    /// The name of the tool or the prompt of that definition, where the server lists it. After an
-    /// announced change, it must have listed them again. A single method needs no name.
-    pub(crate) async fn defined(&self, method: Method, hash: DefinitionHash) -> Option<String> {
-        let list = match method {
-            Method::Tool => ChangedList::Tools,
-            Method::Prompt => ChangedList::Prompts,
-            _ => return Some(String::new()),
+    /// Returns as soon as a call waits for the list.
+    pub(crate) async fn awaited(&self, list: ChangedList) {
+        match list {
+            ChangedList::Prompts => self.prompts_awaited.notified().await,
+            ChangedList::Tools | ChangedList::Resources => self.tools_awaited.notified().await,
+        }
+    }
+
+    /// The name of the tool or the prompt of that definition, where the server lists it. After a
+    /// change that it has announced by now, it must have listed them again. A single method needs no
+    /// name.
+    pub(crate) async fn defined(
+        &self,
+        method: Method,
+        hash: DefinitionHash,
+    ) -> Result<String, Undefined> {
+        let (list, awaited) = match method {
+            Method::Tool => (ChangedList::Tools, &self.tools_awaited),
+            Method::Prompt => (ChangedList::Prompts, &self.prompts_awaited),
+            _ => return Ok(String::new()),
         };
+        let announced = self.changes(list);
         let mut seen = self.listings(list).subscribe();
         let name = async {
             loop {
                 let listing = Arc::clone(&seen.borrow_and_update());
-                if listing.changes == self.changes(list) {
-                    return listing.name(hash);
+                if listing.changes >= announced {
+                    return listing.name(hash).ok_or(Undefined::Missing);
                 }
-                seen.changed().await.ok()?;
+                awaited.notify_one();
+                seen.changed().await.map_err(|_| Undefined::Missing)?;
             }
         };
         tokio::select! {
-            name = timeout(LISTED_MAX, name) => name.ok().flatten(),
-            () = self.gone.cancelled() => None,
+            name = timeout(LISTED_MAX, name) => name.unwrap_or(Err(Undefined::NotListed)),
+            () = self.gone.cancelled() => Err(Undefined::Missing),
         }
     }
 

@@ -336,3 +336,20 @@ fn commands_name_the_home_as_one_word() {
     assert_eq!(review[2], home.display().to_string());
     assert!(gateway.end().success());
 }
+
+/// A server may announce a change with every call: the list is read at once for each, and the pauses
+/// between lists, which grow to half a minute, are nobody's who calls.
+#[test]
+fn call_after_an_announced_change_has_the_list_read_at_once() {
+    const CALLS: usize = 14;
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&[]).session();
+    let before = bench.got_method("odd", "tools/list");
+    for _ in 0..CALLS {
+        let result = gateway.call("change", json!({"text": "[]"}));
+        assert_eq!(text(&result), "changed", "{result}");
+    }
+    assert!(bench.got_method("odd", "tools/list") >= before + CALLS - 1);
+    assert!(gateway.end().success());
+    bench.settled();
+}
