@@ -39,7 +39,7 @@ impl Socket {
         let socket = stream_socket()?;
         let mode = Mode::RUSR | Mode::WUSR;
         fchmod(&socket, mode)?;
-        bind(&socket, &address(&folder)?)?;
+        bind(&socket, &address(&folder)?).map_err(|error| unnamed(error, &folder))?;
         chmodat(&folder, SOCKET_FILE, mode, AtFlags::empty())?;
         listen(&socket, BACKLOG)?;
         Ok(Self { folder, listener: UnixListener::from(socket) })
@@ -89,6 +89,18 @@ fn remove(folder: BorrowedFd<'_>) -> io::Result<()> {
 fn open_folder(home: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat(CWD, home, flags, Mode::empty())?)
+}
+
+/// Why a socket has no name: where the folder's own name leads nowhere, no folder is missing.
+fn unnamed(error: Errno, folder: &OwnedFd) -> io::Error {
+    let named = statat(CWD, format!("/proc/self/fd/{}", folder.as_raw_fd()), AtFlags::empty());
+    match (error, named) {
+        (Errno::NOENT, Err(_)) => {
+            let why = "/proc is not mounted, and the socket has its name by it";
+            io::Error::new(io::ErrorKind::Unsupported, why)
+        }
+        (error, _) => error.into(),
+    }
 }
 
 fn stream_socket() -> io::Result<OwnedFd> {

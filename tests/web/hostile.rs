@@ -89,6 +89,12 @@ fn encoded_body_is_refused() {
         let refused = get(&session, &Server::saying(said).url("/"));
         assert_eq!(refused.reason(), Some(Reason::BadResponse), "{coding}");
     }
+    for coding in ["gzip, chunked", "gzip", "chunked, chunked"] {
+        let said =
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+        let refused = get(&session, &Server::saying(said).url("/"));
+        assert_eq!(refused.reason(), Some(Reason::BadResponse), "{coding}");
+    }
     world.end();
 }
 

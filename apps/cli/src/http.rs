@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use syscap::format::{Canonical, Item, Manifest, Profile, Role, ToolId, json};
 use syscap::kernel::RegistryError;
 use syscap::secrets::SecretFiles;
+use syscap::syscalls::net::secret::Origin;
 use syscap::syscalls::net::target::{Place, Target};
 use syscap::syscalls::net::{HTTP_REQUEST, NET_EGRESS, Network};
 use syscap::{Beside, Configured, Error, Home, Inspection};
@@ -83,16 +84,26 @@ impl Set {
     /// The missing steps, and the calls that the policy allows already.
     fn advise(&self, approves: bool, settings: &Canonical) -> Result<(), Failure> {
         let (home, tool) = (word_of(&self.home), &self.tool);
-        let known: Vec<String> = SecretFiles::of(&Home::at(&self.home))
-            .list()?
-            .into_iter()
-            .map(|info| info.name)
-            .collect();
-        for secret in secrets_of(settings.item()).filter(|name| !known.iter().any(|k| k == name)) {
-            tell(&format!(
-                "there is no secret {secret} yet, and calls that need it are refused: \
-                 `syscap secret set {home} {secret} --origin URL`"
-            ));
+        let known = SecretFiles::of(&Home::at(&self.home)).list()?;
+        for (server, secret) in secrets_of(settings.item()) {
+            let Some(found) = known.iter().find(|info| info.name == secret) else {
+                tell(&format!(
+                    "there is no secret {secret} yet, and calls that need it are refused: \
+                     `syscap secret set {home} {secret} --origin URL`"
+                ));
+                continue;
+            };
+            let target = server.and_then(|server| Target::absolute(server).ok());
+            let (Some(target), Some(origins)) = (target, &found.origins) else { continue };
+            let is_of =
+                |origin: &String| Origin::parse(origin).is_some_and(|one| one.is_of(&target));
+            if !origins.iter().any(is_of) {
+                tell(&format!(
+                    "the secret {secret} is for {} and not for {}: calls that need it are refused",
+                    origins.join(", "),
+                    server.unwrap_or_default()
+                ));
+            }
         }
         let policy = Loaded::of(&self.home)?;
         // It is in force, so it was read; this is advice, after the record.
@@ -125,13 +136,18 @@ impl Set {
     }
 }
 
-/// The secrets that settings name, also those of routes.
-fn secrets_of(settings: Item<'_>) -> impl Iterator<Item = &str> {
+/// The secrets that settings name, also those of routes, each with the URL of the server that it
+/// would be sent to.
+fn secrets_of(settings: Item<'_>) -> impl Iterator<Item = (Option<&str>, &str)> {
     let routes = settings.get("routes").into_iter().flat_map(|routes| routes.entries());
-    let all = std::iter::once(settings).chain(routes.map(|(_, route)| route));
-    let lists = all.filter_map(|item| item.get("secrets"));
-    let names = lists.flat_map(|list| list.elements().collect::<Vec<_>>());
-    names.filter_map(|placed| placed.get("secret").and_then(Item::as_text))
+    let all =
+        std::iter::once((settings, "base_url")).chain(routes.map(|(_, route)| (route, "url")));
+    all.flat_map(|(item, url)| {
+        let server = item.get(url).and_then(Item::as_text);
+        let named = item.get("secrets").into_iter().flat_map(|list| list.elements());
+        let named = named.filter_map(|placed| placed.get("secret").and_then(Item::as_text));
+        named.map(|name| (server, name)).collect::<Vec<_>>()
+    })
 }
 
 /// The scopes that a token needs for a server.

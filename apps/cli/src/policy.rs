@@ -4,6 +4,7 @@ mod check;
 mod client_arguments;
 mod diff;
 mod explain;
+pub(crate) mod hosts;
 mod json;
 mod recorded;
 mod replay;

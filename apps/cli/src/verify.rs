@@ -146,6 +146,11 @@ fn failed<E>(log: &Path, error: VerifyError<E>, unread: impl FnOnce(E) -> Failur
 pub(crate) fn export(home: &Path, folder: &Path, out: &mut Out) -> Ended {
     let opened = SqliteReader::open(home).map_err(syscap::Error::Home);
     let mut reader = opened.map_err(Failure::home(home))?;
+    if lies_in(folder, home) {
+        let what = folder.display().to_string();
+        let advice = "lies in the home: name a folder elsewhere".to_owned();
+        return Err(Failure::Usage { what, advice });
+    }
     let exported = export::export(&mut reader, folder).map_err(|error| match error {
         ExportError::Exists => Failure::Exists(folder.to_path_buf()),
         error => Failure::Audit { path: folder.to_path_buf(), problem: error.to_string() },
@@ -157,6 +162,13 @@ pub(crate) fn export(home: &Path, folder: &Path, out: &mut Out) -> Ended {
     let (records, objects) = (exported.records, exported.objects);
     out.both(&format!("{records} records and {objects} objects in {}", folder.display()), json)?;
     Ok(Exit::Done)
+}
+
+/// True if a folder that is to be made would lie in a home, whatever links its name goes by.
+fn lies_in(folder: &Path, home: &Path) -> bool {
+    let Ok(folder) = std::path::absolute(folder) else { return false };
+    let Ok(home) = home.canonicalize() else { return false };
+    folder.ancestors().filter_map(|above| above.canonicalize().ok()).any(|above| above == home)
 }
 
 const fn exit(verdict: Soundness) -> Exit {

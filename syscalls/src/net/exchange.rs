@@ -75,13 +75,13 @@ impl Order<'_> {
         let is_secure = self.url.starts_with("https:");
         let answer = self.exchange(wire).map_err(|error| refused(&error, wire, is_secure))?;
         let headers = answer.headers();
-        let (status, is_encoded) = (answer.status().as_u16(), is_encoded(headers));
+        let (status, encoded) = (answer.status().as_u16(), encoded(headers));
         let text =
             |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (content_type, location) = (text(header::CONTENT_TYPE), text(header::LOCATION));
-        if is_encoded {
+        if let Some(header) = encoded {
             // Nothing asked for it, and what it would become has no bound.
-            let refused = Refused::new(Reason::BadResponse).field("content-encoding");
+            let refused = Refused::new(Reason::BadResponse).field(header);
             return Err(refused.allowed("an answer that is not encoded"));
         }
         let (body, is_cut) =
@@ -128,9 +128,21 @@ impl Order<'_> {
     }
 }
 
-fn is_encoded(headers: &HeaderMap) -> bool {
-    let plain = |value: &header::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    headers.get_all(header::CONTENT_ENCODING).iter().any(|value| !plain(value))
+/// The header that says that the body is encoded: in another way than in chunks, which are undone
+/// on the way (RFC 9112, 6.1).
+fn encoded(headers: &HeaderMap) -> Option<&'static str> {
+    let other = |name: header::HeaderName, plain: &'static str| {
+        let is_plain =
+            |value: &header::HeaderValue| value.as_bytes().eq_ignore_ascii_case(plain.as_bytes());
+        headers.get_all(name).iter().any(|value| !is_plain(value))
+    };
+    if other(header::CONTENT_ENCODING, "identity") {
+        Some("content-encoding")
+    } else if other(header::TRANSFER_ENCODING, "chunked") {
+        Some("transfer-encoding")
+    } else {
+        None
+    }
 }
 
 /// Reads up to so many bytes, and says whether there are more.

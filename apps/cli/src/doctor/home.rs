@@ -18,7 +18,7 @@ use crate::config::is_program;
 use crate::exit::Failure;
 use crate::hook::client::Client;
 use crate::output::plain;
-use crate::policy::Loaded;
+use crate::policy::{Loaded, hosts};
 use crate::tools::stated::not_limited;
 use crate::{runtime, verify};
 
@@ -187,6 +187,14 @@ fn policy(findings: &mut Findings<'_>, folder: &Path, kernel: &Kernel) -> Result
                  program that set it, or `syscap policy set`"
             ),
         )?,
+    }
+    if let Ok(Some(loaded)) = Loaded::on_record(folder, hash)
+        && let Some(policy) = loaded.document()
+    {
+        let tools: Vec<_> = kernel.manifests().collect();
+        for never in hosts::never(policy, &tools) {
+            findings.bad("policy", &never.says)?;
+        }
     }
     let Some(shadow) = kernel.shadow_hash() else { return Ok(()) };
     let text = match found(shadow) {

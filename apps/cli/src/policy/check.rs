@@ -9,6 +9,7 @@ use syscap::format::PolicyHash;
 use syscap::kernel::Kernel;
 use syscap::policy::{LoadError, Policy};
 
+use super::hosts;
 use super::target::{Target, parse};
 use super::warnings::{self, Odd, Warning};
 use crate::exit::{Ended, Exit, Failure};
@@ -61,9 +62,11 @@ impl Check {
             let tools: Vec<_> = kernel.manifests().collect();
             warnings.extend(warnings::of_home(&policy, &tools, &Home::at(home)));
         }
+        let tools: Vec<_> = kernel.into_iter().flat_map(Kernel::manifests).collect();
+        let errors = hosts::never(&policy, &tools);
         let (hash, count) = (policy.hash(), policy.written().constraints.len());
-        let failed = self.strict && !warnings.is_empty();
-        let printed = print(out, hash, count, &warnings, &notes);
+        let failed = !errors.is_empty() || (self.strict && !warnings.is_empty());
+        let printed = print(out, hash, count, [&errors, &warnings, &notes]);
         out.conclude(printed, if failed { Exit::Failed } else { Exit::Done })
     }
 }
@@ -72,19 +75,20 @@ fn print(
     out: &mut Out,
     hash: PolicyHash,
     count: usize,
-    warnings: &[Warning],
-    notes: &[Warning],
+    [errors, warnings, notes]: [&[Warning]; 3],
 ) -> Result<(), Failure> {
     if out.form() == Form::Json {
         let json = Object::new()
             .flag("sound", true)
             .shown("hash", hash)
             .json("constraints", &count.to_string())
+            .json("errors", &array(errors.iter().map(Warning::json)))
             .json("warnings", &array(warnings.iter().map(Warning::json)))
             .json("notes", &array(notes.iter().map(Warning::json)));
         return out.line(&json.finish());
     }
     out.line(&format!("{hash}  {count} constraints"))?;
+    errors.iter().try_for_each(|error| out.line(&format!("error: {}", error.says)))?;
     warnings.iter().try_for_each(|warning| out.line(&format!("warning: {}", warning.says)))?;
     notes.iter().try_for_each(|note| out.line(&format!("note: {}", note.says)))
 }

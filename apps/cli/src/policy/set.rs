@@ -10,6 +10,7 @@ use syscap::{Beside, Error, Home, Inspection, PolicyPlace, Runtime};
 
 use clap::Args;
 
+use super::hosts;
 use super::target::{Target, located, parse, preset_of};
 use super::warnings::{self, Warning};
 use crate::exit::{Ended, Exit, Failure, diagnose};
@@ -56,6 +57,15 @@ impl Set {
         };
         let mut warnings = Vec::new();
         let (seq, policy, shadow) = runtime::with(&self.home, |access| {
+            let tools = access.manifests(Whose::All)?;
+            let tools: Vec<_> = tools.iter().collect();
+            if let Some((target, bytes)) = &document
+                && let Ok(policy) = parse(bytes)
+                && let Some(never) = hosts::never(&policy, &tools).into_iter().next()
+            {
+                let what = target.file().unwrap_or_default().display().to_string();
+                return Err(Failure::Policy { what, problem: never.says });
+            }
             let seq = match &document {
                 None => put(access, &hand, PolicyPlace::NoShadow)?,
                 Some((target, bytes)) => {
@@ -71,8 +81,6 @@ impl Set {
             if let Some((_, bytes)) = &document
                 && let Ok(policy) = parse(bytes)
             {
-                let tools = access.manifests(Whose::All)?;
-                let tools: Vec<_> = tools.iter().collect();
                 warnings = warnings::of_home(&policy, &tools, &Home::at(&self.home));
             }
             Ok((seq, view.policy, view.shadow))

@@ -19,11 +19,11 @@ use crate::output::{Object, quote};
 const AS_THEY_ARE: &str = " while the parameters are as they are";
 
 /// One thing that is odd.
-pub(super) struct Warning {
+pub(crate) struct Warning {
     kind: &'static str,
     constraint: Option<String>,
     tool: Option<String>,
-    pub(super) says: String,
+    pub(crate) says: String,
 }
 
 /// The warnings about a document, and the notes that hold only for its present parameters: a list
@@ -256,7 +256,7 @@ fn never_said(constraint: &Constraint, argument: &str) -> Warning {
 }
 
 /// The texts that it is held against.
-fn equals(ask: &Ask) -> Vec<&str> {
+pub(super) fn equals(ask: &Ask) -> Vec<&str> {
     fn text(constant: &Constant) -> Option<&str> {
         match constant {
             Constant::Text(text) => Some(text),
@@ -319,7 +319,7 @@ fn roots(home: &Home) -> Option<BTreeSet<String>> {
     Some(roots)
 }
 
-fn tests_of<'c>(condition: &'c Condition, tests: &mut Vec<&'c Test>) {
+pub(super) fn tests_of<'c>(condition: &'c Condition, tests: &mut Vec<&'c Test>) {
     match condition {
         Condition::All(parts) | Condition::Any(parts) => {
             parts.iter().for_each(|part| tests_of(part, tests));
@@ -330,6 +330,11 @@ fn tests_of<'c>(condition: &'c Condition, tests: &mut Vec<&'c Test>) {
 }
 
 impl Warning {
+    /// One about a constraint.
+    pub(super) fn new(kind: &'static str, constraint: &ConstraintId, says: String) -> Self {
+        Self { kind, constraint: Some(constraint.to_string()), tool: None, says }
+    }
+
     /// `rest`: what it does where it does not match.
     fn of(lint: &Lint, rest: Option<&str>, given: &str) -> Self {
         let id = &lint.constraint;

@@ -142,6 +142,9 @@ fn an_export_is_made_once() {
     let objects = names(&home.beside("out/objects")).len();
     assert_eq!(made["objects"], objects);
     run(["log", "export", &home.path(), "--out", &out]).failed(1);
+    let inside = format!("{}/out", home.path());
+    run(["log", "export", &home.path(), "--out", &inside]).failed(2);
+    assert!(!std::path::Path::new(&inside).exists());
     run(["log", "export", &home.path(), "--out", &home.text_beside("no/where")]).failed(1);
     assert_eq!(run(["verify", &out]).code, 0);
 }

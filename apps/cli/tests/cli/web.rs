@@ -43,6 +43,18 @@ fn a_tool_is_set_called_shown_and_removed() {
     let origin = format!("http://127.0.0.1:{port}");
     let secret = ["secret", "set", &home.path(), "desk", "--origin", &origin];
     run_with(secret, b"Value-of-0123456789\n").fine();
+    // A secret of another server's is no secret of the tool's.
+    let other = ["secret", "set", &home.path(), "other", "--origin", "https://b.test"];
+    run_with(other, b"Value-of-9876543210\n").fine();
+    let [own, wrong] = ["desk", "other"].map(|secret| {
+        let mut settings = settings.clone();
+        settings["secrets"][0]["secret"] = json!(secret);
+        let file = home.file("again.json", &settings.to_string());
+        run(["http", "set", &home.path(), "again", &file]).err
+    });
+    assert!(wrong.contains("https://b.test") && !own.contains(&origin), "{wrong}{own}");
+    run(["http", "rm", &home.path(), "again"]).fine();
+    run(["secret", "rm", &home.path(), "other"]).fine();
     let listed = run(["secret", "list", &home.path(), "--json"]).fine().one();
     assert_eq!(listed, json!({"secret": "desk", "origins": [origin]}));
     let flags = [&["--tool", "tickets"][..], &SCOPES[..]].concat();

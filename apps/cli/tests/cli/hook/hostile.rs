@@ -142,6 +142,9 @@ fn an_agent_without_a_token_that_lives_is_a_no() {
 #[test]
 fn a_holder_is_started_where_there_is_none() {
     let hooked = Hooked::loose("claude-code", &[]);
+    // What the client has opened without `O_CLOEXEC` is not held open by it.
+    let clients = fs::File::open(hooked.home.beside("home/keys/issuer.key")).unwrap();
+    rustix::io::fcntl_setfd(&clients, rustix::io::FdFlags::empty()).unwrap();
     thread::scope(|scope| {
         for id in ["toolu_01", "toolu_02", "toolu_03"] {
             let hooked = &hooked;
@@ -157,6 +160,11 @@ fn a_holder_is_started_where_there_is_none() {
     while started.len() > 1 {
         thread::yield_now();
         started = serving(&hooked.home.path());
+    }
+    for pid in &started {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        let open: Vec<_> = open.filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
+        assert!(open.iter().all(|path| !path.ends_with("issuer.key")), "{open:?}");
     }
     started.iter().for_each(|pid| terminate(*pid));
     while !serving(&hooked.home.path()).is_empty() {

@@ -239,3 +239,44 @@ fn obligations_stand_in_the_log() {
     let rows = run(["log", "show", &home.path(), "--records"]).fine().out;
     assert!(rows.contains("allow by echo, notify ops"), "{rows}");
 }
+
+/// What no host is equals no host: a deny by it would never apply, and is not put in force. One that
+/// is in force decides as before, and `doctor` says so.
+#[test]
+fn constant_that_is_no_host_is_an_error() {
+    let home = TestHome::new();
+    let document = |host: &str, op: &str| {
+        json!({"v": 1, "constraints": [{
+            "id": "no", "effect": "deny", "subject": {"tool_id": "http_request"},
+            "when": {"op": op, "args": ["args.url", host]}, "on_fail": "block", "reason": "no",
+        }]})
+        .to_string()
+    };
+    for host in ["localhost:8080", "*", "*.example.com", "https://example.com/a", ""] {
+        let file = home.file("p.json", &document(host, "eq"));
+        for flags in [&[][..], &["--home", &home.path()]] {
+            let checked = run(["policy", "check", &file].iter().chain(flags));
+            assert!(checked.code == 1 && checked.out.contains("error: no: "), "{}", checked.out);
+        }
+        let errors = run(["policy", "check", &file, "--json"]).one()["errors"].clone();
+        assert_eq!(errors[0]["kind"], "never_matches", "{errors}");
+        let before = home.log().len();
+        run(["policy", "set", &home.path(), &file]).failed(1);
+        let kinds = home.log().split_off(before);
+        assert!(kinds.iter().all(|record| record["kind"] != "policy"), "{kinds:?}");
+    }
+    for (host, op) in
+        [("localhost", "eq"), ("https://Example.com/", "eq"), ("example.com", "domain")]
+    {
+        let file = home.file("p.json", &document(host, op));
+        assert!(!run(["policy", "check", &file]).fine().out.contains("error"), "{host}");
+        assert_eq!(run(["policy", "set", &home.path(), &file]).code, 0);
+    }
+    // The library, and a program that signs by itself, may put it in force: it did before.
+    let rt = syscap::Runtime::open(home.path()).unwrap();
+    rt.set_policy(syscap::policy::Policy::from_json(document("*", "eq").as_bytes()).unwrap())
+        .unwrap();
+    rt.close().unwrap();
+    let said = run(["doctor", &home.path()]).out;
+    assert!(said.contains("no: no host is \"*\""), "{said}");
+}
