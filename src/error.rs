@@ -129,6 +129,14 @@ pub enum Error {
     /// Another home stands where the one was that this process has used.
     #[error("{0} is another home now than the one that was in use")]
     OtherHome(PathBuf),
+    /// The home belongs to another user: what this process made there the owner could not use.
+    #[error("{home} belongs to user {owner}, and a home has one user")]
+    NotOwner {
+        /// The home.
+        home: PathBuf,
+        /// The owner's number.
+        owner: u32,
+    },
     /// A process of another user holds the home.
     #[error("a process of another user holds {0}")]
     Foreign(PathBuf),

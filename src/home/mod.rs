@@ -7,15 +7,16 @@ pub(crate) mod options;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::inspect::verify::Trust;
-use syscap_audit::HomeLock;
 use syscap_audit::disk::{self, DATABASE_FILE};
-use syscap_kernel::StoreError;
+use syscap_audit::{HomeLock, LOCK_FILE};
 use syscap_syscalls::beneath::{self, FsError, Location, Opener, Openers};
 use syscap_syscalls::fs::Files;
+
+use rustix::process::geteuid;
 
 use crate::error::{Error, at};
 use crate::home::files::{read_small, write_new};
@@ -131,11 +132,31 @@ impl Home {
 
     /// Takes the home, whatever its store is. If the store is the home's database, a folder without
     /// one is left unchanged.
-    pub(crate) fn lock(&self, kept: Kept) -> Result<HomeLock, StoreError> {
-        if kept == Kept::InHome {
-            disk::expect_database(&self.folder)?;
+    pub(crate) fn lock(&self, kept: Kept) -> Result<HomeLock, Error> {
+        let file = match kept {
+            Kept::InHome => {
+                if let Err(error) = disk::expect_database(&self.folder) {
+                    // Another's folder lets nobody look.
+                    self.is_ours("")?;
+                    return Err(error.into());
+                }
+                DATABASE_FILE
+            }
+            Kept::ByHost => LOCK_FILE,
+        };
+        self.is_ours(file)?;
+        Ok(HomeLock::take(&self.folder)?)
+    }
+
+    /// Checks that a file of it is this user's: its owner could not use what another makes here. The
+    /// folder may be another's, who lets this user write there, as a mounted volume's root is.
+    fn is_ours(&self, file: &str) -> Result<(), Error> {
+        // What is not there is nobody's yet.
+        let Ok(found) = fs::metadata(self.folder.join(file)) else { return Ok(()) };
+        match found.uid() {
+            owner if owner == geteuid().as_raw() => Ok(()),
+            owner => Err(Error::NotOwner { home: self.folder.clone(), owner }),
         }
-        HomeLock::take(&self.folder)
     }
 
     /// Checks the folder for the agents' files. It is looked at before anything is made, so that a

@@ -46,8 +46,9 @@ pub struct FileKeys {
     folder: PathBuf,
     passphrases: Box<dyn Passphrases>,
     held: Mutex<Vec<Held>>,
-    /// Roles whose file was there, and no key file of theirs, when this was opened.
-    unusable: Vec<Role>,
+    /// Roles whose file was there when this was opened, and could not be read or was no key file of
+    /// theirs.
+    unusable: Vec<(Role, SignerError)>,
     /// The holder key, once it was needed.
     holder: Mutex<Option<Arc<SecretKey>>>,
 }
@@ -80,18 +81,20 @@ impl FileKeys {
         Ok(Self::of(folder, held))
     }
 
-    /// Reads the keys that are there; a role whose file is missing, or is no key file of that role,
-    /// can't sign. The others can: a stop must not wait until somebody has mended a file.
+    /// Reads the keys that are there; a role whose file is missing, can't be read, or is no key file
+    /// of that role, can't sign. The others can: a stop must not wait until somebody has mended a
+    /// file.
     ///
     /// # Errors
-    /// [`Error::File`].
+    /// [`Error::Signer`].
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let (mut held, mut unusable) = (Vec::new(), Vec::new());
         for role in Role::IN_USE {
             match KeyFile::find(&KeyUse::Role(role).path(folder), KeyUse::Role(role)) {
                 Ok(Some(file)) => held.push(Held::new(role, file)?),
                 Ok(None) => {}
-                Err(Error::KeyFile { .. }) => unusable.push(role),
+                Err(Error::KeyFile { .. }) => unusable.push((role, SignerError::BadKey)),
+                Err(Error::File { .. }) => unusable.push((role, SignerError::Unreadable(role))),
                 Err(error) => return Err(error),
             }
         }
@@ -120,9 +123,9 @@ impl FileKeys {
 
     fn find(&self, role: Role) -> Result<Held, SignerError> {
         let held = self.lock();
-        let missing =
-            if self.unusable.contains(&role) { SignerError::BadKey } else { SignerError::NoKey };
-        held.iter().find(|held| held.role == role).cloned().ok_or(missing)
+        let unusable = self.unusable.iter().find(|(of, _)| *of == role);
+        let missing = || unusable.map_or(SignerError::NoKey, |(_, why)| *why);
+        held.iter().find(|held| held.role == role).cloned().ok_or_else(missing)
     }
 
     /// The key. It holds no lock while a person is asked.
@@ -298,6 +301,16 @@ impl Rotation {
     #[must_use]
     pub const fn next(&self) -> &KeyFile {
         &self.next
+    }
+
+    /// Its record was refused: nobody has the key, and its file goes.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn abandon(self) -> Result<(), Error> {
+        let path = next_path(&self.folder, self.role);
+        fs::remove_file(&path).map_err(at(&path))?;
+        sync_folder_of(&path)
     }
 
     /// Its record is durable: the file takes the old one's place, which is lost.

@@ -85,6 +85,9 @@ pub enum SignerError {
     /// A key is not one that can be used.
     #[error("the key can't be used")]
     BadKey,
+    /// The file of a key can't be read: it is another user's, say.
+    #[error("the file of the {0} key can't be read")]
+    Unreadable(Role),
     /// A person must unseal the key first, and there is none to be asked here.
     #[error("the {0} key is sealed, and there is nobody here to be asked for its passphrase")]
     Sealed(KeyUse),

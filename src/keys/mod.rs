@@ -73,7 +73,7 @@ pub(crate) fn roles(signer: &dyn Signer) -> Result<Roles, SignerError> {
 pub(crate) fn known_keys(signer: &dyn Signer) -> Result<Vec<(Role, PublicKey)>, SignerError> {
     let known = Role::IN_USE.iter().map(|role| match signer.public_key(*role) {
         Ok(key) => Ok(Some((*role, key))),
-        Err(SignerError::NoKey | SignerError::BadKey) => Ok(None),
+        Err(SignerError::NoKey | SignerError::BadKey | SignerError::Unreadable(_)) => Ok(None),
         Err(error) => Err(error),
     });
     known.filter_map(Result::transpose).collect()

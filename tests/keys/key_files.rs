@@ -216,3 +216,31 @@ fn the_recovery_key_is_on_record() {
     assert_eq!(none.log().kernel().recovery(), None);
     assert!(!KeyUse::Recovery.path(&none.keys()).exists());
 }
+
+/// A stop waits for no other role's file: one that can't be read leaves its own role without a key.
+#[test]
+fn unreadable_key_ends_no_emergency_stop() {
+    let world = World::new();
+    for role in [Role::Issuer, Role::Policy, Role::Approver, Role::Operator] {
+        let kept = fs::read(world.path(role)).unwrap();
+        let rt = world.open();
+        let token = crate::keys::world::token(&rt);
+        rt.close().unwrap();
+        // Root reads whatever its mode is, and no folder.
+        fs::remove_file(world.path(role)).unwrap();
+        fs::create_dir(world.path(role)).unwrap();
+        let rt = world.open();
+        rt.revoke(token).unwrap();
+        let refused = match role {
+            Role::Issuer => rt.issue(syscap::Grant::to("a").tools(["echo"])).err(),
+            Role::Operator => rt.forget(&[]).err(),
+            _ => None,
+        };
+        let unreadable = SignerError::Unreadable(role);
+        let is = |error: &Error| matches!(error, Error::Signer(why) if *why == unreadable);
+        assert!(refused.as_ref().is_none_or(is), "{refused:?}");
+        rt.close().unwrap();
+        fs::remove_dir(world.path(role)).unwrap();
+        fs::write(world.path(role), kept).unwrap();
+    }
+}

@@ -1,5 +1,6 @@
 //! How a run ends: exit codes, and failures in one clear line.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -392,14 +393,17 @@ fn home_text(folder: &Path, source: &syscap::Error) -> String {
 }
 
 /// The advice on a home that can't be made or opened.
-fn advice(error: &syscap::Error) -> &'static str {
-    match error {
+fn advice(error: &syscap::Error) -> Cow<'static, str> {
+    let advice = match error {
         syscap::Error::Home(error) => match error {
             StoreError::Damaged => "; restore it from a copy, or look with `syscap verify`",
             StoreError::Newer(_) => "; use the newer syscap",
             StoreError::Full => FULL,
             _ => "; `syscap doctor` may say more",
         },
+        syscap::Error::NotOwner { owner, .. } => {
+            return format!(": sudo -u '#{owner}' syscap ..").into();
+        }
         syscap::Error::Unserved(_) => UNSERVED,
         syscap::Error::Foreign(_) => "; a home has one user",
         syscap::Error::Version { holder, ours } if holder.are_before(*ours) => {
@@ -413,5 +417,6 @@ fn advice(error: &syscap::Error) -> &'static str {
         syscap::Error::HolderGone => "; `syscap log show` says what was done",
         syscap::Error::Halted(_) => "; look with `syscap verify`, restore it from a copy",
         _ => "; `syscap doctor` may say more",
-    }
+    };
+    advice.into()
 }

@@ -28,6 +28,7 @@ mod log;
 mod mcp;
 mod near;
 mod output;
+mod owner;
 mod parse;
 mod policy;
 mod process;
@@ -149,6 +150,9 @@ enum Command {
 fn main() -> ExitCode {
     // This program is the launcher too: it starts a second time as it, from here on.
     syscap::launch::entry();
+    if let Some(code) = owner::go_on_as_owner() {
+        return code;
+    }
     started::set_up();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some(text) = help::asked(&words, &Cli::command()) {

@@ -63,10 +63,11 @@ pub(super) fn look(
     log(findings, folder)
 }
 
-/// Checks that only the owner may read keys, or write anything.
+/// Checks that only the owner may read keys, or write anything, and that the owner can use it all.
 fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> {
-    let owner = rustix::process::geteuid().as_raw();
     let folder = home.folder();
+    let owner = fs::metadata(folder.join(DATABASE_FILE)).map(|meta| meta.uid());
+    let owner = owner.unwrap_or_else(|_| rustix::process::geteuid().as_raw());
     let mut wrong = 0_u32;
     let mut paths: Vec<(PathBuf, u32)> = vec![
         (folder.to_path_buf(), 0o022),
@@ -74,6 +75,8 @@ fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> 
         (home.keys(), 0o077),
     ];
     paths.extend(keys::files(home).into_iter().map(|path| (path, 0o077)));
+    let beside = ["home.db-wal", "home.db-shm", "home.db-lock", "lock", "reserve", "trust.cbor"];
+    paths.extend(beside.map(|name| (folder.join(name), 0o022)));
     for (path, forbidden) in paths {
         let meta = match fs::metadata(&path) {
             Ok(meta) => meta,
@@ -85,10 +88,18 @@ fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> 
             }
         };
         let mode = meta.mode() & 0o777;
-        if mode & forbidden != 0 || (meta.uid() != owner && owner != 0) {
+        if mode & forbidden != 0 {
+            wrong = wrong.saturating_add(1);
+            let shown = path.display();
+            let text = format!("{shown} has mode {mode:03o}: others can reach it; chmod go= it");
+            findings.bad("permissions", &text)?;
+        }
+        // The folder may be the root of a volume, which lets this user write.
+        if meta.uid() != owner && path != folder {
             wrong = wrong.saturating_add(1);
             let text = format!(
-                "{} has mode {mode:03o} and owner {}; others can reach it: chmod go= it",
+                "{} is user {}'s, and the home user {owner}'s, who can't use it: as root, chown \
+                 {owner} it",
                 path.display(),
                 meta.uid()
             );

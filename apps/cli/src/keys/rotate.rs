@@ -42,6 +42,15 @@ pub(crate) struct Rotate {
     by: By,
 }
 
+/// True if nothing can have come on record: it was refused, or not even signed.
+fn is_certain(failure: &Failure) -> bool {
+    match failure {
+        Failure::Refused(_) | Failure::Busy | Failure::Sealed(_) => true,
+        Failure::Runtime(error) => matches!(**error, Error::Signer(_)),
+        _ => false,
+    }
+}
+
 impl Rotate {
     pub(super) fn run(self, out: &mut Out) -> Ended {
         let (home, role) = (Home::at(&self.home), self.role);
@@ -86,6 +95,7 @@ impl Rotate {
             Some(_) => Rotation::anew(&home.keys(), role, make),
             None => Rotation::begin(&home.keys(), role, make),
         }?;
+        let is_made = made.is_some();
         let key = match made {
             Some(key) => key,
             // One that broke off before it was on record.
@@ -96,7 +106,16 @@ impl Rotate {
         };
         let proof = key.possession(&log.kernel().home(), role);
         let change = |set: &RoleSet| self.change(set, &old, &proof, cut_off);
-        let seq = authority.change(&self.home, role, change)?;
+        let seq = match authority.change(&self.home, role, change) {
+            Ok(seq) => seq,
+            // It is on no record, nor will be. Of any other failure that is not known, and what lies
+            // there is taken up by the next rotation.
+            Err(failure) if is_made && is_certain(&failure) => {
+                rotation.abandon()?;
+                return Err(failure);
+            }
+            Err(failure) => return Err(failure),
+        };
         rotation.finish()?;
         said(out, &key.public_key(), role, Some(seq.get()))
     }

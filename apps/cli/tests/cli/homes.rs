@@ -201,3 +201,54 @@ fn a_path_need_not_be_utf_8() {
     let left = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 1, "no other home was made");
 }
+
+/// Root at another's home goes on as its owner: the owner can use all that root has made, and an
+/// emergency stop reaches the owner's server. Anybody else is told who may.
+#[test]
+fn home_has_one_user() {
+    const OWNER: u32 = 4_711;
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: another user's home: only root can make one");
+    }
+    let home = TestHome::new();
+    let all = |path: &str| {
+        let mut found = vec![std::path::PathBuf::from(path)];
+        let mut at = 0;
+        while let Some(next) = found.get(at).cloned() {
+            at += 1;
+            found.extend(fs::read_dir(next).into_iter().flatten().flatten().map(|one| one.path()));
+        }
+        found
+    };
+    let open = |path: &std::path::Path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    open(home.beside("home").parent().unwrap());
+    for path in all(&home.path()) {
+        std::os::unix::fs::lchown(&path, Some(OWNER), Some(OWNER)).unwrap();
+    }
+    for command in [
+        &["freeze", &home.path(), "--all"][..],
+        &["thaw", &home.path(), "--all"],
+        &["token", "issue", &home.path(), "--agent", "a", "--tool", "echo"],
+    ] {
+        let ran = run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.err.contains(&format!("user {OWNER}'s home")), "{}", ran.err);
+    }
+    let others = all(&home.path()).into_iter().filter(|path| {
+        std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(path).unwrap()) != OWNER
+    });
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<std::path::PathBuf>::new());
+    // Another may look, where the owner lets them, and write nothing.
+    open(&home.beside("home"));
+    let other = |folder: &str| {
+        use std::os::unix::process::CommandExt as _;
+        let mut command = crate::cli::support::syscap();
+        let freeze = command.args(["freeze", folder, "--all"]).uid(OWNER + 1).gid(OWNER + 1);
+        crate::cli::support::Run::of(freeze.output().unwrap())
+    };
+    let refused = other(&home.path());
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert!(refused.err.contains(&format!("sudo -u '#{OWNER}'")), "{}", refused.err);
+}
