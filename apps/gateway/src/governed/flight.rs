@@ -166,11 +166,12 @@ impl ServerRuns {
         place: usize,
         cancel: &CancellationToken,
     ) -> Entered<'_> {
-        self.lock().insert(intent, (place, cancel.clone()));
+        self.lock().insert(intent, (place, cancel.child_token()));
         Entered(self, intent)
     }
 
-    /// A server's calls in flight, each with its cancellation; the oldest first.
+    /// A server's calls in flight, each with what is cancelled when it ends, however it does; the
+    /// oldest first.
     pub(crate) fn of(&self, place: usize) -> Vec<(Seq, CancellationToken)> {
         let runs = self.lock();
         let own = runs.iter().filter(|(_, (at, _))| *at == place);
@@ -181,12 +182,14 @@ impl ServerRuns {
     }
 }
 
-/// Forgets a run when it is dropped.
+/// Forgets a run when it is dropped: what the server asks for it ends too.
 pub(crate) struct Entered<'r>(&'r ServerRuns, Seq);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.0.lock().remove(&self.1);
+        if let Some((_, ended)) = self.0.lock().remove(&self.1) {
+            ended.cancel();
+        }
     }
 }
 

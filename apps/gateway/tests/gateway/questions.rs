@@ -141,6 +141,21 @@ fn abandoned_question_is_withdrawn_from_the_client() {
     bench.settled();
 }
 
+/// So is one whose server did not wait for the answer, and has ended the call.
+#[test]
+fn question_ends_with_its_call() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&["allow=odd:elicitation"]).able(able()).session();
+    let [(method, params, _), ..] = questions();
+    let id = ask(&mut gateway, (method, &params), 0);
+    let asked = gateway.hears(method);
+    let told = gateway.hears("notifications/cancelled");
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+    assert_eq!(text(&gateway.result(&id)), "nobody answered");
+    assert!(gateway.end().success());
+    bench.settled();
+}
+
 #[test]
 fn a_question_bears_its_servers_name_and_is_on_record() {
     let bench = Bench::new();
