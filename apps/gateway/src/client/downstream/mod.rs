@@ -16,7 +16,7 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, JsonRpcMessage,
-    ServerJsonRpcMessage, ServerNotification,
+    ServerJsonRpcMessage, ServerNotification, ServerResult,
 };
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -180,10 +180,23 @@ impl ClientWire {
                 // They answer something, and are as few as that.
                 _ => self.outbox.answer(&line),
             },
+            JsonRpcMessage::Response(response) if is_list(&response.result) => {
+                self.outbox.answer_list(&line);
+            }
             _ => self.outbox.answer(&line),
         }
         Ok(())
     }
+}
+
+const fn is_list(result: &ServerResult) -> bool {
+    matches!(
+        result,
+        ServerResult::ListToolsResult(_)
+            | ServerResult::ListPromptsResult(_)
+            | ServerResult::ListResourcesResult(_)
+            | ServerResult::ListResourceTemplatesResult(_)
+    )
 }
 
 impl Transport<RoleServer> for ClientWire {

@@ -26,8 +26,11 @@ const LATER_BYTES_MAX: usize = 4_096;
 const WRITE_BYTES: usize = 256 << 10;
 
 /// Most requests for lists that are being answered while more is taken in: a request is short and
-/// a list is long, so that requests wait, unread, and not answers.
+/// a list is long, so that requests wait, unread, and not answers. Of long lists it is fewer: so many
+/// as have [`BYTES_MAX`] together.
 const LISTS_MAX: usize = 64;
+/// The length of a list before one was made, in bytes.
+const LIST_BYTES: usize = BYTES_MAX / 8;
 
 /// The client leaves too much unread to be asked anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +67,8 @@ struct Lines {
     later: BTreeSet<Vec<u8>>,
     /// Requests for lists that are being answered.
     lists: usize,
+    /// The longest list so far, in bytes; 0 before the first.
+    list_bytes: usize,
     /// How many were dropped since the client last kept up.
     dropped: u64,
 }
@@ -71,6 +76,12 @@ struct Lines {
 impl Lines {
     fn bytes(&self) -> usize {
         self.waiting.len().saturating_add(self.writing)
+    }
+
+    /// How many requests for lists are answered at a time.
+    fn lists_max(&self) -> usize {
+        let each = if self.list_bytes == 0 { LIST_BYTES } else { self.list_bytes };
+        BYTES_MAX.checked_div(each).unwrap_or(0).clamp(1, LISTS_MAX)
     }
 
     /// Says what was kept; how many were dropped, where that is news.
@@ -97,6 +108,14 @@ impl Outbox {
             self.lock().waiting.extend_from_slice(line);
             self.filled.notify_one();
         }
+    }
+
+    /// Puts a list there.
+    pub(crate) fn answer_list(&self, line: &[u8]) {
+        let mut lines = self.lock();
+        lines.list_bytes = lines.list_bytes.max(line.len());
+        drop(lines);
+        self.answer(line);
     }
 
     /// Takes in a request for a list.
@@ -148,7 +167,7 @@ impl Outbox {
 
     /// Waits until more of its requests may be taken in.
     pub(crate) async fn room_for_requests(&self) {
-        self.until(|lines| lines.bytes() <= BYTES_MAX && lines.lists < LISTS_MAX).await;
+        self.until(|lines| lines.bytes() <= BYTES_MAX && lines.lists < lines.lists_max()).await;
     }
 
     /// Waits until all is written, or nothing more can be.
@@ -281,14 +300,23 @@ mod tests {
     /// While so many lists are being made nothing more is taken in.
     #[tokio::test]
     async fn lists_are_bounded() {
-        let outbox = Arc::new(Outbox::default());
-        let mut lists: Vec<_> = (1..LISTS_MAX).map(|_| outbox.enter_list()).collect();
-        outbox.room_for_requests().await;
-        lists.push(outbox.enter_list());
         let wait = std::time::Duration::from_millis(50);
-        assert!(tokio::time::timeout(wait, outbox.room_for_requests()).await.is_err());
-        lists.pop();
-        outbox.room_for_requests().await;
+        // Before one was made it is not known how long they are.
+        for (longest, most) in [(0, 8), (1_000, LISTS_MAX), (BYTES_MAX / 2, 2), (BYTES_MAX, 1)] {
+            let outbox = Arc::new(Outbox::default());
+            outbox.lock().list_bytes = longest;
+            let mut lists: Vec<_> = (1..most).map(|_| outbox.enter_list()).collect();
+            outbox.room_for_requests().await;
+            lists.push(outbox.enter_list());
+            let waits = tokio::time::timeout(wait, outbox.room_for_requests());
+            assert!(waits.await.is_err(), "{longest}");
+            lists.pop();
+            outbox.room_for_requests().await;
+        }
+        let outbox = Outbox::default();
+        outbox.answer_list(&line("l", 1_000));
+        outbox.answer_list(&line("l", 10));
+        assert_eq!(outbox.lock().list_bytes, 1_000);
     }
 
     /// No message waits for a client that is gone, and none is kept for it.
