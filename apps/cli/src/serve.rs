@@ -23,7 +23,10 @@ Every command works without this: whoever needs the home first holds it, and ser
 stays. This one is for a home that is to be held by nobody who comes and goes. It says `serving
 HOME` on standard error when it is ready, and ends with SIGTERM or SIGINT, or where an operator
 shuts the home down by its socket: what runs is waited for and then given up, each for some seconds,
-and the log ends properly.")]
+and the log ends properly.
+
+Put no copy over a home that is served, and don't move it: it halts where its files are replaced or
+gone, and a copy that is written into home.db itself damages the log. Stop it first.")]
 pub(crate) struct Serve {
     /// The home.
     home: PathBuf,

@@ -28,7 +28,11 @@ pub(super) fn look(
     };
     match state {
         LockState::Free => findings.fine("holder", "no process holds the home")?,
-        LockState::Held => findings.note("holder", "a process holds the home")?,
+        LockState::Held => findings.note(
+            "holder",
+            "a process holds the home: stop it before a copy is put in its place, or it halts \
+             (files replaced, home moved) or its log is damaged (a copy written into home.db)",
+        )?,
     }
     socket(findings, folder, state)
 }
