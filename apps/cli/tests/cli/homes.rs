@@ -252,3 +252,23 @@ fn home_has_one_user() {
     assert_eq!(refused.code, 4, "{}", refused.err);
     assert!(refused.err.contains(&format!("sudo -u '#{OWNER}'")), "{}", refused.err);
 }
+
+/// Each of the acts that come at once finds the home held by another, and waits for its turn.
+#[test]
+fn sixteen_acts_at_once_all_succeed() {
+    let home = TestHome::new();
+    let freeze = |n: usize| run(["freeze", &home.path(), "--agent", &format!("a{n}")]);
+    std::thread::scope(|scope| {
+        let acts: Vec<_> = (0..16)
+            .map(|n| {
+                scope.spawn({
+                    let freeze = &freeze;
+                    move || freeze(n)
+                })
+            })
+            .collect();
+        acts.into_iter().for_each(|act| assert_eq!(act.join().unwrap().code, 0));
+    });
+    assert_eq!(home.log().iter().filter(|record| record["kind"] == "freeze").count(), 16);
+    assert_eq!(home.verify(), 0);
+}

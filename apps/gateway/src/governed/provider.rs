@@ -88,11 +88,8 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     };
     let name = match defined {
         Ok(name) => name,
-        Err(Undefined::Missing) => {
-            return ran(Err(Refused::new(Reason::ProviderGone)), TxOutcome::NoOp);
-        }
         // Nothing was sent: it may be made again.
-        Err(Undefined::NotListed) => {
+        Err(Undefined) => {
             let refused = Refused::new(Reason::Busy).field("list");
             return ran(Err(refused), TxOutcome::NoOp);
         }

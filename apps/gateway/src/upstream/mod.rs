@@ -65,14 +65,10 @@ const CANCEL_MAX: Duration = Duration::from_secs(1);
 /// list may take.
 const LISTED_MAX: Duration = Duration::from_secs(35);
 
-/// Why a call is not sent to a server.
+/// A call is not sent: its server does not list what was let through, has announced another list and
+/// does not give it, or has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Undefined {
-    /// It has gone, or does not list what was let through.
-    Missing,
-    /// It has announced another list and does not give it.
-    NotListed,
-}
+pub(crate) struct Undefined;
 
 /// Why a server did not answer with a result.
 #[derive(Debug, thiserror::Error)]
@@ -443,15 +439,15 @@ impl Connection {
             loop {
                 let listing = Arc::clone(&seen.borrow_and_update());
                 if listing.changes >= announced {
-                    return listing.name(hash).ok_or(Undefined::Missing);
+                    return listing.name(hash).ok_or(Undefined);
                 }
                 awaited.notify_one();
-                seen.changed().await.map_err(|_| Undefined::Missing)?;
+                seen.changed().await.map_err(|_| Undefined)?;
             }
         };
         tokio::select! {
-            name = timeout(LISTED_MAX, name) => name.unwrap_or(Err(Undefined::NotListed)),
-            () = self.gone.cancelled() => Err(Undefined::Missing),
+            name = timeout(LISTED_MAX, name) => name.unwrap_or(Err(Undefined)),
+            () = self.gone.cancelled() => Err(Undefined),
         }
     }
 
