@@ -116,7 +116,7 @@ fn a_call_is_made_for_the_definition_it_was_let_through_for() {
     // Others are as they were.
     assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
     assert!(gateway.end().success());
-    let gone = bench.outcomes().into_iter().find(|o| o.reason == Some(Reason::ProviderGone));
+    let gone = bench.outcomes().into_iter().find(|o| o.reason == Some(Reason::Busy));
     assert_eq!(gone.unwrap().tx, TxOutcome::NoOp);
     bench.settled();
 }
