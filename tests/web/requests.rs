@@ -279,6 +279,7 @@ fn a_request_is_not_two() {
         format!(r#"{{"url": "{url}", "headers": {{"Upgrade": "websocket"}}}}"#),
         format!(r#"{{"url": "{url}", "headers": {{"Expect": "100-continue"}}}}"#),
         format!(r#"{{"url": "{url}", "headers": {{"X-HTTP-Method-Override": "DELETE"}}}}"#),
+        format!(r#"{{"url": "{url}", "headers": {{"X_Original-URL": "/admin"}}}}"#),
         format!(r#"{{"url": "{url}", "headers": {{"Proxy-Authorization": "x"}}}}"#),
         format!(r#"{{"url": "{url}", "headers": {{"A": "1", "a": "2"}}}}"#),
         format!(r#"{{"url": "{url}", "headers": {{"a": 1}}}}"#),

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use syscap::format::{Canonical, Item, Manifest, Profile, Role, ToolId, json};
 use syscap::kernel::RegistryError;
 use syscap::secrets::SecretFiles;
+use syscap::syscalls::net::headers::is_anothers;
 use syscap::syscalls::net::secret::Origin;
 use syscap::syscalls::net::target::{Place, Target};
 use syscap::syscalls::net::{HTTP_REQUEST, NET_EGRESS, Network};
@@ -104,6 +105,14 @@ impl Set {
                     server.unwrap_or_default()
                 ));
             }
+        }
+        let headers = settings.item().get("default_headers").into_iter();
+        let headers = headers.flat_map(|headers| headers.entries()).map(|(name, _)| name);
+        for name in headers.filter(|name| is_anothers(name)) {
+            tell(&format!(
+                "{name}: some servers take it for the path, method, host or client of a request, and \
+                 no policy sees that"
+            ));
         }
         let policy = Loaded::of(&self.home)?;
         // It is in force, so it was read; this is advice, after the record.

@@ -31,6 +31,15 @@ const OWN: [&str; 17] = [
 /// Beginnings of such names.
 const OWN_PREFIXES: [&str; 3] = ["proxy-", "sec-", "x-forwarded-"];
 
+/// Headers by which a proxy tells a server of another path, method, host or client than those of the
+/// request: a call that sets one says something else to the server than to the policy.
+const ANOTHERS: [&str; 7] =
+    ["destination", "x-host", "x-method", "x-override-url", "x-url", "base-url", "client-ip"];
+/// Beginnings and ends of such names.
+const ANOTHERS_PREFIXES: [&str; 5] =
+    ["x-original-", "x-rewrite-", "x-real-", "x-accel-", "x-envoy-original-"];
+const ANOTHERS_SUFFIXES: [&str; 2] = ["-client-ip", "-connecting-ip"];
+
 /// Parts of names behind which credentials stand.
 const CREDENTIALS: [&str; 16] = [
     "apikey",
@@ -74,6 +83,16 @@ pub(super) fn name(text: &str) -> Option<String> {
     let read = same(&name);
     let is_own = OWN.contains(&&*read) || OWN_PREFIXES.iter().any(|own| read.starts_with(own));
     (is_name && !is_own).then_some(name)
+}
+
+/// True if some servers take it for the path, the method, the host or the client of the request: no
+/// call sets it. An operator may.
+#[must_use]
+pub fn is_anothers(name: &str) -> bool {
+    let read = same(&name.to_ascii_lowercase());
+    ANOTHERS.contains(&&*read)
+        || ANOTHERS_PREFIXES.iter().any(|begin| read.starts_with(begin))
+        || ANOTHERS_SUFFIXES.iter().any(|end| read.ends_with(end))
 }
 
 /// The form of a name for many servers: to them `X_Api_Key` is `X-Api-Key`.
@@ -143,6 +162,29 @@ mod tests {
         }
         assert_eq!(name("X-Request-ID").as_deref(), Some("x-request-id"));
         assert_eq!(name(&"a".repeat(129)), None);
+    }
+
+    #[test]
+    fn no_call_names_another_request() {
+        for name in [
+            "X-Original-URL",
+            "x_original_url",
+            "X-Rewrite-URL",
+            "X-Original-Method",
+            "X-Method",
+            "X-Real-IP",
+            "True-Client-IP",
+            "CF-Connecting-IP",
+            "X-Client-IP",
+            "X-Original-Host",
+            "X-Host",
+            "Destination",
+        ] {
+            assert!(is_anothers(name), "{name}");
+        }
+        for name in ["Accept", "X-Request-ID", "Origin", "X-Client", "Referer", "User-Agent"] {
+            assert!(!is_anothers(name), "{name}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod address;
 mod answer;
 mod egress;
 mod exchange;
-mod headers;
+pub mod headers;
 pub mod lookup;
 mod make;
 pub mod method;

@@ -8,7 +8,7 @@ use syscap_format::{
 };
 use syscap_kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
-use super::headers::{FIELDS_MAX, is_query, is_value, name, same};
+use super::headers::{FIELDS_MAX, is_anothers, is_query, is_value, name, same};
 use super::method::Method;
 use super::names::{
     ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION,
@@ -198,8 +198,9 @@ fn headers(settings: &Settings, given: Option<Item<'_>>) -> Result<Vec<(String, 
         settings.secrets.iter().any(|placed| of(&placed.spot))
     };
     for (key, value) in texts("headers", given)? {
-        let allowed = "headers that are not the connection's own, with values of visible ASCII";
-        let name = name(key).filter(|_| is_value(value));
+        let allowed = "headers that are not the connection's own and name no other request, with \
+                       values of visible ASCII";
+        let name = name(key).filter(|name| is_value(value) && !is_anothers(name));
         let name = name.ok_or_else(|| bad("headers", key, allowed))?;
         if is_secret(&name) {
             return Err(bad("headers", key, "headers that are not set by the operator"));
