@@ -281,3 +281,39 @@ fn memory_keeps_its_label() {
 fn by_cap_std_without_openat2() {
     by_cap_std("memory_tools::");
 }
+
+/// What is kept for an agent its owner alone reads; the files of its workspace are as files are.
+#[test]
+fn kept_files_are_their_owners_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = world(Options::new());
+    for agent in ["ada", "team/ada"] {
+        let grant = Grant::to(agent).tools(["fs.write", "memory.write"]).budget(ample());
+        let token = world.rt.issue(grant.write("workspace")).unwrap();
+        let session = world.rt.session(agent, token).unwrap();
+        for text in ["one", "two"] {
+            assert_eq!(write(&session, "plan", text).reason(), None);
+            let wrote = session.call("fs.write", args! { "path": "x", "text": text }).unwrap();
+            assert_eq!(wrote.reason(), None);
+        }
+    }
+    let mut modes: Vec<(String, u32)> = Vec::new();
+    let mut folders = vec![world.home.join("files/agents")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let (meta, path) = (entry.metadata().unwrap(), entry.path());
+            match meta.is_dir() {
+                true => folders.push(path),
+                false => {
+                    modes.push((path.display().to_string(), meta.permissions().mode() & 0o777))
+                }
+            }
+        }
+    }
+    let of = |part: &str| modes.iter().filter(|(path, _)| path.contains(part)).collect::<Vec<_>>();
+    assert!(of("/memory/").len() >= 2 && of("/memory/").iter().all(|(_, mode)| *mode == 0o600));
+    assert!(
+        of("/workspace/").len() == 2 && of("/workspace/").iter().all(|(_, mode)| *mode == 0o644)
+    );
+    end(&world.rt, &world.home);
+}

@@ -114,6 +114,8 @@ impl Home {
     /// what the host's store put there.
     pub(crate) fn make(&self, kept: Kept) -> Result<(), Error> {
         let was_there = self.folder.is_dir();
+        // Its owner could put another in the place of what is made there.
+        self.is_ours("")?;
         disk::make_folder(&self.folder).map_err(at(&self.folder))?;
         if was_there && kept == Kept::ByHost {
             return Ok(());

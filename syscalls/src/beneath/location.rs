@@ -35,6 +35,13 @@ impl Location {
         self.path.split('/').filter(|name| !name.is_empty())
     }
 
+    /// True if it is what an agent's tools keep for it, and not below a folder of files: memories,
+    /// messages, mail, vectors. Nobody else's program has to read it.
+    pub(super) fn is_kept(&self) -> bool {
+        let mut names = self.names();
+        names.next() == Some("agents") && names.nth(1).is_some_and(|part| part != "workspace")
+    }
+
     /// Goes down one name.
     pub(super) fn push(&mut self, name: &str) -> Result<(), FsError> {
         check_name(name)?;

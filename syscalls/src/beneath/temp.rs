@@ -9,7 +9,6 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::base::Base;
 use super::error::FsError;
-use super::gate::Node;
 use super::location::Location;
 use super::write::{Charge, Effect, Existing, Refused, State, Write, charge};
 
@@ -89,14 +88,14 @@ impl Base {
     }
 }
 
-/// Creates the temporary file. While it replaces a file, whose permissions may be narrow, no
+/// Creates the temporary file. While it is to have permissions of its own, which may be narrow, no
 /// one else can look into it.
 pub(super) fn create(
     dir: &OwnedFd,
     temp: &TempName,
-    old: Option<&Node>,
+    permissions: Option<Mode>,
 ) -> Result<OwnedFd, FsError> {
-    let mode = if old.is_some() { Mode::RUSR | Mode::WUSR } else { NEW_FILE };
+    let mode = if permissions.is_some() { Mode::RUSR | Mode::WUSR } else { NEW_FILE };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(dir, temp.as_str(), flags, mode) {
         Ok(fd) => Ok(fd),
@@ -110,7 +109,7 @@ pub(super) fn create(
 pub(super) fn fill(
     temp: &OwnedFd,
     content: &[u8],
-    old: Option<&Node>,
+    permissions: Option<Mode>,
     meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
 ) -> Result<(), FsError> {
     for piece in content.chunks(CHUNK_BYTES) {
@@ -122,8 +121,8 @@ pub(super) fn fill(
             left = left.get(written..).filter(|_| written > 0).ok_or(FsError::NoSpace)?;
         }
     }
-    if let Some(old) = old {
-        rustix::fs::fchmod(temp, old.permissions)?;
+    if let Some(permissions) = permissions {
+        rustix::fs::fchmod(temp, permissions)?;
     }
     Ok(rustix::fs::fsync(temp)?)
 }

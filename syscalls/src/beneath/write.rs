@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, unlinkat};
+use rustix::fs::{AtFlags, Mode, unlinkat};
 use syscap_format::Label;
 
 use super::base::{Base, FolderMode, Step};
@@ -110,7 +110,8 @@ impl Base {
     /// renamed. An existing file is never opened for writing and never truncated, so a hard link or
     /// a file swapped in at the last moment keeps its content: at most its name here is replaced. A
     /// file that is there must pass the gates of a read and have a permission to write; its nine
-    /// permission bits are kept, its owner and attributes are not.
+    /// permission bits are kept, its owner and attributes are not. What an agent's tools keep beside
+    /// its workspace is its owner's only.
     ///
     /// `meter` is asked before each folder, before a new file, and before each piece of the
     /// content; its no ends the write. The turn is over with the rename, before the folder is
@@ -147,9 +148,13 @@ impl Base {
         }
         // Before there is anything to read.
         self.running.reaches(&turn.at, job.label);
-        let temp = create(dir, job.temp, old.as_ref())?;
+        let permissions = match turn.at.is_kept() {
+            true => Some(Mode::RUSR | Mode::WUSR),
+            false => old.as_ref().map(|old| old.permissions),
+        };
+        let temp = create(dir, job.temp, permissions)?;
         let filled = label::keep(&temp, job.label);
-        let filled = filled.and_then(|()| fill(&temp, job.content, old.as_ref(), meter));
+        let filled = filled.and_then(|()| fill(&temp, job.content, permissions, meter));
         let filled = filled.and_then(|()| self.expect(dir, name, job));
         if let Err(error) = filled.and_then(|()| put(dir, job, name, state)) {
             let removed = unlinkat(dir, job.temp.as_str(), AtFlags::empty());

@@ -240,6 +240,12 @@ fn home_has_one_user() {
         std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(path).unwrap()) != OWNER
     });
     assert_eq!(others.collect::<Vec<_>>(), Vec::<std::path::PathBuf>::new());
+    // No home is made in another's folder.
+    let theirs = home.beside("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(OWNER), Some(OWNER)).unwrap();
+    let made = run(["init", theirs.to_str().unwrap(), "--no-passphrase", "--no-recovery"]);
+    assert_eq!((made.code, names(&theirs).len()), (4, 0), "{}", made.err);
     // Another may look, where the owner lets them, and write nothing.
     open(&home.beside("home"));
     let other = |folder: &str| {
