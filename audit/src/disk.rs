@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use syscap_kernel::StoreError;
 
 /// A home's database, where the home itself keeps its log: a folder that has one is a home.
@@ -104,6 +105,36 @@ fn put(path: &Path, bytes: &[u8], name: impl FnOnce(&Path) -> io::Result<()>) ->
         return Err(error);
     }
     sync_parent(path)
+}
+
+/// Removes from a folder what writers left that were killed before their files had names: the bytes
+/// may be a key's. What a process that lives is writing stays.
+///
+/// # Errors
+/// What the operating system says.
+pub fn sweep(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(writer) = name.to_str().and_then(writer_of) else { continue };
+        let lives = |writer| match test_kill_process(writer) {
+            // A number that is another user's is one that lives.
+            Ok(()) | Err(Errno::PERM) => true,
+            Err(_) => false,
+        };
+        if entry.file_type()?.is_file() && !Pid::from_raw(writer).is_some_and(lives) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The process that writes a file under such a name: `.NAME.PID-N.part`.
+fn writer_of(name: &str) -> Option<i32> {
+    let (_, numbers) = name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.')?;
+    let (writer, n) = numbers.split_once('-')?;
+    n.parse::<u64>().ok()?;
+    writer.parse().ok().filter(|writer| *writer > 0)
 }
 
 /// Makes the names in a folder durable.

@@ -335,7 +335,10 @@ fn lock(folder: &Path) -> Result<File, Error> {
     let lock = File::open(folder).map_err(at(folder))?;
     for _ in 0..LOCK_TRIES {
         match lock.try_lock() {
-            Ok(()) => return Ok(lock),
+            Ok(()) => {
+                disk::sweep(folder).map_err(at(folder))?;
+                return Ok(lock);
+            }
             // What this process has let go another may hold that it has just forked, until that has
             // its own program.
             Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),

@@ -105,6 +105,9 @@ impl SecretFiles {
         // What it is must not stand in an error.
         secret.ok_or_else(|| bad("the secret's value", "(not shown)"))?;
         disk::make_folder(&self.folder).map_err(at(&self.folder))?;
+        for folder in self.key.parent().into_iter().chain([&*self.folder]) {
+            disk::sweep(folder).map_err(at(folder))?;
+        }
         let cipher = self.cipher_or_new()?;
         let opened = Opened { value: Box::from(value.as_str()), origins: names };
         let plain = Zeroizing::new(encoded(&opened));

@@ -291,3 +291,25 @@ fn a_sealed_key_stays_sealed() {
     rt.close().unwrap();
     world.is_sound();
 }
+
+/// What a writer left that was killed goes with the next rotation, and with the next secret that is
+/// set: the bytes may be a key's. What a process that lives writes stays.
+#[test]
+fn leftovers_of_killed_writers_are_swept() {
+    let world = World::new();
+    let own = std::process::id();
+    // Beyond the greatest number of a process (pid_max, proc(5)).
+    let left = |name: &str| world.keys().join(format!(".{name}.4194999-0.part"));
+    let lives = world.keys().join(format!(".operator.key.{own}-7.part"));
+    let others = world.keys().join(".notes.part");
+    for path in [&left("operator.key.part"), &left("secrets.key"), &lives, &others] {
+        fs::write(path, "a seed").unwrap();
+    }
+    drop(begin(&world, Role::Issuer));
+    let there = |path: &std::path::Path| path.exists();
+    assert!(!there(&left("operator.key.part")) && !there(&left("secrets.key")));
+    fs::write(left("secrets.key"), "a seed").unwrap();
+    let secrets = syscap::secrets::SecretFiles::of(&syscap::Home::at(&world.home));
+    secrets.set("a", "Value-of-0123456789", &["https://a.test"]).unwrap();
+    assert!(!there(&left("secrets.key")) && there(&lives) && there(&others));
+}

@@ -1,11 +1,11 @@
 //! `syscap keys rotate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::format::{KeyChange, Possession, PublicKey, Role, RoleSet};
 use syscap::keys::{KeyFile, KeyUse, Rotation, Seal, SecretKey, alone, replacing};
-use syscap::{Error, Home, Inspection, SystemEntropy};
+use syscap::{Error, Home, Inspection, SignerError, SystemEntropy};
 
 use super::authority::{By, CutOff, unsealed};
 use super::list::here;
@@ -38,8 +38,23 @@ pub(crate) struct Rotate {
     /// For the issuer: seal the new key too, so that issuing tokens asks for the passphrase.
     #[arg(long, conflicts_with = "no_passphrase")]
     passphrase: bool,
+    /// Take up nothing that lies there from an earlier rotation, which is lost: make a key anew.
+    #[arg(long)]
+    anew: bool,
     #[command(flatten)]
     by: By,
+}
+
+/// The failure to unseal what an earlier rotation left: it is not the key that people know.
+fn of_next(path: &Path, failure: Failure) -> Failure {
+    match failure {
+        Failure::Runtime(error) if matches!(*error, Error::Signer(SignerError::Passphrase(_))) => {
+            let advice = "this is not its passphrase, or it was changed; --anew makes another key"
+                .to_owned();
+            Failure::Usage { what: path.display().to_string(), advice }
+        }
+        failure => failure,
+    }
 }
 
 /// True if nothing can have come on record: it was refused, or not even signed.
@@ -60,9 +75,11 @@ impl Rotate {
         }
         let log = runtime::look(&self.home)?;
         let cut_off = self.cut_off.seq(role, &log)?;
+        // Whoever made this necessary may have put there what lies there.
+        let is_anew = self.anew || self.by.recovery.is_some();
         let mut left = match Rotation::left(&home.keys(), role) {
             // Nothing of it is taken up.
-            Err(Error::KeyFile { .. }) if self.by.recovery.is_some() => None,
+            Err(Error::KeyFile { .. }) if is_anew => None,
             left => left?,
         };
         if let Some(next) = left.take_if(|left| on_record(&log, role, &left.public_key())) {
@@ -72,8 +89,7 @@ impl Rotate {
                 return said(out, &next.public_key(), role, None);
             }
         }
-        // Whoever made this necessary may have put there what lies there.
-        let takes_up = left.filter(|_| self.by.recovery.is_none());
+        let takes_up = left.filter(|_| !is_anew);
         let old = self.old(&home, &log)?;
         if let Some(left) = &takes_up {
             self.check_left(&home, left)?;
@@ -91,9 +107,9 @@ impl Rotate {
             made = Some(key);
             Ok(file)
         };
-        let rotation = match self.by.recovery {
-            Some(_) => Rotation::anew(&home.keys(), role, make),
-            None => Rotation::begin(&home.keys(), role, make),
+        let rotation = match is_anew {
+            true => Rotation::anew(&home.keys(), role, make),
+            false => Rotation::begin(&home.keys(), role, make),
         }?;
         let is_made = made.is_some();
         let key = match made {
@@ -101,7 +117,16 @@ impl Rotate {
             // One that broke off before it was on record.
             None => {
                 self.check_left(&home, rotation.next())?;
-                unsealed(rotation.next())?
+                let path = self.next_path(&home);
+                if rotation.next().is_sealed() {
+                    let role = role.name();
+                    tell(&format!(
+                        "{} lies there from an earlier rotation, and is sealed: its passphrase is \
+                         asked for, not that of the {role} key; --anew makes another",
+                        path.display()
+                    ));
+                }
+                unsealed(rotation.next()).map_err(|failure| of_next(&path, failure))?
             }
         };
         let proof = key.possession(&log.kernel().home(), role);
@@ -167,11 +192,15 @@ impl Rotate {
         if left.is_sealed() || self.no_passphrase || !self.was_sealed(home)? {
             return Ok(());
         }
-        let path = KeyUse::Role(self.role).path(&home.keys()).with_extension("key.next");
+        let path = self.next_path(home);
         let advice = "is not sealed, and the key that it would replace is; remove it, or use it \
                       with --no-passphrase if you made it so"
             .to_owned();
         Err(Failure::Usage { what: path.display().to_string(), advice })
+    }
+
+    fn next_path(&self, home: &Home) -> PathBuf {
+        KeyUse::Role(self.role).path(&home.keys()).with_extension("key.next")
     }
 
     /// For an unreadable file it is unknown, and the passphrase is asked for.

@@ -4,6 +4,9 @@
 use std::fs;
 
 use serde_json::Value;
+use syscap::SystemEntropy;
+use syscap::format::Role;
+use syscap::keys::{KeyFile, KeyUse, Passphrase, Seal};
 
 use crate::cli::support::{TestHome, run};
 use crate::cli::terminal::{self, Person, sealed};
@@ -99,4 +102,31 @@ fn no_open_key_follows_a_sealed_one_without_a_word() {
     person.sees("passphrase for the operator key: ").types("secret");
     let said: Value = serde_json::from_str(person.end().fine().out.trim_end()).unwrap();
     assert_eq!(said["key"], planted);
+}
+
+/// One that somebody sealed is named, where its passphrase is asked for and where that is wrong; who
+/// did not make it goes past it.
+#[test]
+fn sealed_next_key_is_named_and_can_be_passed_over() {
+    let home = TestHome { folder: host_support::scratch() };
+    let path = home.path();
+    run(["init", &path, "--no-passphrase"]);
+    let next = home.beside("home/keys/operator.key.next");
+    let seal = Seal::By(Passphrase::new(b"a thief's own".to_vec()).unwrap());
+    let operator = KeyUse::Role(Role::Operator);
+    let (planted, _) = KeyFile::generate(operator, &seal, &SystemEntropy).unwrap();
+    planted.write_new(&next).unwrap();
+    if terminal::is_there() {
+        let mut person = Person::runs(["keys", "rotate", &path, "--role", "operator"]);
+        person.sees("operator.key.next lies there");
+        for _ in 0..3 {
+            person.sees("passphrase for the operator key: ").types("secret");
+        }
+        person.sees("operator.key.next: this is not its passphrase").sees("--anew");
+        assert_eq!(person.end().code, Some(2));
+    }
+    let rotated = ["keys", "rotate", &path, "--role", "operator", "--anew", "--no-passphrase"];
+    run(rotated).fine();
+    assert!(!next.exists() && !keys(&path, "operator").contains(&planted.public_key().to_string()));
+    assert_eq!(home.verify(), 0);
 }
