@@ -416,7 +416,13 @@ fn created_agent_begins_with_its_creators_label() {
     let part = world.rt.attenuate(tainted, part).unwrap();
     assert_eq!(begins("team/tainted", part).0, Label::UNTRUSTED);
     assert_eq!(begins("team/clean", clean).0, Label::PUBLIC);
-    drop((maker, below));
+    // A name is words of whoever gave it: who lists it has read them.
+    let lists = world.open("team", team());
+    listed(&lists, "{}");
+    assert_eq!(last_label(&world.home), Label::PUBLIC);
+    listed(&lists, "{}");
+    assert_eq!(last_label(&world.home), Label::UNTRUSTED);
+    drop((maker, below, lists));
     // After a replay too, and to who verifies.
     let World { _dir, home, rt } = world;
     rt.close().unwrap();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use syscap_format::{AgentId, Reason, TokenBody, TokenId, ToolId};
+use syscap_format::{AgentId, Label, Reason, TokenBody, TokenId, ToolId};
 use syscap_kernel::{Clock, Kernel, Registry};
 use syscap_syscalls::beneath::Opener;
 use syscap_syscalls::org::{Listed, NotHandedOn, Org, Page, Part, Registrar, Seen};
@@ -132,6 +132,8 @@ struct Known {
     live: Vec<TokenId>,
     /// True if it has, or had, a token that its parent agent did not delegate.
     apart: bool,
+    /// What those had read who gave it its name.
+    label: Label,
 }
 
 impl Known {
@@ -156,6 +158,7 @@ impl Index {
             let known = self.agents.entry(token.body.agent.clone()).or_default();
             known.live.push(token.id);
             known.apart |= apart;
+            known.label = known.label.join(token.body.label());
         }
     }
 
@@ -181,7 +184,8 @@ impl Index {
                 }
                 _ => None,
             };
-            agents.push(Listed { agent, standing });
+            let label = self.agents.get(&agent).map_or(Label::PUBLIC, |known| known.label);
+            agents.push(Listed { agent, standing, label });
         }
         Page { agents, more: false }
     }

@@ -76,9 +76,10 @@ impl ReadPlan for ListAgentsPlan {
         &self.demands
     }
 
-    fn run(self, permit: ReadPermit<'_, Self>) -> Ran<'_> {
+    fn run(self, mut permit: ReadPermit<'_, Self>) -> Ran<'_> {
         match self.registrar.agents(&self.seen) {
             Some(page) => {
+                page.agents.iter().for_each(|agent| permit.brings(agent.label));
                 let result = result(&page, permit.result_bytes_max());
                 permit.ok(result, TxOutcome::NoOp)
             }

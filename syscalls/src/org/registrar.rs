@@ -90,4 +90,6 @@ pub struct Listed {
     /// How many tokens it has that have not ended, and what they grant; of an agent beside the
     /// one that asks nothing is said.
     pub standing: Option<(u64, BTreeSet<ToolId>)>,
+    /// The label of its name: what those had read who gave it.
+    pub label: Label,
 }

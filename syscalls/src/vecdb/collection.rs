@@ -72,6 +72,11 @@ impl Collection {
         self.records.iter().zip(self.vectors.chunks_exact(self.dimensions.max(1)))
     }
 
+    /// The label of all vectors.
+    pub(super) fn label(&self) -> Label {
+        self.records.iter().fold(Label::PUBLIC, |label, record| label.join(record.label))
+    }
+
     pub(super) fn has(&self, id: &str) -> bool {
         self.by_id.contains_key(id)
     }

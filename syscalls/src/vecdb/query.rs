@@ -100,6 +100,10 @@ impl Query {
             label = label.join(hit.record.label);
             shown.push(entry);
         }
+        if shown.is_empty() {
+            // That nothing fits the filter says something of all that was looked at.
+            label = held.collection.label();
+        }
         let is_cut = shown.len() < hits.len();
         let map = MapBuilder::new()
             .item("hits", Canonical::list(shown.into_iter()).item())
