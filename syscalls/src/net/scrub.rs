@@ -4,13 +4,17 @@
 //! read in several ways at once: as it stands, and with the escapes of percent signs, backslashes,
 //! HTML and mail decoded. In each only letters and digits count, in any case; so whatever stands
 //! between the parts of a secret hides none of it. The search is for the secret, and the same in
-//! base64 (at each of its three offsets) and in hexadecimal digits. A server that means to hide it
-//! can encrypt it: this is against echoes, not against spies.
+//! base64 (at each of its three offsets), base32, hexadecimal digits (also twice), a list of numbers
+//! and backwards; and for the first and the last half of each, as errors show them. A server that
+//! means to hide it can encrypt it: this is against echoes, not against spies.
 
 use memchr::memmem;
 use zeroize::Zeroizing;
 
-use super::secret::Secret;
+use super::secret::{SECRET_BYTES_MIN, Secret};
+
+/// Most digits of a letter's number.
+const DIGITS_MAX: usize = 16;
 
 /// The replacement of a secret.
 pub(super) const SCRUBBED: &str = "[secret]";
@@ -89,14 +93,56 @@ fn needles(value: &str) -> Vec<Zeroizing<Vec<u8>>> {
         let last = bytes.len().saturating_mul(8) / 6;
         all.push(counted(whole.get(first..last).unwrap_or_default()));
     }
-    let hex: Zeroizing<String> =
-        Zeroizing::new(value.bytes().map(|byte| format!("{byte:02x}")).collect());
-    all.push(counted(hex.as_bytes()));
+    let hex = hex_of(value.as_bytes());
+    all.push(counted(&hex_of(&hex)));
+    all.push(counted(&hex));
+    all.push(counted(&Zeroizing::new(base32(value.as_bytes()))));
+    let numbers: Zeroizing<String> =
+        Zeroizing::new(value.bytes().map(|byte| byte.to_string()).collect());
+    all.push(counted(numbers.as_bytes()));
+    let backwards: Zeroizing<Vec<u8>> = Zeroizing::new(value.bytes().rev().collect());
+    all.push(counted(&backwards));
     // A user and a password, as `Basic` has them.
     all.extend(decoded_base64(value).map(|bytes| counted(&bytes)));
     // A few letters are found everywhere.
-    all.retain(|needle| needle.len() >= super::secret::SECRET_BYTES_MIN);
+    all.retain(|needle| needle.len() >= SECRET_BYTES_MIN);
+    let halves: Vec<_> = all.iter().flat_map(|needle| halves(needle)).collect();
+    all.extend(halves);
     all
+}
+
+/// The first and the last half, where they are not few letters.
+fn halves(needle: &[u8]) -> impl Iterator<Item = Zeroizing<Vec<u8>>> {
+    let half = needle.len().div_ceil(2).max(SECRET_BYTES_MIN);
+    let last = needle.len().saturating_sub(half);
+    [needle.get(..half), needle.get(last..).filter(|_| last > 0)]
+        .into_iter()
+        .flatten()
+        .map(|half| Zeroizing::new(half.to_vec()))
+}
+
+/// In hexadecimal digits.
+fn hex_of(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |place: u8| DIGITS.get(usize::from(place)).copied();
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    Zeroizing::new(digits.filter_map(digit).collect())
+}
+
+/// In base32 (RFC 4648, 6), without what hangs on the end.
+fn base32(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let (mut digits, mut held, mut bits) = (Vec::new(), 0_u32, 0_u32);
+    for byte in bytes {
+        held = (held << 8 | u32::from(*byte)) & 0xfff;
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            let digit = usize::try_from(held >> bits & 31).ok();
+            digits.extend(digit.and_then(|digit| DIGITS.get(digit)));
+        }
+    }
+    digits
 }
 
 /// Letters and digits, in small letters.
@@ -167,37 +213,64 @@ fn plain(bytes: &[u8]) -> Vec<Unit> {
     units
 }
 
-/// `%41` stands for `A`; so does `%2541`, which is decoded twice.
+/// `%41` stands for `A`; so do `%2541`, which is decoded twice, and `%u0041`, as a script escapes it.
 fn percent(bytes: &[u8]) -> Vec<Unit> {
     decoded(bytes, b'%', |rest| {
         let twice = rest.strip_prefix(b"25").and_then(hex).map(|byte| (byte, 4));
-        twice.or_else(|| hex(rest).map(|byte| (byte, 2)))
+        let script = || rest.strip_prefix(b"u00").and_then(hex).map(|byte| (byte, 5));
+        twice.or_else(script).or_else(|| hex(rest).map(|byte| (byte, 2)))
     })
 }
 
-/// `\u0041` and `\x41` stand for `A`; other letters behind a backslash are none.
+/// `\u0041`, `\u{41}`, `\U00000041`, `\x41` and `\101` stand for `A`; other letters behind a
+/// backslash are none.
 fn backslash(bytes: &[u8]) -> Vec<Unit> {
     decoded(bytes, b'\\', |rest| {
         let long = rest.strip_prefix(b"u00").and_then(hex).map(|byte| (byte, 5));
+        let longer = || rest.strip_prefix(b"U000000").and_then(hex).map(|byte| (byte, 9));
         let short = || rest.strip_prefix(b"x").and_then(hex).map(|byte| (byte, 3));
         let letter = || rest.first().filter(|byte| b"nrtbfv".contains(byte)).map(|_| (0, 1));
-        long.or_else(short).or_else(letter)
+        let found = long.or_else(longer).or_else(short).or_else(|| braced(rest));
+        found.or_else(|| octal(rest)).or_else(letter)
     })
 }
 
-/// `&#65;` and `&#x41;` stand for `A`; what has a name is no letter.
+/// `u{41}`, with up to six digits.
+fn braced(rest: &[u8]) -> Option<(u8, usize)> {
+    let digits = rest.strip_prefix(b"u{")?;
+    let end = digits.iter().take(7).position(|byte| *byte == b'}')?;
+    let digits = std::str::from_utf8(digits.get(..end)?).ok()?;
+    Some((u8::from_str_radix(digits, 16).ok()?, end.saturating_add(3)))
+}
+
+/// Three digits to the base of eight.
+fn octal(rest: &[u8]) -> Option<(u8, usize)> {
+    let digits = std::str::from_utf8(rest.get(..3)?).ok()?;
+    Some((u8::from_str_radix(digits, 8).ok()?, 3))
+}
+
+/// `&#65;` and `&#x41;` stand for `A`, also without the semicolon; what has a name is no letter.
 fn html(bytes: &[u8]) -> Vec<Unit> {
     decoded(bytes, b'&', |rest| {
-        let end = rest.iter().take(10).position(|byte| *byte == b';')?;
-        let name = std::str::from_utf8(rest.get(..end)?).ok()?;
-        let byte =
-            match (name.strip_prefix("#x").or(name.strip_prefix("#X")), name.strip_prefix('#')) {
-                (Some(digits), _) => u8::from_str_radix(digits, 16).ok()?,
-                (None, Some(digits)) => digits.parse().ok()?,
-                (None, None) if name.bytes().all(|byte| byte.is_ascii_alphabetic()) => 0,
-                (None, None) => return None,
+        let number = |digits: &[u8], radix| {
+            let is_digit = |byte: &&u8| char::from(**byte).is_digit(radix);
+            let end = digits.iter().take(DIGITS_MAX).take_while(is_digit).count();
+            let text = std::str::from_utf8(digits.get(..end)?).ok()?;
+            let byte = u8::try_from(u32::from_str_radix(text, radix).ok()?).ok()?;
+            let closed = usize::from(digits.get(end) == Some(&b';'));
+            Some((byte, end.saturating_add(closed)))
+        };
+        if let Some(digits) = rest.strip_prefix(b"#") {
+            return match digits.first() {
+                Some(b'x' | b'X') => {
+                    number(digits.get(1..)?, 16).map(|(byte, end)| (byte, end.saturating_add(2)))
+                }
+                _ => number(digits, 10).map(|(byte, end)| (byte, end.saturating_add(1))),
             };
-        Some((byte, end.saturating_add(1)))
+        }
+        let end = rest.iter().take(10).position(|byte| *byte == b';')?;
+        let name = rest.get(..end)?;
+        name.iter().all(u8::is_ascii_alphabetic).then(|| (0, end.saturating_add(1)))
     })
 }
 
@@ -257,6 +330,16 @@ mod tests {
         let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
         let split: String = VALUE.chars().map(|c| format!("{c}\u{200b}, ")).collect();
         let lines: String = VALUE.chars().map(|c| format!("{c}\\n")).collect();
+        let script: String = VALUE.bytes().map(|byte| format!("%u{byte:04X}")).collect();
+        let braced: String = VALUE.bytes().map(|byte| format!("\\u{{{byte:x}}}")).collect();
+        let wide: String = VALUE.bytes().map(|byte| format!("\\U{byte:08x}")).collect();
+        let octal: String = VALUE.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+        let open: String = VALUE.bytes().map(|byte| format!("&#{byte} ")).collect();
+        let long: String = VALUE.bytes().map(|byte| format!("&#{byte:012};")).collect();
+        let numbers = format!("{:?}", VALUE.as_bytes());
+        let hex_twice: String = hex.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let base32 = String::from_utf8(super::base32(VALUE.as_bytes())).unwrap();
+        let backwards: String = VALUE.chars().rev().collect();
         let encoded = |before: &str, after: &str| {
             String::from_utf8(base64(format!("{before}{VALUE}{after}").as_bytes())).unwrap()
         };
@@ -275,6 +358,16 @@ mod tests {
             hex.to_uppercase(),
             split,
             lines,
+            script,
+            braced,
+            wide,
+            octal,
+            open,
+            long,
+            numbers,
+            hex_twice,
+            base32,
+            backwards,
             encoded("", ""),
             encoded("", " and more"),
             encoded("a", "b"),
@@ -288,6 +381,28 @@ mod tests {
             assert!(clean.ends_with(" behind"), "{clean}");
             assert!(!scrubber.is_in(clean.as_bytes()) && scrubber.is_in(around.as_bytes()));
         }
+    }
+
+    /// An error shows how a key begins or ends; less than half of it, or than eight letters, tells
+    /// nobody much.
+    #[test]
+    fn half_of_a_secret_is_taken_out() {
+        let value = "sk-Live-0123456789-abcdefghij";
+        let scrubber = scrubber(value);
+        let letters = value.replace('-', "").len();
+        assert_eq!(letters, 26);
+        for text in [&value[..16], &value[14..], &hex_half(value)] {
+            let around = format!("bad key {text}....");
+            let clean = scrubber.scrub(&around, around.len());
+            assert!(clean.contains(SCRUBBED) && !clean.contains(text), "{clean}");
+        }
+        for text in [&value[..13], &value[18..]] {
+            assert_eq!(scrubber.scrub(text, text.len()), text);
+        }
+    }
+
+    fn hex_half(value: &str) -> String {
+        value.bytes().take(15).map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]
