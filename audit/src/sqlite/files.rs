@@ -1,12 +1,10 @@
 //! The files of a home beside the database, above all the ballast.
 
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, Mode, OFlags, Stat, fallocate, fstat, openat, statat,
-};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, fallocate, openat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use syscap_kernel::StoreError;
@@ -101,7 +99,7 @@ pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
 
 /// The files of an open database, by their names.
 ///
-/// They are looked at by `statat` and by handles that can't read (`O_PATH`). Closing any other
+/// They are looked at by their names and by handles that can't read (`O_PATH`). Closing any other
 /// handle of a file drops the process's POSIX locks of it, which are SQLite's (fcntl(2)).
 #[derive(Debug)]
 pub(super) struct Names(Vec<Named>);
@@ -122,7 +120,7 @@ impl Names {
             let path = home.join(name);
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let handle = openat(CWD, &path, flags, Mode::empty()).map_err(from_errno)?;
-            let found = inode(&fstat(&handle).map_err(from_errno)?);
+            let found = inode(&handle, Path::new("")).map_err(from_errno)?;
             Ok(Named { path, _handle: handle, found })
         });
         Ok(Self(named.into_iter().collect::<Result<_, _>>()?))
@@ -130,10 +128,7 @@ impl Names {
 
     /// Checks that each name is still of the same file.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let is_same = |named: &Named| {
-            let now = statat(CWD, &named.path, AtFlags::empty());
-            now.is_ok_and(|now| inode(&now) == named.found)
-        };
+        let is_same = |named: &Named| inode(CWD, &named.path) == Ok(named.found);
         if self.0.iter().all(is_same) { Ok(()) } else { Err(StoreError::Replaced) }
     }
 }
@@ -146,6 +141,23 @@ pub(super) fn may_grow(home: &Path) -> Option<u64> {
     Some(most.saturating_sub(len(DATABASE_FILE).max(len(WAL_FILE))))
 }
 
-const fn inode(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
+/// The device and the inode of a path below a folder; of the handle itself, where it is empty.
+///
+/// The times are not asked for: who looks at them makes the file system note the next write's to the
+/// nanosecond (Linux 6.13, multigrain timestamps), which a commit then waits for.
+#[cfg(target_os = "linux")]
+fn inode(at: impl AsFd, path: &Path) -> Result<(u64, u64), Errno> {
+    use rustix::fs::{StatxFlags, makedev, statx};
+    let found = statx(at, path, AtFlags::EMPTY_PATH, StatxFlags::INO)?;
+    Ok((makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
+}
+
+/// The same, elsewhere.
+#[cfg(not(target_os = "linux"))]
+fn inode(at: impl AsFd, path: &Path) -> Result<(u64, u64), Errno> {
+    let found = match path.as_os_str().is_empty() {
+        true => rustix::fs::fstat(at)?,
+        false => rustix::fs::statat(at, path, AtFlags::empty())?,
+    };
+    Ok((u64::try_from(found.st_dev).unwrap_or(0), found.st_ino))
 }
