@@ -5,7 +5,8 @@
 use ed25519_dalek::SigningKey;
 use syscap_audit::MemoryStore;
 use syscap_format::{
-    Label, Reason, RevocationList, Role, Seq, TOKEN_CONTEXT, Token, TokenBody, TokenId, UnixMillis,
+    Dimension, Label, Reason, RevocationList, Role, Seq, TOKEN_CONTEXT, Token, TokenBody, TokenId,
+    UnixMillis,
 };
 use syscap_kernel::{Ack, Anchor, Event, Kernel, Measured};
 
@@ -29,7 +30,7 @@ pub struct Kin {
 
 /// All of them.
 pub fn all() -> Vec<Kin> {
-    vec![gap(), exhausted(), stale(), carried_on(), repeated(), labelled()]
+    vec![gap(), used_up(), exhausted(), stale(), carried_on(), repeated(), labelled()]
 }
 
 fn holder() -> SigningKey {
@@ -115,6 +116,21 @@ fn gap() -> Kin {
     let session = seat(&mut driver, child);
     let answers = vec![answer(&mut driver, session, ECHO)];
     kin("gap", driver, answers, [Some(Reason::ClockUnconfirmed)])
+}
+
+/// Two calls were the parent's, and it has made them: the child has none, not even one that is
+/// refused for what it says.
+fn used_up() -> Kin {
+    let mut driver = world();
+    let root = root(&driver, |root| root.budget = root.budget.with(Dimension::Calls, 2));
+    let root = driver.issue(&root);
+    let child = derive(&mut driver, root, |_| {});
+    let (above, below) = (seat(&mut driver, root), seat(&mut driver, child));
+    let unfit = r#"{"tool_id":"post","args":{"bytes":"x"}}"#;
+    let all = [(above, ECHO), (above, ECHO), (below, ECHO), (below, unfit)];
+    let all = all.map(|(session, json)| answer(&mut driver, session, json));
+    let over = Some(Reason::OverBudget);
+    kin("used_up", driver, all.into(), [None, None, over, over])
 }
 
 /// A run of the parent's took more than was set aside for it, and so ended its token.
