@@ -25,9 +25,9 @@ Exit codes:
       sound, a test fails, policies differ, somebody else can
    2  the command line is wrong; hook: the use must not be made
    3  the kernel refused a control event: a token, a session, a revocation, a freeze, a policy, a
-      state, a change of tools or of keys
-   4  the home can't be made or opened: missing, damaged, newer, or served by a process that does
-      not answer
+      state, a change of tools or of keys; or another program locks the database (busy)
+   4  the home can't be made or opened: missing, damaged, newer, another user's, or served by a
+      process that does not answer
    5  no answer: the analysis reached its limit, or a replay could not ask about every call
   10  verify: tampered with
   11  verify: incomplete: open intents, or the last run did not end properly
