@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::format::{Canonical, Item, Manifest, Profile, Role, ToolId, json};
+use syscap::format::{Canonical, Item, Manifest, MapBuilder, Profile, Role, ToolId, json};
 use syscap::kernel::RegistryError;
 use syscap::secrets::SecretFiles;
 use syscap::syscalls::net::headers::is_anothers;
@@ -29,7 +29,7 @@ const SETTINGS_BYTES_MAX: u64 = 64 << 10;
 #[command(after_long_help = "\
 Settings are a JSON object, of the fields that docs/http.md lists; all of them have defaults:
 
-  base_url allowed_methods default_method default_headers default_query timeout_ms auto_approve
+  base_url anywhere allowed_methods default_method default_headers default_query timeout_ms auto_approve
   response_format max_response_chars title description agents secrets confidentiality roots proxy
 
 of net.egress: routes confidentiality roots proxy. They stand in the tool's manifest, on record by
@@ -188,7 +188,19 @@ fn manifest(tool: &ToolId, path: &Path) -> Result<Manifest, Failure> {
         return Err(bad(format!("have more than {SETTINGS_BYTES_MAX} bytes")));
     }
     let settings = json::to_data(&text).map_err(|error| bad(error.to_string()))?;
+    let settings = bounded(settings);
     Network::manifest(tool.clone(), settings).map_err(|error| bad(error.to_string()))
+}
+
+/// The same settings, where they name a base and don't say whether other URLs may be called:
+/// they may not.
+fn bounded(settings: Canonical) -> Canonical {
+    let item = settings.item();
+    if item.get("base_url").is_none() || item.get("anywhere").is_some() {
+        return settings;
+    }
+    let own = MapBuilder::new().boolean("anywhere", false);
+    item.entries().fold(own, |map, (name, value)| map.item(name, value)).finish()
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -149,6 +149,12 @@ fn target(settings: &Settings, url: Option<&str>, path: Option<&str>) -> Result<
     let is_whole = text.get(..8).unwrap_or(text).to_ascii_lowercase();
     let is_whole = is_whole.starts_with("http://") || is_whole.starts_with("https://");
     let found = match (&settings.base, is_whole) {
+        (Some(base), true) if !settings.anywhere => match Target::absolute(text) {
+            Ok(found) if !base.holds(&found) => {
+                return Err(bad(field, text, &format!("a URL below {}", base.as_str())));
+            }
+            found => found,
+        },
         (_, true) => Target::absolute(text),
         (Some(base), false) if field == "path" && !text.starts_with("//") => {
             base.below(text.strip_prefix('/').unwrap_or(text))

@@ -86,6 +86,8 @@ pub(super) struct Settings {
     pub(super) description: Option<String>,
     pub(super) agents: Vec<AgentId>,
     pub(super) base: Option<Target>,
+    /// True if a call may name a URL that is not below the base.
+    pub(super) anywhere: bool,
     pub(super) methods: Vec<Method>,
     pub(super) default_method: Method,
     pub(super) headers: Vec<(String, String)>,
@@ -106,6 +108,7 @@ impl Settings {
             description: None,
             agents: Vec::new(),
             base: None,
+            anywhere: true,
             methods: vec![Method::Get, Method::Head],
             default_method: Method::Get,
             headers: Vec::new(),
@@ -132,6 +135,10 @@ impl Settings {
                 }
                 "agents" => settings.agents = agents(key, value)?,
                 "base_url" => settings.base = Some(base(key, value)?),
+                "anywhere" => {
+                    settings.anywhere =
+                        value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
+                }
                 "allowed_methods" => settings.methods = methods(key, value)?,
                 "default_method" => first = Some(method(key, value)?),
                 "default_headers" => settings.headers = headers(key, value)?,
@@ -179,12 +186,13 @@ impl Settings {
 }
 
 /// The fields, for who has misspelt one.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
     "template",
     "title",
     "description",
     "agents",
     "base_url",
+    "anywhere",
     "allowed_methods",
     "default_method",
     "default_headers",

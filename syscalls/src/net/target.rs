@@ -123,9 +123,15 @@ impl Target {
         if found.origin() != self.origin() {
             return Err(UrlFault::OtherOrigin);
         }
+        if self.holds(&found) { Ok(found) } else { Err(UrlFault::Climbs) }
+    }
+
+    /// True if another URL is of the same server, and its path below this one's last slash.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
         let base = self.url.path();
         let folder = base.get(..=base.rfind('/').unwrap_or(0)).unwrap_or("/");
-        if found.url.path().starts_with(folder) { Ok(found) } else { Err(UrlFault::Climbs) }
+        other.origin() == self.origin() && other.url.path().starts_with(folder)
     }
 
     /// Reads where a server says to look instead. It is decided anew, like any other.

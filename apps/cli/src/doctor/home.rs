@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use syscap::audit::{DATABASE_FILE, SqliteReader};
-use syscap::format::{Body, Durability, EffectClass, Record, Role, Seq, TOKEN_LIFE_MS_MAX, ToolId};
+use syscap::format::{
+    Body, Canonical, Durability, EffectClass, Record, Role, Seq, TOKEN_LIFE_MS_MAX, ToolId,
+};
 use syscap::kernel::{Clock as _, Kernel, Next, StoreError};
+use syscap::syscalls::net::Network;
 use syscap::syscalls::stated::{Stated, Unlimited};
 use syscap::verify::{End, Options, Soundness};
 use syscap::{Home, SystemClock};
@@ -111,6 +114,18 @@ fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> 
 
 fn on_record(findings: &mut Findings<'_>, home: &Home, kernel: &Kernel) -> Result<(), Failure> {
     policy(findings, home.folder(), kernel)?;
+    for manifest in kernel.manifests().filter(|manifest| Network::makes(manifest)) {
+        let settings = manifest.settings.as_ref().map(Canonical::item);
+        let has = |name| settings.is_some_and(|settings| settings.get(name).is_some());
+        if has("base_url") && !has("anywhere") {
+            let text = format!(
+                "{} takes any URL beside its base_url, as tools did that were set before: set it \
+                 anew, or with \"anywhere\": true",
+                manifest.tool
+            );
+            findings.note("http", &text)?;
+        }
+    }
     match kernel.tools_hash() {
         Some(tools) if tools == kernel.registry_hash() => {
             findings.fine("tools", &format!("on record: {tools}"))

@@ -66,7 +66,15 @@ fn a_tool_is_set_called_shown_and_removed() {
     assert!(head.to_lowercase().contains("x-api-key: value-of-0123456789\r\n"), "{head}");
     let shown: Value =
         serde_json::from_str(&run(["http", "show", &home.path(), "tickets"]).fine().out).unwrap();
-    assert_eq!(shown, settings);
+    // What is not below the base is not called, where nothing else was said.
+    let mut bounded = settings.clone();
+    bounded["anywhere"] = json!(false);
+    assert_eq!(shown, bounded);
+    let beside = json!({"url": format!("http://127.0.0.1:{port}/admin")});
+    let refused = call(&home, &token, "tickets", &beside);
+    assert_eq!((reason(&refused), server.seen().len()), ("bad_argument", 1));
+    let below = json!({"url": format!("http://127.0.0.1:{port}/v1/8")});
+    assert_eq!(call(&home, &token, "tickets", &below)["result"]["data"], "ok");
     // On record by the operator's signature.
     let log = home.log();
     let record = &log[usize::try_from(set["record"].as_u64().unwrap()).unwrap()];
