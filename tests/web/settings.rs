@@ -110,7 +110,8 @@ fn a_format_that_is_set_is_kept_to() {
     let world = world();
     world.set("strict", r#"{"response_format": "json"}"#);
     world.set("loose", r#"{"response_format": "text"}"#);
-    let session = world.session(local(&["strict", "loose"]));
+    world.set("blind", r#"{"withhold": true}"#);
+    let session = world.session(local(&["strict", "loose", "blind"]));
     let (page, data) = (
         Server::saying(answer("200 OK", "text/html", "<p>")),
         Server::saying(answer("200 OK", "text/plain", "{\"a\": 1}")),
@@ -121,6 +122,15 @@ fn a_format_that_is_set_is_kept_to() {
     assert_eq!(ask("strict", &page).reason(), Some(Reason::BadResponse));
     assert_eq!(text(&ask("strict", &data), "format").as_deref(), Some("json"));
     assert_eq!(text(&ask("loose", &data), "data").as_deref(), Some("{\"a\": 1}"));
+    // Of an answer that is withheld there is the status alone.
+    let moved = "HTTP/1.1 302 Found\r\nLocation: /words\r\nContent-Type: a/words\r\n\
+                 Content-Length: 5\r\n\r\nwords";
+    for (server, status) in [(&data, 200), (&page, 200), (&Server::saying(moved), 302)] {
+        let result = ask("blind", server);
+        assert_eq!(uint(&result, "status"), Some(status));
+        assert_eq!(text(&result, "format").as_deref(), Some("withheld"));
+        assert!(!result.to_json().contains("words") && text(&result, "data").is_none());
+    }
     world.end();
 }
 

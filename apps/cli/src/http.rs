@@ -30,7 +30,7 @@ const SETTINGS_BYTES_MAX: u64 = 64 << 10;
 Settings are a JSON object, of the fields that docs/http.md lists; all of them have defaults:
 
   base_url anywhere allowed_methods default_method default_headers default_query timeout_ms auto_approve
-  response_format max_response_chars title description agents secrets confidentiality roots proxy
+  response_format withhold max_response_chars title description agents secrets confidentiality roots proxy
 
 of net.egress: routes confidentiality roots proxy. They stand in the tool's manifest, on record by
 the operator's signature, so every call names them. Credentials are no settings: `syscap secret`.")]

@@ -67,6 +67,9 @@ impl Shape<'_> {
         };
         let is_cut = matches!(data, Data::Text(_, true) | Data::Bytes(_, true));
         let map = map.boolean("truncated", is_cut);
+        if self.format == ResponseFormat::Withheld {
+            return map.finish();
+        }
         let map = match &answer.content_type {
             Some(kind) => map.text("content_type", &self.short(kind)),
             None => map,
@@ -87,6 +90,9 @@ impl Shape<'_> {
     }
 
     fn data(&self, answer: &Answer) -> Result<Data, Refused> {
+        if self.format == ResponseFormat::Withheld {
+            return Ok(Data::Withheld);
+        }
         if self.method == Method::Head || answer.body.is_empty() {
             return Ok(Data::None);
         }
@@ -117,7 +123,7 @@ impl Shape<'_> {
         let wanted = match self.format {
             ResponseFormat::Json => true,
             ResponseFormat::Auto => is_json(kind),
-            ResponseFormat::Text => false,
+            ResponseFormat::Text | ResponseFormat::Withheld => false,
         };
         if !wanted || is_cut {
             return Ok(Data::Text(text, is_cut));

@@ -53,6 +53,8 @@ pub(super) enum ResponseFormat {
     Json,
     /// Text.
     Text,
+    /// Not at all: its status is enough.
+    Withheld,
 }
 
 /// The place of a secret in a request.
@@ -124,7 +126,7 @@ impl Settings {
 
     pub(super) fn read(item: Item<'_>) -> Result<Self, SettingsError> {
         let mut settings = Self::standard();
-        let (mut first, mut proxy) = (None, None);
+        let (mut first, mut proxy, mut withhold) = (None, None, false);
         for (key, value) in entries(item, "settings")? {
             match key {
                 "template" if value.as_text() == Some(HTTP_REQUEST) => {}
@@ -148,6 +150,9 @@ impl Settings {
                 "auto_approve" if value.as_bool().is_some() => {}
                 "auto_approve" => return Err(wrong(key, "true or false")),
                 "response_format" => settings.format = format(key, value)?,
+                "withhold" => {
+                    withhold = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
+                }
                 "max_response_chars" => {
                     settings.response_chars = chars(within(key, value, RESPONSE_CHARS_MAX)?);
                 }
@@ -159,6 +164,9 @@ impl Settings {
             }
         }
         settings.through.proxy = proxy;
+        if withhold {
+            settings.format = ResponseFormat::Withheld;
+        }
         let fallback = settings.methods.first().copied().unwrap_or(Method::Get);
         settings.default_method = first.unwrap_or(fallback);
         if !settings.methods.contains(&settings.default_method) {
@@ -186,7 +194,7 @@ impl Settings {
 }
 
 /// The fields, for who has misspelt one.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "template",
     "title",
     "description",
@@ -200,6 +208,7 @@ const FIELDS: [&str; 18] = [
     "timeout_ms",
     "auto_approve",
     "response_format",
+    "withhold",
     "max_response_chars",
     "secrets",
     "confidentiality",
