@@ -238,7 +238,7 @@ impl Tool for NetEgress {
         add("content-type", route.media.as_deref().unwrap_or(media));
         add("user-agent", USER_AGENT);
         let settings = Settings { through: self.routes.through.clone(), ..Settings::standard() };
-        let mut parcel = Parcel::of(&settings, route.target.clone(), &self.network);
+        let mut parcel = Parcel::of(&settings, route.target.clone(), &self.network, request.agent);
         (parcel.method, parcel.headers, parcel.body) = (route.method, headers, Some(payload));
         parcel.secrets.clone_from(&route.secrets);
         parcel.granted.clone_from(&route.addresses);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use syscap_format::{
-    Amounts, Canonical, Cidrs, Dimension, Enforcement, Item, Reason, Refused, TxOutcome,
+    AgentId, Amounts, Canonical, Cidrs, Dimension, Enforcement, Host, Item, Reason, Refused,
+    TxOutcome,
 };
 use syscap_kernel::{Permit, Ran};
 
@@ -45,11 +46,18 @@ pub(super) struct Parcel {
     pub(super) response_chars: usize,
     pub(super) through: Through,
     pub(super) network: Network,
+    /// The agent that sends it.
+    pub(super) agent: AgentId,
 }
 
 /// A parcel's part that does not depend on a call.
 impl Parcel {
-    pub(super) fn of(settings: &Settings, target: Target, network: &Network) -> Self {
+    pub(super) fn of(
+        settings: &Settings,
+        target: Target,
+        network: &Network,
+        agent: &AgentId,
+    ) -> Self {
         Self {
             target,
             method: settings.default_method,
@@ -63,6 +71,7 @@ impl Parcel {
             response_chars: settings.response_chars,
             through: settings.through.clone(),
             network: network.clone(),
+            agent: agent.clone(),
         }
     }
 
@@ -181,7 +190,7 @@ impl Parcel {
     /// The route: the addresses, and the way through a proxy.
     fn route(&self, until: Instant) -> Result<(Vec<SocketAddr>, Option<Tunnel>), Refused> {
         let left = || until.saturating_duration_since(Instant::now());
-        let lookup = &*self.network.lookup;
+        let lookup = |name: &Host, limit| self.network.lookup.lookup_for(&self.agent, name, limit);
         let Some(proxy) = &self.through.proxy else {
             let (granted, by) = (self.granted.as_deref(), self.granted_by);
             return Ok((reach::addresses(&self.target, lookup, granted, by, left())?, None));
@@ -190,7 +199,7 @@ impl Parcel {
         let addresses = match proxy.place() {
             Place::Address(address) => vec![to(*address)],
             Place::Name(name) => {
-                let found = lookup.lookup(name, left());
+                let found = lookup(name, left());
                 let refused = |error| Refused::new(Reason::Unreachable).field("proxy").got(&error);
                 found.map_err(refused)?.into_iter().map(to).collect()
             }

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use syscap_format::{Cidrs, Reason, Refused};
+use syscap_format::{Cidrs, Host, Reason, Refused};
 
 use super::address::{Special, special};
-use super::lookup::Lookup;
+use super::lookup::LookupError;
 use super::target::{Place, Target};
 
 /// Most addresses of a name that are tried; all are judged.
@@ -48,14 +48,14 @@ fn is_one(block: syscap_format::Cidr) -> bool {
 /// [`Reason::Unreachable`] or [`Reason::ForbiddenAddress`].
 pub(super) fn addresses(
     target: &Target,
-    lookup: &dyn Lookup,
+    lookup: impl FnOnce(&Host, Duration) -> Result<Vec<IpAddr>, LookupError>,
     granted: Option<&Cidrs>,
     by: &str,
     limit: Duration,
 ) -> Result<Vec<SocketAddr>, Refused> {
     let found = match target.place() {
         Place::Address(address) => vec![*address],
-        Place::Name(name) => lookup.lookup(name, limit).map_err(|error| {
+        Place::Name(name) => lookup(name, limit).map_err(|error| {
             Refused::new(Reason::Unreachable).field("url").got(name.as_str()).allowed(&error)
         })?,
     };

@@ -116,7 +116,7 @@ impl Tool for HttpRequest {
             headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
         }
         let resources = resources(&target)?;
-        let mut parcel = Parcel::of(settings, target, &self.network);
+        let mut parcel = Parcel::of(settings, target, &self.network, request.agent);
         (parcel.method, parcel.headers, parcel.body) = (method, headers, body);
         parcel.granted = granted(request.grant);
         let demands = Demands { resources, hold: parcel.uses() };
