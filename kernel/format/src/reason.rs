@@ -146,7 +146,7 @@ reasons! {
     706 FileTooLarge "file_too_large" Fix "Ask for a part of the file."
     707 AccessDenied "access_denied" Never "The operating system refused access."
     708 DiskFull "disk_full" Wait "The disk is full."
-    709 Busy "busy" Wait "It is in use elsewhere, and nothing was done; try again."
+    709 Busy "busy" Wait "It is in use elsewhere, so this was not done; try again."
     710 Unsupported "unsupported" Never "The operating system lacks what this tool needs."
     711 Failed "failed" Wait "The operating system reported an error."
     712 Changed "changed" Ask "What was approved has changed since; the same call asks anew."
