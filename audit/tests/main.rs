@@ -8,4 +8,5 @@
 )]
 
 mod kit;
+mod limited;
 mod stores;

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use syscap_kernel::StoreError;
 
+use super::settings::ROOM_BYTES_SPARE;
 use crate::disk::{DATABASE_FILE, from_errno, from_io, private};
 
 /// Its write-ahead log.
@@ -133,12 +134,19 @@ impl Names {
     }
 }
 
-/// By how many bytes the largest file of a database may still grow, where the process has a limit
-/// (`RLIMIT_FSIZE`): such a write fails as on a full disk.
-pub(super) fn may_grow(home: &Path) -> Option<u64> {
-    let most = getrlimit(Resource::Fsize).current?;
+/// Whether the largest file of a database may still grow as far as calls want it to, where the
+/// process has a limit (`RLIMIT_FSIZE`): a write beyond it fails as on a full disk.
+pub(super) fn may_grow(home: &Path, room_bytes_min: u64) -> bool {
+    let Some(most) = getrlimit(Resource::Fsize).current else { return true };
     let len = |name| std::fs::metadata(home.join(name)).map_or(0, |meta| meta.len());
-    Some(most.saturating_sub(len(DATABASE_FILE).max(len(WAL_FILE))))
+    let more = most.saturating_sub(len(DATABASE_FILE).max(len(WAL_FILE)));
+    more >= wanted(most, room_bytes_min)
+}
+
+/// As many bytes as a disk must have free, but a quarter of a limit at most, and of a small one as
+/// much as is to spare: who runs within 4 MiB is not kept from every call.
+fn wanted(most: u64, room_bytes_min: u64) -> u64 {
+    most.div_euclid(4).max(ROOM_BYTES_SPARE).min(room_bytes_min)
 }
 
 /// The device and the inode of a path below a folder; of the handle itself, where it is empty.

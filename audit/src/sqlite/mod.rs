@@ -269,7 +269,6 @@ impl SqliteStore {
 
     fn free_bytes(&self) -> Result<u64, StoreError> {
         let free = disk::free_bytes(&self.home).map_err(|error| from_io(&error))?;
-        let free = files::may_grow(&self.home).map_or(free, |more| more.min(free));
         match self.settings.pages {
             Pages::Unlimited => Ok(free),
             Pages::AtMost(_) => Ok(free.min(self.free_pages()?.saturating_mul(4_096))),
@@ -356,7 +355,8 @@ impl Store for SqliteStore {
 
     fn room(&mut self) -> Result<Room, StoreError> {
         self.usable()?;
-        let enough = self.free_bytes()? >= self.settings.room_bytes_min;
+        let wanted = self.settings.room_bytes_min;
+        let enough = self.free_bytes()? >= wanted && files::may_grow(&self.home, wanted);
         Ok(if enough { Room::Enough } else { Room::Reserve })
     }
 
