@@ -9,6 +9,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use syscap::audit::DATABASE_FILE;
+
 use crate::exit::{Exit, diagnose, tell};
 
 /// Starts this program anew as the owner of the home that is named, where it is root's process and
@@ -37,7 +39,7 @@ pub(crate) fn go_on_as_owner() -> Option<ExitCode> {
 fn home() -> Option<(PathBuf, u32, u32)> {
     let words = env::args_os().skip(1).take_while(|word| word != "--");
     let named = words.chain(env::var_os("SYSCAP_HOME")).map(PathBuf::from);
-    let of = |path: PathBuf| Some((fs::metadata(path.join("home.db")).ok()?, path));
+    let of = |path: PathBuf| Some((fs::metadata(path.join(DATABASE_FILE)).ok()?, path));
     let (owner, home) = named.filter_map(of).find(|(database, _)| database.is_file())?;
     (owner.uid() != 0).then(|| (home, owner.uid(), owner.gid()))
 }

@@ -132,14 +132,14 @@ fn hex_of(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
 /// In base32 (RFC 4648, 6), without what hangs on the end.
 fn base32(bytes: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let (mut digits, mut held, mut bits) = (Vec::new(), 0_u32, 0_u32);
+    let (mut digits, mut held, mut bits) = (Vec::new(), 0_u16, 0_u32);
     for byte in bytes {
-        held = (held << 8 | u32::from(*byte)) & 0xfff;
+        // Fewer than five bits are left of those before.
+        held = (held & 15) << 8 | u16::from(*byte);
         bits += 8;
         while bits >= 5 {
             bits -= 5;
-            let digit = usize::try_from(held >> bits & 31).ok();
-            digits.extend(digit.and_then(|digit| DIGITS.get(digit)));
+            digits.extend(DIGITS.get(usize::from(held >> bits & 31)));
         }
     }
     digits
@@ -338,6 +338,8 @@ mod tests {
         let long: String = VALUE.bytes().map(|byte| format!("&#{byte:012};")).collect();
         let numbers = format!("{:?}", VALUE.as_bytes());
         let hex_twice: String = hex.bytes().map(|byte| format!("{byte:02x}")).collect();
+        // RFC 4648, 10, without the last digit.
+        assert_eq!(super::base32(b"foobar"), b"MZXW6YTBO");
         let base32 = String::from_utf8(super::base32(VALUE.as_bytes())).unwrap();
         let backwards: String = VALUE.chars().rev().collect();
         let encoded = |before: &str, after: &str| {

@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use syscap::audit::{DATABASE_FILE, SqliteReader};
+use syscap::audit::sqlite::{BALLAST_FILE, WAL_FILE, WRITER_FILE};
+use syscap::audit::{DATABASE_FILE, LOCK_FILE, SqliteReader};
 use syscap::format::{
     Body, Canonical, Durability, EffectClass, Record, Role, Seq, TOKEN_LIFE_MS_MAX, ToolId,
 };
@@ -78,8 +79,9 @@ fn permissions(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> 
         (home.keys(), 0o077),
     ];
     paths.extend(keys::files(home).into_iter().map(|path| (path, 0o077)));
-    let beside = ["home.db-wal", "home.db-shm", "home.db-lock", "lock", "reserve", "trust.cbor"];
+    let beside = [WAL_FILE, "home.db-shm", WRITER_FILE, LOCK_FILE, BALLAST_FILE];
     paths.extend(beside.map(|name| (folder.join(name), 0o022)));
+    paths.push((home.trust(), 0o022));
     for (path, forbidden) in paths {
         let meta = match fs::metadata(&path) {
             Ok(meta) => meta,

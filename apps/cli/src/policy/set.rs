@@ -50,8 +50,8 @@ impl Set {
         // What can't be read is no matter for the log.
         let document = self.document.as_deref().map(Target::document).transpose()?;
         // What is not sound nobody has to sign: the kernel refuses it.
-        let signs = document.as_ref().is_none_or(|(_, bytes)| parse(bytes).is_ok());
-        let hand = match signs {
+        let sound = document.as_ref().and_then(|(_, bytes)| parse(bytes).ok());
+        let hand = match document.is_none() || sound.is_some() {
             true => signing::hand(&self.home, Role::Policy)?,
             false => Hand::Holder,
         };
@@ -59,9 +59,8 @@ impl Set {
         let (seq, policy, shadow) = runtime::with(&self.home, |access| {
             let tools = access.manifests(Whose::All)?;
             let tools: Vec<_> = tools.iter().collect();
-            if let Some((target, bytes)) = &document
-                && let Ok(policy) = parse(bytes)
-                && let Some(never) = hosts::never(&policy, &tools).into_iter().next()
+            if let (Some((target, _)), Some(policy)) = (&document, &sound)
+                && let Some(never) = hosts::never(policy, &tools).into_iter().next()
             {
                 let what = target.file().unwrap_or_default().display().to_string();
                 return Err(Failure::Policy { what, problem: never.says });
@@ -78,10 +77,8 @@ impl Set {
                 }
             };
             let view = access.view()?;
-            if let Some((_, bytes)) = &document
-                && let Ok(policy) = parse(bytes)
-            {
-                warnings = warnings::of_home(&policy, &tools, &Home::at(&self.home));
+            if let Some(policy) = &sound {
+                warnings = warnings::of_home(policy, &tools, &Home::at(&self.home));
             }
             Ok((seq, view.policy, view.shadow))
         })?;
