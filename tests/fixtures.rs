@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use host_support::{end, new_home};
+use host_support::{end, new_home, records};
 use syscap::approvals::SetTerms;
 use syscap::audit::SqliteReader;
 use syscap::format::{
-    Amounts, ApprovalAnswer, Canonical, Cidr, CreditChange, EffectClass, Freeze, FreezeChange,
-    FreezeTarget, Item, Manifest, Param, ParamType, PortRange, Record, RecordKind, Role, Scope,
-    Seq, TxOutcome, json,
+    Amounts, ApprovalAnswer, Body, Canonical, Cidr, CreditChange, EffectClass, Freeze,
+    FreezeChange, FreezeTarget, Item, Label, Manifest, Param, ParamType, PortRange, Record,
+    RecordKind, Role, Scope, Seq, TokenId, TxOutcome, json,
 };
 use syscap::kernel::Next;
 use syscap::keys::{KeyFile, KeyUse, Rotation, Seal, replacing};
@@ -67,7 +67,7 @@ fn verdict(home: &Path) -> Soundness {
 /// From the settled formats on a home made by any version opens, goes on and verifies.
 #[test]
 fn homes_of_earlier_versions_open_and_verify() {
-    let mut seen = 0;
+    let (mut seen, mut labelled) = (0, 0);
     for entry in fs::read_dir(fixtures()).unwrap() {
         let entry = entry.unwrap();
         if !entry.file_type().unwrap().is_dir() {
@@ -76,6 +76,14 @@ fn homes_of_earlier_versions_open_and_verify() {
         let (_dir, home) = new_home();
         copy(&entry.path(), &home);
         assert_eq!(verdict(&home), Soundness::Sound, "{:?}", entry.file_name());
+        // What was read before is known to those that go on.
+        let given = given(&home);
+        let kept = Options::new().inspect(&home).unwrap().view().tokens;
+        for (token, label) in &given {
+            let begins = kept.iter().find(|one| one.id == *token).unwrap().label;
+            assert!(label.leq(begins), "{token}");
+            labelled += usize::from(begins.is_untrusted());
+        }
         let rt = Runtime::open(&home).unwrap();
         let token = rt.issue(Grant::to("ada").tools(["fs.read", "fs.write"]).workspace()).unwrap();
         let session = rt.session("ada", token).unwrap();
@@ -84,6 +92,16 @@ fn homes_of_earlier_versions_open_and_verify() {
         seen += 1;
     }
     assert_eq!(seen, 5, "a home for each set of formats, and none that is gone");
+    assert!(labelled > 0);
+}
+
+/// The labels of all that was delivered, with the token of its call.
+fn given(home: &Path) -> Vec<(TokenId, Label)> {
+    let delivered = |record: Record| match record.body {
+        Body::Outcome(outcome) => Some((outcome.call.capability_token_id?, outcome.label)),
+        _ => None,
+    };
+    records(home).into_iter().filter_map(delivered).collect()
 }
 
 /// Makes a home with a record of most kinds, as `SYSCAP_FIXTURE` names it; and, always, one in a

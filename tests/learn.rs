@@ -101,7 +101,7 @@ fn learned_policy_lets_held_out_tasks_through_and_stops_attacks() {
 }
 
 /// Where the tools' results are a stranger's word while it is recorded, only what comes before
-/// the first of them teaches: in these runs, the first call of each.
+/// the first of them teaches: in these runs, the first call of each agent's token.
 #[test]
 fn after_a_strangers_word_nothing_is_learned() {
     let Some(data) = data() else { return };
@@ -111,8 +111,8 @@ fn after_a_strangers_word_nothing_is_learned() {
     let recorded = world.play(of(&data, &learned));
     let calls = world.recorded(Unit::Task).recording.calls;
     let trusted = calls.iter().filter(|call| call.context == Context::Trusted);
-    let sessions: BTreeSet<_> = calls.iter().map(|call| call.session).collect();
-    assert_eq!((trusted.count(), calls.len()), (sessions.len(), recorded.calls));
+    let agents: BTreeSet<_> = of(&data, &learned).map(|run| &run.suite).collect();
+    assert_eq!((trusted.count(), calls.len()), (agents.len(), recorded.calls));
     let proposal = world.learn(Unit::Task, &settings());
     let seen: usize = proposal.agents.iter().map(|one| one.seen.calls).sum();
     let confirmed: usize =
@@ -120,7 +120,7 @@ fn after_a_strangers_word_nothing_is_learned() {
     let left = proposal.left_out.iter().filter(|left| left.why == Why::Untrusted);
     let left: u64 = left.map(|left| left.calls).sum();
     println!("of {}: {seen} teach, {confirmed} confirm, {left} left out", recorded.calls);
-    assert!(seen <= sessions.len() && left > 0);
+    assert!(seen <= agents.len() && left > 0);
 }
 
 /// Five times a fifth of the tasks to learn from is held out: where this was developed.

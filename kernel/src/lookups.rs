@@ -32,9 +32,8 @@ mod tests {
     use crate::tool::{Demands, Permit, Plan, Ran, Request, Tool};
     use syscap_format::{
         AgentId, Budget, CallSalts, Canonical, Decision, Durability, EffectClass, EngineIdentity,
-        Form, Grants, HomeLimits, Label, Manifest, MapBuilder, PublicKey, Refused, Roles, Salt,
-        Seq, Source, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, TxOutcome, UnixMillis,
-        Verdict,
+        Form, Grants, HomeLimits, Manifest, MapBuilder, PublicKey, Refused, Roles, Salt, Seq,
+        Source, TokenBody, TokenFlags, TokenId, ToolGrant, ToolId, TxOutcome, UnixMillis, Verdict,
     };
 
     pub(crate) static TOOLS: AtomicU32 = AtomicU32::new(0);
@@ -143,7 +142,7 @@ mod tests {
         let token = state.tokens.insert(id, Arc::new(body), None, Seq::GENESIS)?;
         let head = AgentState::genesis(agent.clone());
         let (caller, root) = (agent.clone(), agent.clone());
-        let session = Session::new(caller, root, Label::PUBLIC, token, id, head.id());
+        let session = Session::new(caller, root, None, token, id, head.id());
         state.agents.insert(agent, head);
         state.sessions.insert(number, session);
         Some((kernel, number))

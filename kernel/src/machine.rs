@@ -266,7 +266,7 @@ impl Kernel {
             number: *number,
             agent: &session.agent,
             token: session.token_id,
-            label: session.label,
+            label: self.state.label_of(session),
         })
     }
 

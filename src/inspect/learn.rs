@@ -219,7 +219,9 @@ impl<'a> Walk<'a> {
     fn take(&mut self, record: &Record, reader: &mut dyn Store) -> Result<(), Error> {
         let (seq, new) = (record.seq, record.seq >= self.scan.from);
         match &record.body {
-            Body::Session(change) if change.phase == SessionPhase::Open => {
+            Body::Session(change) | Body::SessionAlone(change)
+                if change.phase == SessionPhase::Open =>
+            {
                 let opened = RecordedSession {
                     agent: change.agent.clone(),
                     token: change.token,

@@ -10,7 +10,7 @@ pub mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use syscap_format::{Label, TokenId};
+use syscap_format::TokenId;
 use syscap_kernel::{Kernel, PolicyEngine, Store, Tally, ToolsDelta};
 
 use crate::error::Error;
@@ -68,8 +68,8 @@ impl Inspection {
     }
 
     /// The grant to repeat when a token has ended or is spent: [the same, with nothing
-    /// used](Grant::like). Sessions of the new token begin with the label of the old one's open
-    /// sessions, so that no earlier reading is forgotten. If the old token is an unrevoked root
+    /// used](Grant::like). Sessions of the new token begin with everything that sessions by the old one, and
+    /// by what it renewed, were given, so that no earlier reading is forgotten. If the old token is an unrevoked root
     /// without a bound of its own, the new one [renews](Grant::renews) it: its approvals and
     /// idempotency keys stay valid.
     ///
@@ -83,9 +83,7 @@ impl Inspection {
         if let Some(parent) = body.parent {
             return Err(Error::Attenuated { token, parent });
         }
-        let sessions = self.kernel.sessions().filter(|session| session.token == token);
-        let labels = std::iter::once(body.label()).chain(sessions.map(|session| session.label));
-        let grant = Grant::like(body).begins_with(labels.fold(Label::PUBLIC, Label::join));
+        let grant = Grant::like(body).begins_with(view.begins);
         let goes_on = !view.revoked && view.renew_by.is_none();
         Ok(if goes_on { grant.renews(token) } else { grant })
     }

@@ -208,7 +208,7 @@ impl TokenInfo {
             held: token.held,
             left: token.left,
             exhausted: token.exhausted,
-            label: token.body.label(),
+            label: token.begins,
         }
     }
 

@@ -188,7 +188,9 @@ impl Learn {
         runtime::with(&self.home, |access| {
             let mut tokens = Vec::new();
             for one in proposal.agents.iter().filter(|one| !one.tools.is_empty()) {
-                let token = hand.issue(access, &learn::grant(one).expires_in(self.expires))?;
+                let read = access.view_of(&one.agent, None)?.last_read(&one.agent);
+                let grant = learn::grant(one).expires_in(self.expires).begins_with(read);
+                let token = hand.issue(access, &grant)?;
                 tokens.push((one.agent.clone(), token));
             }
             let policy = access.read_policy(proposal.policy.to_json().as_bytes())?;

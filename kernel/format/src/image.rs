@@ -148,6 +148,8 @@ shape! {
         7 => pub held: Amounts,
         /// By when it must be renewed, by what it says or by what has renewed it since.
         8 => pub renew_by: Option<UnixMillis>,
+        /// The label of its family: of everything that sessions by its tokens were given.
+        9 => pub label: Label,
     }
 }
 
@@ -393,5 +395,7 @@ shape! {
         12 => pub degraded: Vec<Obligation>,
         /// The label of its outcome.
         13 => pub label: Label,
+        /// The label of its intent.
+        14 => pub given: Label,
     }
 }

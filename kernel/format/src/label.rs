@@ -104,6 +104,13 @@ impl Label {
             categories: self.categories | other.categories,
         }
     }
+
+    /// The label of a result that is given to another session than the one that made the call: its
+    /// outcome's, and its intent's, since the arguments may come from what that session had been
+    /// given before.
+    pub fn delivered(intent: Self, outcome: Self) -> Self {
+        intent.join(outcome)
+    }
 }
 
 impl Default for Label {

@@ -25,7 +25,7 @@ impl State {
                 token,
                 session: call.session?,
                 policy: call.policy_hash,
-                label: session.label,
+                label: self.label_of(session),
                 now,
             };
             // Who approves more calls than one knows that there will be changes.

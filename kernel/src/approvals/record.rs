@@ -173,7 +173,7 @@ impl Kernel {
             effect: asking.effect,
             call_effect: asking.call_effect,
             arguments: Vec::new(),
-            label: session.label,
+            label: self.state.label_of(session),
             resources: Vec::new(),
             preconditions: Vec::new(),
             eligible,

@@ -38,6 +38,8 @@ struct Entry {
     exhausted: bool,
     used: Amounts,
     held: Amounts,
+    /// The place of its family's label.
+    family: usize,
     body: Arc<TokenBody>,
 }
 
@@ -52,6 +54,9 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
     entries: Vec<Entry>,
+    /// The labels of everything that the sessions of each family were given. A *family* is the
+    /// tokens of one agent that renew each other, or are derived from each other.
+    families: Vec<Label>,
     index: BTreeMap<TokenId, TokenIndex>,
     /// The last list of revocations, as of when it is believed to be whole, with the tokens of all
     /// lists that are not registered.
@@ -85,6 +90,12 @@ pub struct TokenView<'a> {
     pub held: Amounts,
     /// The amounts left, the tightest of its chain.
     pub left: Amounts,
+    /// The label of everything that sessions by it, and by the other tokens of its family, were
+    /// given.
+    pub label: Label,
+    /// The label with which a session by it would begin: its family's, those of the tokens that it
+    /// was derived from, and what they say of whoever handed them on.
+    pub begins: Label,
 }
 
 impl TokenView<'_> {
@@ -114,6 +125,16 @@ impl Tokens {
         }
         let (used, held) = (Amounts::ZERO, Amounts::ZERO);
         let (revoked, exhausted, renew_by) = (false, false, body.renew_by());
+        // A token that renews is a root: it has no more than one of them.
+        let before = parent.or_else(|| body.renews.and_then(|id| self.index.get(&id).copied()));
+        let kin = before.and_then(|before| self.entry(before));
+        let family = match kin.filter(|kin| kin.body.agent == body.agent) {
+            Some(kin) => kin.family,
+            None => {
+                self.families.push(Label::PUBLIC);
+                self.families.len().saturating_sub(1)
+            }
+        };
         self.entries.push(Entry {
             id,
             parent,
@@ -123,6 +144,7 @@ impl Tokens {
             exhausted,
             used,
             held,
+            family,
             body,
         });
         Some(place)
@@ -179,10 +201,37 @@ impl Tokens {
         self.chain(token).map(Entry::left).reduce(|a, b| a.meet(&b)).unwrap_or_default()
     }
 
-    /// The agent that the root of the chain is for, and what those had read who handed it on.
-    pub(crate) fn begins(&self, token: TokenIndex) -> Option<(AgentId, Label)> {
-        let label = self.chain(token).fold(Label::PUBLIC, |label, at| label.join(at.body.label()));
-        self.chain(token).last().map(|root| (root.body.agent.clone(), label))
+    /// The agent that the root of the chain is for.
+    pub(crate) fn root_agent(&self, token: TokenIndex) -> Option<AgentId> {
+        self.chain(token).last().map(|root| root.body.agent.clone())
+    }
+
+    /// What those had read who handed the token on, as it says itself.
+    pub(crate) fn handed(&self, token: TokenIndex) -> Label {
+        self.chain(token).fold(Label::PUBLIC, |label, at| label.join(at.body.label()))
+    }
+
+    /// The label with which a session begins.
+    pub(crate) fn begins(&self, token: TokenIndex) -> Label {
+        let families = self.chain(token).map(|at| self.label_of(at));
+        families.fold(self.handed(token), Label::join)
+    }
+
+    /// The label of everything that the sessions of the token's family were given.
+    pub(crate) fn label(&self, token: TokenIndex) -> Option<Label> {
+        self.entry(token).map(|entry| self.label_of(entry))
+    }
+
+    fn label_of(&self, entry: &Entry) -> Label {
+        self.families.get(entry.family).copied().unwrap_or(Label::PUBLIC)
+    }
+
+    /// A session of the token's family was given something of that label.
+    pub(crate) fn give(&mut self, token: TokenIndex, label: Label) -> Option<()> {
+        let family = self.entry(token)?.family;
+        let before = self.families.get_mut(family)?;
+        *before = before.join(label);
+        Some(())
     }
 
     /// The holders of the token, and of its ancestors.
@@ -298,6 +347,7 @@ impl Tokens {
             exhausted: entry.exhausted,
             used: entry.used,
             held: entry.held,
+            label: self.label_of(entry),
         })
     }
 
@@ -316,6 +366,8 @@ impl Tokens {
         let Entry { id, issued, revoked, renew_by, exhausted, used, held, .. } = *entry;
         let (body, left) = (&*entry.body, entry.left());
         let (rooted, fresh_until) = (issued, self.fresh_until(body));
+        let label = self.label_of(entry);
+        let begins = label.join(body.label());
         let mut view = TokenView {
             id,
             body,
@@ -328,6 +380,8 @@ impl Tokens {
             used,
             held,
             left,
+            label,
+            begins,
         };
         for above in entry.parent.into_iter().flat_map(|parent| self.chain(parent)) {
             view.rooted = above.issued;
@@ -337,6 +391,7 @@ impl Tokens {
             view.fresh_until = view.fresh_until.or(self.fresh_until(&above.body));
             view.exhausted |= above.exhausted;
             view.left = view.left.meet(&above.left());
+            view.begins = view.begins.join(self.label_of(above)).join(above.body.label());
         }
         Some(view)
     }

@@ -36,7 +36,7 @@ impl<'k> Call<'_, Planned<'k>> {
             token: session.token,
             session: context.number,
             policy: context.state.policy,
-            label: session.label,
+            label: context.label,
             now: context.now,
         };
         let (demands, location) = (&self.at.demands, self.at.plan.location());

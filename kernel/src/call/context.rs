@@ -7,7 +7,7 @@ use crate::authority::tokens::TokenView;
 use crate::state::agents::AgentState;
 use crate::state::fold::State;
 use crate::state::sessions::Session;
-use syscap_format::{AgentId, Facts, Reason, Seq, SnapshotId, Source, UnixMillis};
+use syscap_format::{AgentId, Facts, Label, Reason, Seq, SnapshotId, Source, UnixMillis};
 
 /// A session, and the state around it, at one moment.
 pub(crate) struct Context<'a> {
@@ -16,6 +16,8 @@ pub(crate) struct Context<'a> {
     pub(crate) number: Seq,
     /// The session's token, with what is left of its budget.
     pub(crate) token: TokenView<'a>,
+    /// The label of everything that the session was given, or may have been.
+    pub(crate) label: Label,
     /// The state of the session's agent.
     pub(crate) agent: &'a AgentState,
     /// The facts of the agent's head.
@@ -40,10 +42,11 @@ impl<'a> Context<'a> {
     ) -> Option<Self> {
         let session = state.sessions.get(&number)?;
         let mut token = state.tokens.view(session.token)?;
+        let label = session.alone.unwrap_or(token.label);
         token.left = state.credits.bound(&session.agent, token.left);
         let agent = state.agents.get(&session.agent)?;
         let facts = facts.get(&session.agent).unwrap_or(Facts::none());
-        Some(Self { state, session, number, token, agent, facts, source, durable, now })
+        Some(Self { state, session, number, token, label, agent, facts, source, durable, now })
     }
 
     /// The agent's head snapshot.

@@ -51,7 +51,7 @@ impl<'c> Call<'c, Approved<'_>> {
             sent,
             approval,
             filled: call.filled(),
-            given: session.label,
+            given: context.label,
             label: manifest.label,
             wall_ms_max: manifest.wall_ms_max,
             result_bytes_max: cap.unwrap_or(usize::MAX).min(manifest.result_limit()),

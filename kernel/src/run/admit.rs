@@ -180,6 +180,8 @@ impl Kernel {
                 let found = gathered.results.take().filter(|found| found.wanted == wanted);
                 let Some(found) = found else { return Err(Pause::Fetch(wanted)) };
                 let repeated = first_outcome(&checked, used, outcome, found)?;
+                // Its family was given both, or it could not have made the first call.
+                debug_assert!(used.delivered().leq(context.label), "a repeat brings a label");
                 return Err(Pause::Repeat(Box::new(repeated)));
             }
             // What was fetched must be what is needed now: in between, another call with the same
@@ -194,7 +196,7 @@ impl Kernel {
             },
         };
         let resolved = checked.dereference(parts, salts)?;
-        let (ticket, label) = (submit.ticket, context.session.label);
+        let (ticket, label) = (submit.ticket, context.label);
         let live = Live { ticket, session: submit.session, label };
         let (followed, unseen) = resolved.follow(context, salts, live, gathered.links.clone())?;
         if let Some((lookup, resolving)) = unseen {

@@ -1,6 +1,6 @@
 //! `apply`: the only way in which the state changes, live and on replay.
 
-use alloc::sync::Arc;
+use alloc::{sync::Arc, vec::Vec};
 
 use crate::approvals::answers::Asks;
 use crate::approvals::sets::Sets;
@@ -10,16 +10,16 @@ use crate::authority::tokens::Tokens;
 use crate::halt::Halt;
 use crate::state::agents::AgentState;
 use crate::state::fold::{Frozen, LateRun, OpenIntent, State};
-use crate::state::idempotency::{KeySlot, KeyState, Keys, Moment};
+use crate::state::idempotency::{KeySlot, KeyState, KeyUse, Keys, Moment};
 use crate::state::rates::{Doer, Rates};
 use crate::state::sessions::{Aggregate, Released, Session, Streak};
 use syscap_format::{
     AgentId, AggregatePhase, Amounts, Body, BodyView, CallFields, ClockFlags, ConfigChange,
     Control, ControlBody, CreditChange, Dimension, Freeze, FreezeChange, FreezeTarget, Genesis,
-    Head, HomeId, Input, Intent, Issue, KeyChange, Late, Leaf, Notify, Object, ObjectId, Outcome,
-    OutcomeFlags, PolicyChange, PreviousRun, Reason, Record, RecordView, Recovered, Recovery,
-    Refusals, Role, Seq, SessionChange, SessionPhase, Snapshot, StateChange, Status, Token,
-    TokenBody, ToolId, ToolsChange, TxOutcome, UnixMillis,
+    Head, HomeId, Input, Intent, Issue, KeyChange, Label, Late, Leaf, Notify, Object, ObjectId,
+    Outcome, OutcomeFlags, PolicyChange, PreviousRun, Reason, Record, RecordView, Recovered,
+    Recovery, Refusals, Role, Seq, SessionChange, SessionPhase, Snapshot, StateChange, Status,
+    Token, TokenBody, ToolId, ToolsChange, TxOutcome, UnixMillis,
 };
 
 /// The access of `apply` to the control documents that a record names.
@@ -71,6 +71,7 @@ impl State {
             unconfirmed_before: None,
             unbound: Streak::default(),
             notify: None,
+            shared_labels: false,
         })
     }
 
@@ -122,7 +123,16 @@ impl State {
             }
             BodyView::Shutdown(_) => self.ended = PreviousRun::Clean,
             BodyView::Issue(issue) => return Some(self.issue(record, issue, objects)),
-            BodyView::Session(change) => self.session(record.seq, change)?,
+            BodyView::Session(change) => {
+                self.shared_labels = true;
+                self.session(record.seq, change, None)?;
+            }
+            // After one of version 3, none of version 2 is written.
+            BodyView::SessionAlone(_) if self.shared_labels => return None,
+            BodyView::SessionAlone(change) => {
+                let handed = self.tokens.find(&change.token).map(|at| self.tokens.handed(at));
+                self.session(record.seq, change, handed)?;
+            }
             BodyView::Key(event)
             | BodyView::Revoke(event)
             | BodyView::Freeze(event)
@@ -143,8 +153,7 @@ impl State {
             BodyView::Repeat(repeat) => {
                 // It pays a call, but breaks no row: it is no work of its own.
                 self.pay(repeat.call.session, &repeat.call.used)?;
-                let session = self.sessions.get_mut(&repeat.call.session?)?;
-                session.label = session.label.join(repeat.label);
+                self.given(repeat.call.session?, repeat.label)?;
             }
             BodyView::Late(late) => self.late(record.seq, late)?,
             BodyView::Recovery(recovery) => self.recovery(record.seq, recovery)?,
@@ -201,7 +210,7 @@ impl State {
         Ok(())
     }
 
-    fn session(&mut self, seq: Seq, change: &SessionChange) -> Option<()> {
+    fn session(&mut self, seq: Seq, change: &SessionChange, alone: Option<Label>) -> Option<()> {
         match (change.phase, change.session) {
             (SessionPhase::Open, None) => {
                 let token = self.tokens.find(&change.token)?;
@@ -211,9 +220,10 @@ impl State {
                 if state.id() != change.snapshot {
                     return None;
                 }
-                let (root, label) = self.tokens.begins(token)?;
+                let root = self.tokens.root_agent(token)?;
+                self.tokens.give(token, alone.unwrap_or_else(|| self.tokens.begins(token)))?;
                 let session =
-                    Session::new(agent, root, label, token, change.token, change.snapshot);
+                    Session::new(agent, root, alone, token, change.token, change.snapshot);
                 self.sessions.insert(seq, session);
             }
             (SessionPhase::Close, Some(session)) => {
@@ -349,8 +359,18 @@ impl State {
                 let agent = intent.call.agent_id.clone()?;
                 let tool = intent.call.tool_id.clone()?;
                 let slot = KeySlot { agent, tool, key: key.clone() };
-                let until = record.time.plus(self.limits.key_life_ms);
-                self.keys.begin(slot.clone(), seq, intent.sent_hash?, token, until);
+                let used = KeyUse {
+                    intent: seq,
+                    sent: intent.sent_hash?,
+                    token,
+                    until: record.time.plus(self.limits.key_life_ms),
+                    state: KeyState::InFlight,
+                    result: None,
+                    degraded: Vec::new(),
+                    given: intent.label,
+                    label: Label::PUBLIC,
+                };
+                self.keys.begin(slot.clone(), used);
                 Some(slot)
             }
             None => None,
@@ -402,8 +422,10 @@ impl State {
                 }
             }
         }
+        // Of a session that has ended as well: its agent may repeat the call, or look at its result.
+        self.tokens.give(open.token, outcome.label)?;
         if let Some(session) = self.sessions.get_mut(&open.session) {
-            session.label = session.label.join(outcome.label);
+            session.is_given(outcome.label);
             if outcome.status == Status::Ok {
                 let result_hash = outcome.call.result_hash?;
                 session.release(Released { outcome: seq, intent: outcome.intent, result_hash });
@@ -415,9 +437,15 @@ impl State {
     /// Joins the label of a user's message into the session's.
     fn heard(&mut self, input: &Input) -> Option<()> {
         let its = |session: &&mut Session| session.agent == input.agent;
-        let session = self.sessions.get_mut(&input.session).filter(its)?;
-        session.label = session.label.join(input.label);
-        Some(())
+        self.sessions.get_mut(&input.session).filter(its)?;
+        self.given(input.session, input.label)
+    }
+
+    /// A session was given something of that label: so was its family.
+    fn given(&mut self, session: Seq, label: Label) -> Option<()> {
+        let session = self.sessions.get_mut(&session)?;
+        session.is_given(label);
+        self.tokens.give(session.token, label)
     }
 
     /// Charges what a refused or repeated call pays: its session's token, if there is one.

@@ -12,7 +12,7 @@ use crate::state::idempotency::{KeySlot, Keys};
 use crate::state::rates::{Doer, Rates};
 use crate::state::sessions::{Session, Streak};
 use syscap_format::{
-    AgentId, Amounts, Durability, EffectClass, Head, HomeId, HomeLimits, Notify, PolicyHash,
+    AgentId, Amounts, Durability, EffectClass, Head, HomeId, HomeLimits, Label, Notify, PolicyHash,
     PreviousRun, PublicKey, RecoveryHash, Roles, Seq, ToolId, ToolsHash, UnixMillis,
 };
 
@@ -105,11 +105,19 @@ pub(crate) struct State {
     pub(crate) unbound: Streak,
     /// The program to run when a call begins to wait for a person.
     pub(crate) notify: Option<Notify>,
+    /// True from the first session on that has its family's label: none has one of its own any more.
+    pub(crate) shared_labels: bool,
 }
 
 impl State {
     pub(crate) fn signer(&self, key: &PublicKey) -> Signer {
         self.signers.get(key).copied().unwrap_or_default()
+    }
+
+    /// The label of everything that a session was given, or may have been.
+    pub(crate) fn label_of(&self, session: &Session) -> Label {
+        let shared = || self.tokens.label(session.token);
+        session.alone.or_else(shared).unwrap_or(Label::PUBLIC)
     }
 
     /// The refusals in a row of a session, or of none.

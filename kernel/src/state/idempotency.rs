@@ -40,11 +40,18 @@ pub(crate) struct KeyUse {
     pub(crate) result: Option<(ResultHash, Status)>,
     /// The obligations by which the policy degraded it: a repeat reports them as well.
     pub(crate) degraded: Vec<Obligation>,
+    /// The label of its intent.
+    pub(crate) given: Label,
     /// The label of its outcome.
     pub(crate) label: Label,
 }
 
 impl KeyUse {
+    /// The label of its result, for a session that repeats it.
+    pub(crate) fn delivered(&self) -> Label {
+        Label::delivered(self.given, self.label)
+    }
+
     fn is_kept(&self, now: Moment) -> bool {
         let over = now.time >= self.until && now.unconfirmed.is_none_or(|boot| self.intent >= boot);
         !matches!(self.state, KeyState::Done(_)) || !over
@@ -76,17 +83,7 @@ impl Keys {
         self.used.iter()
     }
 
-    pub(crate) fn begin(
-        &mut self,
-        slot: KeySlot,
-        intent: Seq,
-        sent: SentHash,
-        token: TokenIndex,
-        until: UnixMillis,
-    ) {
-        let (state, result, degraded) = (KeyState::InFlight, None, Vec::new());
-        let label = Label::PUBLIC;
-        let used = KeyUse { intent, sent, token, until, state, result, degraded, label };
+    pub(crate) fn begin(&mut self, slot: KeySlot, used: KeyUse) {
         self.used.insert(slot, used);
     }
 

@@ -7,12 +7,12 @@ use crate::state::fold::{OpenIntent, State};
 use crate::state::idempotency::{KeySlot, KeyState, KeyUse};
 use crate::state::sessions::{Session, Streak};
 use syscap_format::{
-    AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, OpenImage, ReleasedImage,
-    RowImage, RunningImage, Seq, SessionImage, SignerImage, StateImage,
+    AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, Label, OpenImage,
+    ReleasedImage, RowImage, RunningImage, Seq, SessionImage, SignerImage, StateImage,
 };
 
 /// Version of the image's form.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 impl State {
     /// The image's canonical bytes.
@@ -37,7 +37,9 @@ impl State {
             shadow: self.shadow,
             tools: self.tools,
             tokens: self.tokens.images().collect(),
-            sessions: each(&self.sessions, |(number, session)| session.image(*number)),
+            sessions: each(&self.sessions, |(number, session)| {
+                session.image(*number, self.label_of(session))
+            }),
             agents: each(&self.agents, |(agent, state)| AgentImage {
                 agent: agent.clone(),
                 head: state.id(),
@@ -80,14 +82,14 @@ impl State {
 }
 
 impl Session {
-    fn image(&self, number: Seq) -> SessionImage {
+    fn image(&self, number: Seq, label: Label) -> SessionImage {
         SessionImage {
             session: number,
             agent: self.agent.clone(),
             token: place(self.token),
             snapshot: self.snapshot,
             row: self.streak.image(),
-            label: self.label,
+            label,
             released: each(self.all(), |released| ReleasedImage {
                 outcome: released.outcome,
                 intent: released.intent,
@@ -145,6 +147,7 @@ fn key_image(slot: &KeySlot, used: &KeyUse) -> KeyImage {
         status: used.result.map(|(_, status)| status),
         degraded: used.degraded.clone(),
         label: used.label,
+        given: used.given,
     }
 }
 

@@ -18,8 +18,9 @@ pub(crate) struct Session {
     pub(crate) token_id: TokenId,
     pub(crate) snapshot: SnapshotId,
     pub(crate) streak: Streak,
-    /// The join of what it began with and what was delivered to it.
-    pub(crate) label: Label,
+    /// Of a session that version 2 of its record opened: the join of what it began with and what
+    /// was delivered to it. Any other has its family's.
+    pub(crate) alone: Option<Label>,
     released: VecDeque<Released>,
 }
 
@@ -35,13 +36,18 @@ impl Session {
     pub(crate) fn new(
         agent: AgentId,
         root: AgentId,
-        label: Label,
+        alone: Option<Label>,
         token: TokenIndex,
         token_id: TokenId,
         snapshot: SnapshotId,
     ) -> Self {
         let (streak, released) = (Streak::default(), VecDeque::new());
-        Self { agent, root, token, token_id, snapshot, streak, label, released }
+        Self { agent, root, token, token_id, snapshot, streak, alone, released }
+    }
+
+    /// Joins what is delivered to it into the label of its own, if it has one.
+    pub(crate) fn is_given(&mut self, label: Label) {
+        self.alone = self.alone.map(|before| before.join(label));
     }
 
     /// Remembers a result; the oldest beyond [`RELEASED_MAX`] is forgotten.

@@ -166,7 +166,7 @@ impl Walk {
                 self.booted = true;
                 return Ok(());
             }
-            Body::Session(change) => {
+            Body::Session(change) | Body::SessionAlone(change) => {
                 let ended = change.session.filter(|_| change.phase != SessionPhase::Open);
                 self.closed.extend(ended);
                 return Ok(());
@@ -221,7 +221,7 @@ fn shown(
         status: *status,
         reason: *reason,
         tx: *tx,
-        label: outcome.label.join(given_before(store, *intent)?),
+        label: Label::delivered(given_before(store, *intent)?, outcome.label),
         digest: call.result_hash,
         kept,
     };

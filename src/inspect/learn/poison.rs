@@ -30,7 +30,7 @@ pub struct Poisoned {
 pub enum Origin {
     /// A result: the record that delivered it, and the tool.
     Result(Seq, ToolId),
-    /// The session began with it: whoever made the agent, or issued the token, had it already.
+    /// Another session of the token had it, or whoever made the agent or issued the token.
     Beginning,
 }
 

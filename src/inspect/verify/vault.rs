@@ -197,7 +197,9 @@ fn texts(body: &Body) -> Vec<TextHash> {
             let seen = ask.preconditions.iter().flat_map(|one| [Some(one.subject), one.seen]);
             ask.resources.iter().copied().chain(seen.flatten()).collect()
         }
-        Body::Session(change) => change.principal.into_iter().collect(),
+        Body::Session(change) | Body::SessionAlone(change) => {
+            change.principal.into_iter().collect()
+        }
         Body::Input(input) => [input.text].into(),
         Body::Approval(event) => {
             let said = ApprovalBody::from_bytes(&event.control.body).ok();

@@ -1,6 +1,6 @@
 //! The choice of an agent's token, and the freezes that stop it.
 
-use syscap_format::{AgentId, Freeze, FreezeTarget};
+use syscap_format::{AgentId, Freeze, FreezeTarget, Label};
 
 use crate::inspect::view::{TokenInfo, View};
 
@@ -81,6 +81,13 @@ impl View {
                 own().find(is_live).map_or(expired, Choice::Unfit)
             }
         }
+    }
+
+    /// The label of what the sessions by an agent's last token were given: with it begins what is
+    /// issued unasked, where it renews none. Only what an operator issues anew by hand begins clean.
+    pub fn last_read(&self, agent: &AgentId) -> Label {
+        let last = self.tokens.iter().find(|token| token.agent == *agent);
+        last.map_or(Label::PUBLIC, |token| token.label)
     }
 
     /// The freeze that stops an agent: of the home, of the agent, or of an agent above it. Freezes

@@ -75,6 +75,8 @@ class Account:
         self.token, self.parent, self.seq = token, parent, seq
         self.revoked, self.exhausted, self.renew_by = False, False, token.renew_by
         self.used, self.held = ZERO[:], ZERO[:]
+        # What the sessions of its family were given: one list of one label for all its tokens.
+        self.family = [0]
 
     def chain(self):
         at = self
@@ -104,13 +106,22 @@ class Account:
         for at in self.chain():
             setattr(at, what, [min(U64, max(0, x + sign * y)) for x, y in zip(getattr(at, what), amounts)])
 
-    def label(self):
+    def handed(self):
         joined = 0
         for at in self.chain():
             said = at.token.ext.get("session_label", 0)
             is_label = type(said) is int and said >= 0 and said & ~0xFFFFFFFF0F == 0 and said >> 1 & 7 <= 4
             joined = join(joined, said if is_label else 7)
         return joined
+
+    def begins(self):
+        joined = self.handed()
+        for at in self.chain():
+            joined = join(joined, at.family[0])
+        return joined
+
+    def give(self, label):
+        self.family[0] = join(self.family[0], label)
 
     def holders(self):
         return [at.token.holder for at in self.chain() if at.token.holder]
@@ -124,7 +135,18 @@ class Row:
 class Session:
     def __init__(self, r, account):
         self.agent, self.token, self.snapshot, self.account = r.agent, r.token, r.snapshot, account
-        self.row, self.label, self.released = Row(), account.label(), []
+        self.row, self.released = Row(), []
+        self.alone = account.handed() if r.v == 2 else None
+        account.give(account.begins() if self.alone is None else self.alone)
+
+    @property
+    def label(self):
+        return self.account.family[0] if self.alone is None else self.alone
+
+    def give(self, label):
+        if self.alone is not None:
+            self.alone = join(self.alone, label)
+        self.account.give(label)
 
 
 class Manifest:
@@ -155,6 +177,7 @@ class Fold:
         self.changed, self.leaves = {"policy": 0, "tools": 0}, [home]
         self.policy, self.shadow, self.tools, self.accounts, self.purses = None, None, {}, {}, {}
         self.epoch, self.revoked_keys, self.list, self.listed = 0, set(), None, set()
+        self.shared_labels = False
         self.sessions, self.heads, self.frozen = {}, {}, {"kernel": False, "agents": set(), "tools": set()}
         self.open, self.running, self.unknown, self.keys = {}, {}, {}, {}
         self.asks, self.sets, self.finished = {}, {}, {}
@@ -497,7 +520,10 @@ class Fold:
         parent = self.root(token) if token.parent is None else self.derived(token)
         if token.parent is None:
             self.signers[token.issuer] = (self.signers.get(token.issuer, (0, 0))[0], r.seq)
-        self.accounts[r.token] = Account(token, parent, r.seq)
+        account = self.accounts[r.token] = Account(token, parent, r.seq)
+        kin = parent or self.accounts.get(token.renews)
+        if kin and kin.token.agent == token.agent:
+            account.family = kin.family
         self.renew(token)
 
     def root(self, token):
@@ -530,6 +556,8 @@ class Fold:
             account = self.accounts.get(account.token.renews)
 
     def on_session(self, r):
+        self.expect(r.v != 2 or not self.shared_labels, "SessionForm")
+        self.shared_labels = self.shared_labels or r.v != 2
         if r.phase == C["SessionPhase.open"] and r.session is None:
             return self.open_session(r)
         if r.phase != C["SessionPhase.close"] or r.session is None:
@@ -574,7 +602,7 @@ class Fold:
         if session is None:
             return self.expect(False, "UnknownSession")
         self.expect(session.agent == r.agent, "NotBound")
-        session.label = join(session.label, r.label)
+        session.give(r.label)
 
     # Intents.
 
@@ -734,7 +762,10 @@ class Fold:
         label = r.label if is_due else 0 if not_run else call.due
         session = self.sessions.get(call.session)
         if session:
-            session.label = join(session.label, label)
+            session.give(label)
+        elif call.account:
+            call.account.give(label)
+        if session:
             if r.status == C["Status.ok"]:
                 session.released = (session.released + [r.seq])[-1024:]
         if call.slot and not_run:
@@ -1003,7 +1034,7 @@ class Fold:
         self.expect(self.row(r.session).aggregate is None, "Aggregate")
         account.add("used", r.used)
         if session:
-            session.label = join(session.label, r.label)
+            session.give(r.label)
 
     def renews(self, account, old):
         while account and old:

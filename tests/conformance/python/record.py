@@ -20,6 +20,8 @@ def rows(kind):
     return found
 
 
+# Forms that were written before, and are read as ever.
+_BEFORE = {"session": [2]}
 _RESERVED = {"session": ("principal", None), "intent": ("arguments", []), "ask": ("arguments", [])}
 
 
@@ -33,7 +35,8 @@ class Record:
         typed("bstr of 32", item.get(2))
         need(item[0] >= 2, "a version from before the formats were settled")
         self.what = BY_NUMBER.get(item[3])
-        if self.what is None or item[0] != KINDS[self.what]["version"] or KINDS[self.what]["reserved"]:
+        known = self.what and [KINDS[self.what]["version"], *_BEFORE.get(self.what, [])]
+        if not known or item[0] not in known or KINDS[self.what]["reserved"]:
             raise Newer(f"kind {item[3]}, version {item[0]}")
         table = rows(self.what)
         shape(self.what, item, table)

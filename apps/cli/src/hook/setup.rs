@@ -41,7 +41,7 @@ impl Hook {
         let writes = settings.as_deref().filter(|_| !self.print);
         let written = writes.map(|text| UserSettings::with(self.client, text)).transpose()?;
         let hands = self.hands()?;
-        runtime::with(&self.home, |access| self.prepare(&hands, access).map(drop))?;
+        runtime::with(&self.home, |access| self.prepare(&hands, access, Label::PUBLIC).map(drop))?;
         match (&written, &settings) {
             (Some(file), _) => {
                 tell_of(file, file.write()?);
@@ -70,8 +70,14 @@ impl Hook {
         self.client.settings(command, self.patience)
     }
 
-    /// The client's tools on record, and a token for them.
-    pub(crate) fn prepare(&self, hands: &Hands, access: &Runtime) -> Result<TokenId, Failure> {
+    /// The client's tools on record, and a token for them. Sessions by one that is new begin with
+    /// that label.
+    pub(crate) fn prepare(
+        &self,
+        hands: &Hands,
+        access: &Runtime,
+        begins: Label,
+    ) -> Result<TokenId, Failure> {
         // What is named is checked before anything is put on record.
         if self.token.is_none() || !self.roots.is_empty() {
             drop(self.of_files()?);
@@ -94,7 +100,7 @@ impl Hook {
             Some(token) => token,
             None => {
                 let (shell, files) = (Self::of_shell()?, self.of_files()?);
-                let mut grant = Grant::to(self.agent.as_str());
+                let mut grant = Grant::to(self.agent.as_str()).begins_with(begins);
                 for (name, tool) in names.iter().zip(&tools) {
                     let scopes = match self.client.file_argument(name) {
                         _ if self.is_black_box(name) => Some(&shell),

@@ -39,7 +39,7 @@ pub(super) fn event(record: &Record, asked: Option<Asked>) -> (String, String) {
         Body::Genesis(_) => "the home was made".to_owned(),
         Body::Boot(boot) => format!("the home was opened; before: {}", boot.before),
         Body::Shutdown(_) => "the home was closed".to_owned(),
-        Body::Session(change) => match change.phase {
+        Body::Session(change) | Body::SessionAlone(change) => match change.phase {
             SessionPhase::Open => "a session began".to_owned(),
             SessionPhase::Close => "its session ended".to_owned(),
         },
@@ -115,7 +115,7 @@ impl Columns {
                 Self { used: charged, ..Self::default() }.status(&format!("{}{count}", run.phase))
             }
             Body::Issue(issue) => Self { agent: issue.agent.to_string(), ..Self::default() },
-            Body::Session(change) => {
+            Body::Session(change) | Body::SessionAlone(change) => {
                 let agent = change.agent.to_string();
                 Self { agent, ..Self::default() }.status(change.phase.name())
             }

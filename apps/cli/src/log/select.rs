@@ -76,7 +76,7 @@ fn agent_of(body: &Body) -> Option<AgentId> {
     }
     match body {
         Body::Issue(issue) => Some(issue.agent.clone()),
-        Body::Session(change) => Some(change.agent.clone()),
+        Body::Session(change) | Body::SessionAlone(change) => Some(change.agent.clone()),
         Body::Input(input) => Some(input.agent.clone()),
         Body::Credit(event) => {
             CreditChange::from_bytes(&event.control.body).ok().map(|change| change.agent)

@@ -119,6 +119,7 @@ impl Import {
     fn issue(&self, access: &Runtime, hand: &Hand, read: &Understood) -> Result<Issued, Failure> {
         let view = access.view()?;
         let grant = read.compiled.grant.clone().expires_in(self.expires);
+        let grant = grant.begins_with(view.last_read(&read.agent));
         let limits = self.budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
         let token = hand.issue(access, &grant)?;

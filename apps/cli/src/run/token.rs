@@ -134,7 +134,7 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
     match (chosen, hook) {
         (Choice::Use(token), _) => Ok(token.id),
         (Choice::Revoked(token) | Choice::Spent(token), _) => Err(ended(run, token, view.now)),
-        (_, Some(hook)) => hook.prepare(&hook.hands()?, access),
+        (_, Some(hook)) => hook.prepare(&hook.hands()?, access, view.last_read(&run.agent)),
         (_, None) => {
             let what = format!("--agent {}", run.agent);
             let advice = format!(

@@ -88,8 +88,8 @@ impl Renew {
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 The new token grants the same agent the same tools, roots, scopes and limits, with nothing used, for
-as long a life. Whoever goes on by it begins with what the open sessions of the old one have been
-given. A gateway that ran out goes on by it with its next call. The old one is left as it is.
+as long a life. Whoever goes on by it begins with what the sessions of the old one, and of those that
+it renewed, were given. A gateway that ran out goes on by it with its next call. The old one is left as it is.
 A command that a refusal prints ends in --dry-run where it would grant more than the token did.")]
 pub(crate) struct Reissue {
     /// The home.

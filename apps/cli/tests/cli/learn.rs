@@ -263,7 +263,9 @@ fn learn_names_the_record_of_untrusted_content() {
     };
     let found = learn(&home, &["--json"]).one();
     let poisoned = found["poisoned"].as_array().unwrap();
-    assert_eq!(poisoned.len(), 1, "{poisoned:?}");
+    // The second session had it from the first: they share a token.
+    assert_eq!(poisoned.len(), 2, "{poisoned:?}");
+    assert_eq!(poisoned[1]["record"], Value::Null);
     let came = of("outcome", "mail.read")[0];
     assert_eq!((&poisoned[0]["record"], &poisoned[0]["tool"]), (&json!(came), &json!("mail.read")));
     let after = json!([

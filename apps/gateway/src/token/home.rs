@@ -21,7 +21,7 @@ use crate::governed::kernelside::{
 use crate::options::{Options, People};
 use crate::say::say;
 use crate::token::home_session::HomeSession;
-use crate::token::standing::{Lacks, ended, is_frozen, is_stopped, left_of, newer, read_by};
+use crate::token::standing::{Lacks, ended, is_frozen, is_stopped, left_of, newer};
 
 /// Most tools that a command names.
 const TOOLS_NAMED_MAX: usize = 8;
@@ -148,7 +148,7 @@ impl Kernelside for HomeKernel {
             return Ok(None);
         }
         // It gives no more to use, and forgets nothing that was read.
-        let (budget, label) = (left_of(before), read_by(&view, before));
+        let (budget, label) = (left_of(before), before.label);
         let token = self.issued_for(&view, tools, budget, label, None)?;
         self.session(token).map(Some)
     }
@@ -434,7 +434,7 @@ impl HomeKernel {
             Choice::Expired(expired) => renews = Some(self.replaces(&view, expired)?),
             Choice::Unfit(_) | Choice::None => {}
         }
-        self.issued_for(&view, tools, self.options.budget(), Label::PUBLIC, renews)
+        self.issued_for(&view, tools, self.options.budget(), view.last_read(agent), renews)
     }
 
     /// The token that a new one takes the place of: one that expired, where that is allowed.

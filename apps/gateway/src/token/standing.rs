@@ -1,8 +1,6 @@
 //! How the tokens of an agent stand: what ended one, what stopped it, what takes its place.
 
-use syscap::format::{
-    AgentId, Budget, Confidentiality, Dimension, Integrity, Label, ToolId, UnixMillis,
-};
+use syscap::format::{AgentId, Budget, Dimension, ToolId, UnixMillis};
 use syscap::view::{TokenInfo, View};
 
 /// Why nothing more is let through by a token.
@@ -27,18 +25,6 @@ pub(crate) fn ended(token: &TokenInfo, now: UnixMillis) -> Option<String> {
 pub(crate) fn is_frozen(view: &View, agent: &AgentId) -> bool {
     let unseen = u64::try_from(view.frozen.len()).is_ok_and(|seen| seen < view.frozen_in_all);
     unseen || view.stopped_by(agent).is_some()
-}
-
-/// The label of everything that a token's open sessions have been given. If not all of them are
-/// seen, it is the worst label.
-pub(crate) fn read_by(view: &View, token: &TokenInfo) -> Label {
-    let seen = u64::try_from(view.sessions.len()).unwrap_or(u64::MAX);
-    if seen < view.sessions_in_all {
-        let most = Confidentiality::ALL.iter().copied().max().unwrap_or(Confidentiality::Sensitive);
-        return Label::new(Integrity::Untrusted, most);
-    }
-    let sessions = view.sessions.iter().filter(|session| session.token == token.id);
-    sessions.fold(token.label, |label, session| label.join(session.label))
 }
 
 /// True if an operator has stopped the agent of a token since that was issued, by any means.
@@ -69,7 +55,7 @@ pub(crate) fn newer<'v>(
     ended: &TokenInfo,
     lacks: &Lacks<'_>,
 ) -> Option<&'v TokenInfo> {
-    let read = read_by(view, ended);
+    let read = ended.label;
     view.tokens.iter().find(|token| {
         let has = |tool: &ToolId| token.tools.contains(tool);
         let grants = match lacks {

@@ -21,12 +21,17 @@ struct Holder {
     exhausted: bool,
     used: Amounts,
     held: Amounts,
+    /// The place of its family's label.
+    family: usize,
 }
 
 /// All tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Accounts {
     holders: Vec<Holder>,
+    /// The labels of what the sessions of each family were given: of an agent's tokens that renew
+    /// each other, or are derived from each other.
+    families: Vec<Label>,
     index: HashMap<TokenId, Account>,
     /// The tokens that a key issued or holds and that no revocation of the key has ended: an empty
     /// list is of a key that has been revoked.
@@ -60,6 +65,15 @@ impl Accounts {
             self.children.entry(parent).or_default().push(account);
         }
         let renew_by = body.renew_by();
+        let kin = parent.or_else(|| body.renews.and_then(|id| self.find(&id)));
+        let kin = kin.and_then(|kin| self.holders.get(kin.0));
+        let family = match kin.filter(|kin| kin.body.agent == body.agent) {
+            Some(kin) => kin.family,
+            None => {
+                self.families.push(Label::PUBLIC);
+                self.families.len().saturating_sub(1)
+            }
+        };
         self.holders.push(Holder {
             parent,
             issued,
@@ -69,6 +83,7 @@ impl Accounts {
             exhausted,
             used,
             held,
+            family,
         });
     }
 
@@ -203,10 +218,30 @@ impl Accounts {
         }
     }
 
-    /// The label with which its sessions begin.
-    pub(super) fn label(&self, account: Account) -> Label {
+    /// What its chain says of those who handed it on.
+    pub(super) fn handed(&self, account: Account) -> Label {
         let labels = self.chain(account).map(|holder| holder.body.label());
         labels.fold(Label::PUBLIC, Label::join)
+    }
+
+    /// The label with which its sessions begin: that, and the families' of its chain.
+    pub(super) fn begins(&self, account: Account) -> Label {
+        let families = self.chain(account).filter_map(|holder| self.families.get(holder.family));
+        families.copied().fold(self.handed(account), Label::join)
+    }
+
+    /// The label of what the sessions of its family were given.
+    pub(super) fn label(&self, account: Account) -> Label {
+        let family = self.holders.get(account.0).map(|holder| holder.family);
+        family.and_then(|family| self.families.get(family)).copied().unwrap_or(Label::PUBLIC)
+    }
+
+    /// A session of its family was given something.
+    pub(super) fn give(&mut self, account: Account, label: Label) {
+        let family = self.holders.get(account.0).map(|holder| holder.family);
+        if let Some(family) = family.and_then(|family| self.families.get_mut(family)) {
+            *family = family.join(label);
+        }
     }
 
     /// The token and those that it was derived from. A parent comes before its child.

@@ -153,7 +153,7 @@ impl Ledger {
         let fits = effect == Some(ask.effect) && ask.call_effect <= ask.effect;
         entry.expect(fits, Fault::Tool);
         let session = call.session.and_then(|number| self.sessions.get(&number));
-        let given = session.map(|session| session.label);
+        let given = session.map(|session| self.label_of(session));
         entry.expect(given == Some(ask.label), Fault::Label);
         let single = session.is_some_and(|session| session.row.aggregate.is_none());
         entry.expect(single, Fault::Aggregate);
@@ -341,7 +341,7 @@ impl Ledger {
     /// A call was let through by a set.
     fn use_set(&mut self, entry: &mut Entry<'_>, by: Seq, call: &CallFields) {
         let given = call.session.and_then(|number| self.sessions.get(&number));
-        let given = given.map(|session| session.label);
+        let given = given.map(|session| self.label_of(session));
         let Some(set) = self.sets.get_mut(&by) else {
             return entry.fault(Fault::Approval);
         };

@@ -45,7 +45,7 @@ impl Ledger {
         self.came_from(entry, &intent.call);
         self.named_head(entry, &intent);
         let given = intent.call.session.and_then(|number| self.sessions.get(&number));
-        let given = given.map_or(Label::PUBLIC, |session| session.label);
+        let given = given.map_or(Label::PUBLIC, |session| self.label_of(session));
         entry.expect(intent.label == given, Fault::Label);
         let tool = intent.call.tool_id.as_ref().and_then(|tool| self.tools.get(tool));
         let label = tool.map_or(Label::PUBLIC, |tool| tool.manifest.label);

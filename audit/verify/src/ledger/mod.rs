@@ -69,6 +69,8 @@ pub(super) struct Ledger {
     /// The tokens of all lists that are not registered: none of them is.
     listed: BTreeSet<TokenId>,
     sessions: HashMap<Seq, Session>,
+    /// True from the first session on that has its family's label.
+    shared_labels: bool,
     heads: BTreeMap<AgentId, Heads>,
     frozen: Frozen,
     open: BTreeMap<Seq, Open>,
@@ -117,8 +119,9 @@ struct Session {
     account: Account,
     snapshot: SnapshotId,
     row: Row,
-    /// The join of what was delivered to it.
-    label: Label,
+    /// Of a session that version 2 of its record opened: the join of what it began with and of
+    /// what was delivered to it. Any other has its family's.
+    alone: Option<Label>,
     /// Its last results that a change of state may name.
     released: VecDeque<Seq>,
 }
@@ -244,6 +247,7 @@ impl Ledger {
             list: None,
             listed: BTreeSet::new(),
             sessions: HashMap::new(),
+            shared_labels: false,
             heads: BTreeMap::new(),
             frozen: Frozen::default(),
             open: BTreeMap::new(),
@@ -312,7 +316,14 @@ impl Ledger {
             Body::Boot(body) => self.boot(&mut entry, &body, clock),
             Body::Shutdown(body) => self.shutdown(&mut entry, &body),
             Body::Issue(body) => self.issue(&mut entry, &body, source)?,
-            Body::Session(body) => self.session(&mut entry, *body, source)?,
+            Body::Session(body) => {
+                self.shared_labels = true;
+                self.session(&mut entry, *body, false, source)?;
+            }
+            Body::SessionAlone(body) => {
+                entry.expect(!self.shared_labels, Fault::SessionForm);
+                self.session(&mut entry, *body, true, source)?;
+            }
             Body::Key(event) => self.key(&mut entry, &event.control, source)?,
             Body::Revoke(event) => self.revoke(&mut entry, &event.control, source)?,
             Body::Freeze(event) => self.freeze(&mut entry, &event.control, source)?,

@@ -202,8 +202,8 @@ impl Ledger {
         let row = self.row(call.session);
         entry.expect(row.aggregate.is_none(), Fault::Aggregate);
         self.accounts.pay(account, &call.used);
-        if let Some(session) = call.session.and_then(|number| self.sessions.get_mut(&number)) {
-            session.label = session.label.join(repeat.label);
+        if let Some(session) = call.session {
+            self.given(session, repeat.label);
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use syscap_format::{
-    Charge, Dimension, Input, Issue, ObjectKind, Reason, Role, SessionChange, SessionPhase,
-    Snapshot, Token, TokenBody, attenuates,
+    Charge, Dimension, Input, Issue, Label, ObjectKind, Reason, Role, Seq, SessionChange,
+    SessionPhase, Snapshot, Token, TokenBody, attenuates,
 };
 
 use super::{Account, Entry, Fault, Heads, Ledger, Phase, Row, Session, Source, object};
@@ -105,10 +105,13 @@ impl Ledger {
         &mut self,
         entry: &mut Entry<'_>,
         change: SessionChange,
+        alone: bool,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
         match (change.phase, change.session) {
-            (SessionPhase::Open, None) => return self.open_session(entry, change, source),
+            (SessionPhase::Open, None) => {
+                return self.open_session(entry, change, alone, source);
+            }
             (SessionPhase::Close, Some(number)) => match self.sessions.remove(&number) {
                 Some(session) => {
                     let same = (&session.agent, session.token, session.snapshot)
@@ -128,6 +131,7 @@ impl Ledger {
         &mut self,
         entry: &mut Entry<'_>,
         change: SessionChange,
+        alone: bool,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
         entry.expect(self.phase == Phase::Running, Fault::Closed);
@@ -149,8 +153,9 @@ impl Ledger {
             }
         }
         let (row, released) = (Row::default(), VecDeque::new());
-        let label = self.accounts.label(account);
-        let session = Session { agent, token, account, snapshot, row, label, released };
+        let alone = alone.then(|| self.accounts.handed(account));
+        self.accounts.give(account, alone.unwrap_or_else(|| self.accounts.begins(account)));
+        let session = Session { agent, token, account, snapshot, row, alone, released };
         self.sessions.insert(entry.seq, session);
         Ok(())
     }
@@ -169,10 +174,23 @@ impl Ledger {
 
     /// A user's message, to an open session of that agent.
     pub(super) fn input(&mut self, entry: &mut Entry<'_>, input: &Input) {
-        let Some(session) = self.sessions.get_mut(&input.session) else {
+        let Some(session) = self.sessions.get(&input.session) else {
             return entry.fault(Fault::UnknownSession);
         };
         entry.expect(session.agent == input.agent, Fault::NotBound);
-        session.label = session.label.join(input.label);
+        self.given(input.session, input.label);
+    }
+
+    /// A session was given something of that label: so was its family.
+    pub(super) fn given(&mut self, session: Seq, label: Label) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.is_given(label);
+            self.accounts.give(session.account, label);
+        }
+    }
+
+    /// The label of what a session was given, or may have been.
+    pub(super) fn label_of(&self, session: &Session) -> Label {
+        session.alone.unwrap_or_else(|| self.accounts.label(session.account))
     }
 }

@@ -30,8 +30,12 @@ impl Ledger {
         };
         entry.expect(is_due, Fault::Label);
         let label = if is_due { outcome.label } else { due };
+        // Of a session that has ended as well: its agent may repeat the call, or look at its result.
+        if let Some(account) = open.account {
+            self.accounts.give(account, label);
+        }
         if let Some(session) = open.call.session.and_then(|seq| self.sessions.get_mut(&seq)) {
-            session.label = session.label.join(label);
+            session.is_given(label);
             if outcome.status == Status::Ok {
                 session.release(entry.seq);
             }

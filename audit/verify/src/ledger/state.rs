@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use syscap_format::{
-    Amounts, CHANGES_MAX, CallFields, Dimension, FACTS_MAX, FactKey, ObjectKind,
+    Amounts, CHANGES_MAX, CallFields, Dimension, FACTS_MAX, FactKey, Label, ObjectKind,
     PROVENANCE_INPUTS_MAX, Provenance, RELEASED_MAX, Seq, Snapshot, Source as Writer, StateChange,
     TokenFlags,
 };
@@ -12,6 +12,11 @@ use super::heads::{FactIds, Heads};
 use super::{Account, Entry, Fault, Ledger, Phase, Session, Source, object};
 
 impl Session {
+    /// Joins what is delivered to it into the label of its own, if it has one.
+    pub(super) fn is_given(&mut self, label: Label) {
+        self.alone = self.alone.map(|before| before.join(label));
+    }
+
     /// Remembers a result that was given to the session, as long as it can be referred to.
     pub(super) fn release(&mut self, outcome: Seq) {
         if self.released.len() >= RELEASED_MAX {

@@ -1,6 +1,6 @@
 //! Labels: what a result carries stays with the session that got it.
 
-use syscap_format::{Body, Input, Label, Record, Seq};
+use syscap_format::{Body, Input, Label, Record, RecordKind, Seq};
 use syscap_verify::Fault;
 
 use super::check;
@@ -96,7 +96,53 @@ fn missing_label_of_a_repeat_is_found() {
             (
                 "left out of the repeat",
                 &|r| super::tools::repeat(&mut r[17]).label = Label::PUBLIC,
-                &[(17, Fault::RepeatForm), (18, Fault::Label)],
+                &[(17, Fault::RepeatForm)],
+            ),
+        ],
+    );
+}
+
+/// What one session was given is known to all of its token's family: 16 and 19 are calls of sessions
+/// by a renewal, opened before and after; and a session of before is found behind one of now.
+#[test]
+fn missing_label_of_a_family_is_found() {
+    let log = Log::of(&small(|driver, session| {
+        let first = driver.kernel.tokens().next().unwrap();
+        let (old, mut next) = (first.id, first.body.clone());
+        (next.nonce, next.renews, next.expires) = ([77; 16], Some(old), next.expires.plus(1));
+        let next = driver.issue(&next);
+        let early = driver.session(&agent("ada"), next);
+        driver.call(session, &call("trim", 9));
+        driver.call(early, ECHO);
+        let late = driver.session(&agent("ada"), next);
+        driver.call(late, ECHO);
+    }));
+    let intents = log.places(RecordKind::Intent);
+    let (early, late) = (intents[intents.len() - 2], intents[intents.len() - 1]);
+    let opened = late - 1;
+    let forgotten = |place| (place, Fault::Label);
+    check(
+        &log,
+        &[
+            (
+                "forgotten by one that was open",
+                &|r| intent(&mut r[early]).label = Label::PUBLIC,
+                &[forgotten(early)],
+            ),
+            (
+                "forgotten by one that is opened",
+                &|r| intent(&mut r[late]).label = Label::PUBLIC,
+                &[forgotten(late)],
+            ),
+            (
+                "opened as before, behind one of now",
+                &|r| {
+                    if let Body::Session(change) = &r[opened].body {
+                        r[opened].body = Body::SessionAlone(change.clone());
+                    }
+                    intent(&mut r[late]).label = Label::PUBLIC;
+                },
+                &[(opened, Fault::SessionForm)],
             ),
         ],
     );

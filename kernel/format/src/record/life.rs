@@ -163,7 +163,8 @@ code! {
 
 shape! {
     /// A session was opened or closed. A session is a slot of the host's, bound to one agent
-    /// and one token; its number is the position of the record that opened it.
+    /// and one token; its number is the position of the record that opened it. One that version 3
+    /// opens has the label of its token's family; of version 2, a label of its own.
     pub struct SessionChange {
         /// The beginning or the end.
         10 => pub phase: SessionPhase,

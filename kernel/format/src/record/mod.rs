@@ -38,36 +38,59 @@ use crate::id::{Leaf, Seq};
 use crate::time::UnixMillis;
 
 /// Declares the bodies: for each kind the version of its form, and whether it is written. A kind
-/// whose form changes gets a new version here, and a decoder for each that there was.
+/// whose form or meaning changes gets a new version here, and the one that it had is listed under
+/// `before`, where its decoder stays.
 macro_rules! bodies {
-    ($($use:ident $kind:ident $version:literal $type:ty,)*) => {
-        /// The body of a record, by kind.
+    (
+        $($use:ident $kind:ident $version:literal $type:ty,)*
+        ; before $($old:ident $of:ident $before:literal $was:ty,)*
+    ) => {
+        /// The body of a record, by kind and version.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Body {
             $( #[doc = concat!("Of kind `", stringify!($kind), "`.")] $kind(Box<$type>), )*
+            $( #[doc = concat!("Of kind `", stringify!($of), "`, version ", $before, ".")]
+               $old(Box<$was>), )*
         }
 
         impl Body {
             /// The kind.
             #[must_use]
             pub const fn kind(&self) -> RecordKind {
-                match self { $( Self::$kind(_) => RecordKind::$kind, )* }
+                match self {
+                    $( Self::$kind(_) => RecordKind::$kind, )*
+                    $( Self::$old(_) => RecordKind::$of, )*
+                }
             }
 
             /// A view of it.
             #[must_use]
             pub fn view(&self) -> BodyView<'_> {
-                match self { $( Self::$kind(body) => BodyView::$kind(body), )* }
+                match self {
+                    $( Self::$kind(body) => BodyView::$kind(body), )*
+                    $( Self::$old(body) => BodyView::$old(body), )*
+                }
             }
 
-            fn count_of(kind: RecordKind) -> usize {
-                const { assert!(true $(&& <$type>::WHOLE)*) };
-                match kind { $( RecordKind::$kind => <$type>::COUNT, )* }
+            /// The count of the own keys of a form; `None` where its version is not known.
+            fn count_of(kind: RecordKind, version: u64) -> Option<usize> {
+                const { assert!(true $(&& <$type>::WHOLE)* $(&& <$was>::WHOLE)*) };
+                match (kind, version) {
+                    $( (RecordKind::$kind, $version) => Some(<$type>::COUNT), )*
+                    $( (RecordKind::$of, $before) => Some(<$was>::COUNT), )*
+                    _ => None,
+                }
             }
 
-            fn take_fields(kind: RecordKind, decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-                match kind {
-                    $( RecordKind::$kind =>
+            fn take_fields(
+                kind: RecordKind,
+                version: u64,
+                decoder: &mut Decoder<'_>,
+            ) -> Result<Self, DecodeError> {
+                match (kind, version) {
+                    $( (RecordKind::$of, $before) =>
+                        <$was>::take_fields(decoder).map(|body| Self::$old(Box::new(body))), )*
+                    $( (RecordKind::$kind, _) =>
                         <$type>::take_fields(decoder).map(|body| Self::$kind(Box::new(body))), )*
                 }
             }
@@ -77,17 +100,36 @@ macro_rules! bodies {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum BodyView<'a> {
             $( #[doc = concat!("Of kind `", stringify!($kind), "`.")] $kind(&'a $type), )*
+            $( #[doc = concat!("Of kind `", stringify!($of), "`, version ", $before, ".")]
+               $old(&'a $was), )*
         }
 
         impl BodyView<'_> {
             /// The kind.
             #[must_use]
             pub const fn kind(self) -> RecordKind {
-                match self { $( Self::$kind(_) => RecordKind::$kind, )* }
+                match self {
+                    $( Self::$kind(_) => RecordKind::$kind, )*
+                    $( Self::$old(_) => RecordKind::$of, )*
+                }
+            }
+
+            const fn version(self) -> u64 {
+                match self { $( Self::$kind(_) => $version, )* $( Self::$old(_) => $before, )* }
+            }
+
+            const fn count(self) -> usize {
+                match self {
+                    $( Self::$kind(_) => <$type>::COUNT, )*
+                    $( Self::$old(_) => <$was>::COUNT, )*
+                }
             }
 
             fn put_fields(self, encoder: &mut Encoder) {
-                match self { $( Self::$kind(body) => body.put_fields(encoder), )* }
+                match self {
+                    $( Self::$kind(body) => body.put_fields(encoder), )*
+                    $( Self::$old(body) => body.put_fields(encoder), )*
+                }
             }
         }
 
@@ -98,7 +140,7 @@ macro_rules! bodies {
                 match self { $( Self::$kind => <$type>::fields(), )* }
             }
 
-            /// The version of the kind's form.
+            /// The version of the kind's form that is written.
             #[must_use]
             pub const fn version(self) -> u64 {
                 match self { $( Self::$kind => $version, )* }
@@ -121,7 +163,7 @@ bodies! {
     written Boot 2 Boot,
     written Shutdown 2 Shutdown,
     written Issue 2 Issue,
-    written Session 2 SessionChange,
+    written Session 3 SessionChange,
     written Revoke 2 SignedEvent,
     written Freeze 2 SignedEvent,
     written Policy 2 SignedEvent,
@@ -145,6 +187,8 @@ bodies! {
     reserved Prune 2 Prune,
     reserved Checkpoint 2 Checkpoint,
     written Credit 2 SignedEvent,
+    ; before
+    SessionAlone Session 2 SessionChange,
 }
 
 /// The first version of any kind's form that homes keep; those before were never released.
@@ -154,7 +198,9 @@ impl Body {
     /// A field that is settled and that nothing writes yet, where it is used.
     fn reserved(&self) -> Option<&'static str> {
         match self {
-            Self::Session(change) if change.principal.is_some() => Some("principal"),
+            Self::Session(change) | Self::SessionAlone(change) if change.principal.is_some() => {
+                Some("principal")
+            }
             Self::Intent(intent) if !intent.arguments.is_empty() => Some("arguments"),
             Self::Ask(ask) if !ask.arguments.is_empty() => Some("arguments"),
             _ => None,
@@ -200,16 +246,15 @@ impl RecordView<'_> {
     /// The canonical bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut encoder = Encoder::with_capacity(768);
-        let kind = self.body.kind();
-        encoder.map(COMMON_FIELDS.len().saturating_add(Body::count_of(kind)));
+        encoder.map(COMMON_FIELDS.len().saturating_add(self.body.count()));
         encoder.uint(0);
-        encoder.uint(kind.version());
+        encoder.uint(self.body.version());
         encoder.uint(1);
         self.seq.put(&mut encoder);
         encoder.uint(2);
         self.prev.put(&mut encoder);
         encoder.uint(3);
-        kind.put(&mut encoder);
+        self.body.kind().put(&mut encoder);
         encoder.uint(4);
         self.time.put(&mut encoder);
         encoder.uint(5);
@@ -290,13 +335,11 @@ impl Record {
         decoder.key(3)?;
         let code = decoder.uint()?;
         let kind = RecordKind::from_code(code).ok_or(RecordError::UnknownKind(code))?;
-        if version != kind.version() {
-            return Err(RecordError::UnknownVersion { kind, version });
-        }
+        let own = Body::count_of(kind, version);
+        let own = own.ok_or(RecordError::UnknownVersion { kind, version })?;
         if kind.is_reserved() {
             return Err(RecordError::ReservedKind(kind));
         }
-        let own = Body::count_of(kind);
         if count != crate::field::count(COMMON_FIELDS.len().saturating_add(own)) {
             return Err(decoder.fault(DecodeFault::Key).into());
         }
@@ -306,7 +349,7 @@ impl Record {
         let boot = decoder.uint()?;
         decoder.key(6)?;
         let clock = ClockFlags::take(&mut decoder)?;
-        let body = Body::take_fields(kind, &mut decoder)?;
+        let body = Body::take_fields(kind, version, &mut decoder)?;
         decoder.finish()?;
         match body.reserved() {
             Some(field) => Err(RecordError::ReservedField(field)),

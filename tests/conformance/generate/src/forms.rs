@@ -3,8 +3,8 @@
 
 use serde_json::json;
 use syscap_format::{
-    ArgsPiece, CONTROL_CONTEXT, Canonical, Control, ControlBody as _, Domain, Encoder, FactKey,
-    Item, MapBuilder, Object, ObjectId, Opening, POSSESSION_CONTEXT, Param, ParamType,
+    ArgsPiece, Body, CONTROL_CONTEXT, Canonical, Control, ControlBody as _, Domain, Encoder,
+    FactKey, Item, MapBuilder, Object, ObjectId, Opening, POSSESSION_CONTEXT, Param, ParamType,
     PolicyObject, Profile, Proof, Record, RecordError, RecordKind, Revocation, Role, RoleSet,
     Roles, ScopeType, Seq, Snapshot, Status, TOKEN_CONTEXT, ToolId, ToolsObject, Trust, VaultEntry,
     VaultText, args_hash, call_hash, changes_hash, fact_id, leaf, matches_digest, possession,
@@ -342,6 +342,18 @@ fn newer(cases: &mut Cases) {
     record(cases, of("SYSCAP-REC-004"), "version 3", &with(0, &[3]), true, false);
     record(cases, of("SYSCAP-REC-005"), "version 1", &with(0, &[1]), false, false);
     record(cases, of("SYSCAP-REC-005"), "version 0", &with(0, &[0]), false, false);
+    for made in records() {
+        if let Body::Session(change) = &made.body {
+            let (now, of) = (made.encode(), Of("SYSCAP-REC-008", "a log of before is not read"));
+            let before = Record { body: Body::SessionAlone(change.clone()), ..made };
+            record(cases, of, "a session of now", &now, false, true);
+            record(cases, of, "a session of before", &before.encode(), false, true);
+            let mut parts = entries(&now);
+            parts[0].truncate(1);
+            parts[0].push(4);
+            record(cases, of, "a session of a later version", &map_of(&parts), true, false);
+        }
+    }
     for made in records().iter().filter(|record| record.body.kind().is_reserved()) {
         record(cases, of("SYSCAP-REC-006"), made.body.kind().name(), &made.encode(), true, false);
     }

@@ -51,13 +51,13 @@ pub(crate) fn chain() -> String {
         (
             None,
             "a later version of a kind",
-            with(&|log| log.records[last] = set(&log.records[last], 0, 3)),
+            with(&|log| log.records[last] = set(&log.records[last], 0, 4)),
         ),
         (
             Some("SYSCAP-VER-005"),
             "a later kind, and then a break of the chain",
             with(&|log| {
-                log.records[last - 1] = set(&log.records[last - 1], 0, 3);
+                log.records[last - 1] = set(&log.records[last - 1], 0, 4);
             }),
         ),
         (

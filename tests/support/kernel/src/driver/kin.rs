@@ -5,8 +5,8 @@
 use ed25519_dalek::SigningKey;
 use syscap_audit::MemoryStore;
 use syscap_format::{
-    Dimension, Label, Reason, RevocationList, Role, Seq, TOKEN_CONTEXT, Token, TokenBody, TokenId,
-    UnixMillis,
+    Body, Dimension, Label, Reason, RevocationList, Role, Seq, TOKEN_CONTEXT, Token, TokenBody,
+    TokenId, UnixMillis,
 };
 use syscap_kernel::{Ack, Anchor, Event, Kernel, Measured};
 
@@ -17,7 +17,7 @@ use super::{Driver, HOUR_MS, Run, START_MS, agent, body, parts, public, sign};
 
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-type World = Driver<MemoryStore>;
+pub type World = Driver<MemoryStore>;
 
 /// A log, and how its calls were answered.
 pub struct Kin {
@@ -30,7 +30,7 @@ pub struct Kin {
 
 /// All of them.
 pub fn all() -> Vec<Kin> {
-    vec![gap(), used_up(), exhausted(), stale(), carried_on(), repeated(), labelled()]
+    vec![gap(), used_up(), exhausted(), stale(), carried_on(), repeated(), labelled(), of_before()]
 }
 
 fn holder() -> SigningKey {
@@ -38,7 +38,7 @@ fn holder() -> SigningKey {
 }
 
 /// A root that may be handed on twice.
-fn root(driver: &World, change: impl FnOnce(&mut TokenBody)) -> TokenBody {
+pub fn root(driver: &World, change: impl FnOnce(&mut TokenBody)) -> TokenBody {
     let mut root = body(driver.kernel.home(), 1, &agent("ada"));
     (root.holder, root.depth_max) = (Some(public(&holder())), 2);
     change(&mut root);
@@ -46,7 +46,7 @@ fn root(driver: &World, change: impl FnOnce(&mut TokenBody)) -> TokenBody {
 }
 
 /// Hands a token on, to an agent below.
-fn derive(driver: &mut World, parent: TokenId, change: impl FnOnce(&mut TokenBody)) -> TokenId {
+pub fn derive(driver: &mut World, parent: TokenId, change: impl FnOnce(&mut TokenBody)) -> TokenId {
     let above = driver.kernel.token(&parent).unwrap().body.clone();
     let mut child = TokenBody {
         nonce: [above.nonce[0] + 1; 16],
@@ -69,7 +69,7 @@ fn derive(driver: &mut World, parent: TokenId, change: impl FnOnce(&mut TokenBod
     }
 }
 
-fn seat(driver: &mut World, token: TokenId) -> Seq {
+pub fn seat(driver: &mut World, token: TokenId) -> Seq {
     let agent = driver.kernel.token(&token).unwrap().body.agent.clone();
     driver.session(&agent, token)
 }
@@ -79,7 +79,7 @@ fn answer(driver: &mut World, session: Seq, json: &str) -> Option<Reason> {
     driver.reply(ticket).reason()
 }
 
-fn world() -> World {
+pub fn world() -> World {
     Driver::ready(MemoryStore::new())
 }
 
@@ -221,7 +221,32 @@ fn labelled() -> Kin {
     let answers = vec![answer(&mut driver, session, &call("post", 40))];
     let kin = kin("labelled", driver, answers, [None]);
     let intent = kin.log.places(syscap_format::RecordKind::Intent)[0];
-    let syscap_format::Body::Intent(intent) = kin.log.record(intent).body else { unreachable!() };
+    let Body::Intent(intent) = kin.log.record(intent).body else { unreachable!() };
     assert_eq!(intent.label, Label::UNTRUSTED, "the label of the session");
+    kin
+}
+
+/// A log of before: its sessions have labels of their own, and the second knows nothing of what the
+/// first has read.
+fn of_before() -> Kin {
+    let mut driver = world();
+    let token = root(&driver, |_| {});
+    let token = driver.issue(&token);
+    let reader = seat(&mut driver, token);
+    let trimmed = answer(&mut driver, reader, &call("trim", 9));
+    let other = seat(&mut driver, token);
+    let answers = vec![trimmed, answer(&mut driver, other, ECHO)];
+    let mut kin = kin("of_before", driver, answers, [None, None]);
+    kin.log.forge(|records| {
+        for record in records.iter_mut() {
+            match &mut record.body {
+                Body::Session(change) => record.body = Body::SessionAlone(change.clone()),
+                Body::Intent(intent) if intent.call.session > Some(reader) => {
+                    intent.label = Label::PUBLIC;
+                }
+                _ => {}
+            }
+        }
+    });
     kin
 }

@@ -139,7 +139,7 @@ pub struct Driver<S: Store> {
     /// Whether jobs are run at once.
     pub run: Run,
     pub error: Option<Halt>,
-    next: u64,
+    pub next: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

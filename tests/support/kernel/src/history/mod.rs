@@ -10,8 +10,8 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet};
 
 use syscap_format::{
-    Amounts, Body, Canonical, Dimension, Freeze, FreezeTarget, Item, Object, Profile, Seq, TokenId,
-    args_hash, leaf,
+    Amounts, Body, Canonical, Dimension, Freeze, FreezeTarget, Item, Label, Object, Profile, Seq,
+    TokenId, args_hash, leaf,
 };
 use syscap_kernel::{Kernel, Next, Store as _, vault_entry};
 
@@ -54,6 +54,7 @@ pub fn run(data: &[u8]) {
     }
     sound::sound(&mut sim);
     charged(&mut sim);
+    labels_stay(&mut sim);
     opened_as_recorded(&mut sim);
 }
 
@@ -123,6 +124,36 @@ fn charged(sim: &mut Sim) {
     for (token, spent) in by_token {
         let view = sim.kernel.token(&token).unwrap();
         assert!(spent <= held(view.body.budget.amounts()), "a token is overspent");
+    }
+}
+
+/// Whoever was given a result acts with its label from then on, and with that of what the call may
+/// have been made from: whatever the session, and also where the result is given again.
+fn labels_stay(sim: &mut Sim) {
+    let mut given: BTreeMap<TokenId, Label> = BTreeMap::new();
+    let (mut intents, mut outcomes) = (BTreeMap::new(), BTreeMap::new());
+    for record in sim::records(sim) {
+        match record.body {
+            Body::Intent(intent) => {
+                let token = intent.call.capability_token_id.unwrap();
+                let least = given.get(&token).copied().unwrap_or_default();
+                assert!(least.leq(intent.label), "{}: what was read is forgotten", record.seq);
+                intents.insert(record.seq, (token, intent.label));
+            }
+            Body::Outcome(outcome) => {
+                let (token, _) = intents[&outcome.intent];
+                let label = given.entry(token).or_default();
+                *label = label.join(outcome.label);
+                outcomes.insert(record.seq, outcome.label);
+            }
+            Body::Repeat(repeat) => {
+                let (_, before) = intents[&repeat.intent];
+                let token = repeat.call.capability_token_id.unwrap();
+                let label = given.entry(token).or_default();
+                *label = label.join(before).join(outcomes[&repeat.outcome]);
+            }
+            _ => {}
+        }
     }
 }
 
