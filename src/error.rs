@@ -69,6 +69,24 @@ pub enum Error {
     /// The base directory contains the home, or lies in it: an agent could reach keys and log.
     #[error("{0} and a home, or a key of one, lie in one another")]
     BaseContainsHome(PathBuf),
+    /// The base belongs to another home. Two homes over one would read and change each other's.
+    #[error(
+        "{base} is the base of home {by}, in {there}, and not of {home}: --shared-base gives this home's \
+         agents folders of their own there; --take-base takes it, where that home is gone"
+    )]
+    BaseTaken {
+        /// The base.
+        base: PathBuf,
+        /// The other home.
+        by: syscap_format::HomeId,
+        /// The folder of the other home.
+        there: PathBuf,
+        /// The home that was to be opened or made.
+        home: PathBuf,
+    },
+    /// Another process holds the claim on a base: one that serves a copy of this home.
+    #[error("another process serves the agents' folders of {0}")]
+    BaseBusy(PathBuf),
     /// A trust file is not of its form, or of another version.
     #[error("{0} is no trust file of this version")]
     Trust(PathBuf),

@@ -13,6 +13,7 @@ mod artifacts;
 mod attach;
 mod attacks;
 mod audit_fields;
+mod bases;
 mod calendar_tools;
 mod callers;
 mod carried;

@@ -39,6 +39,7 @@ use crate::driver::counters::Counters;
 use crate::driver::entropy::Salts;
 use crate::driver::guard::caught;
 use crate::driver::run::{self, Cancels, Ended};
+use crate::home::claim;
 use crate::tools::provide::Cancel;
 
 /// The kernel and its store.
@@ -76,6 +77,8 @@ pub(crate) struct Core {
 /// A store, and the lock of the home that it is for.
 pub(crate) struct Held {
     pub(crate) store: Box<dyn Store>,
+    /// The claim on the base.
+    pub(crate) _claim: claim::Held,
     // Given up after the store is dropped: fields drop in this order.
     pub(crate) _lock: HomeLock,
 }

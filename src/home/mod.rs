@@ -1,5 +1,6 @@
 //! The folder of a home, and what lies where in it.
 
+pub(crate) mod claim;
 pub(crate) mod engine;
 pub(crate) mod files;
 pub(crate) mod options;
@@ -19,6 +20,7 @@ use syscap_syscalls::fs::Files;
 use rustix::process::geteuid;
 
 use crate::error::{Error, at};
+use crate::home::claim::Claimed;
 use crate::home::files::{read_small, write_new};
 
 /// The folder of a home.
@@ -34,6 +36,7 @@ use crate::home::files::{read_small, write_new};
 /// | `trust.cbor` | what a verifier needs to anchor the log |
 /// | `socket` | where the holder serves the home to other processes |
 /// | `base` | where the agents' files lie, if not in `files/` |
+/// | `shared-base` | there where that base is another home's: this one's agents have folders beside those |
 /// | `opener` | what must open the agents' files, where not whatever the system has |
 /// | `runs/` | what runs that have not ended noted of their workspaces |
 /// | `files/` | the agents' files |
@@ -166,7 +169,8 @@ impl Home {
     pub(crate) fn check_base(&self, base: &BasePlace) -> Result<(), Error> {
         let path = base.folder.as_ref().unwrap_or(&self.folder);
         let opened = beneath::open_by(base.openers, path)?;
-        base.folder.as_ref().map_or(Ok(()), |path| self.apart(&*opened, path))
+        let Some(path) = &base.folder else { return Ok(()) };
+        self.apart(&*opened, path)
     }
 
     /// Settles where the agents' files lie and what opens them, and makes the folder of the
@@ -253,4 +257,5 @@ pub(crate) struct BasePlace {
     /// A folder that exists, if not `files/` in the home.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) openers: Openers,
+    pub(crate) claimed: Claimed,
 }

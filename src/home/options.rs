@@ -28,7 +28,7 @@ use crate::driver::entropy::{Salts, SystemEntropy};
 use crate::driver::guard::{Guarded, GuardedEngine, SharedEngine};
 use crate::error::Error;
 use crate::home::files::write_new;
-use crate::home::{BasePlace, Home, Kept, engine};
+use crate::home::{BasePlace, Home, Kept, claim, engine};
 use crate::inspect::Inspection;
 use crate::inspect::recover::probed;
 use crate::inspect::verify::Trust;
@@ -308,6 +308,10 @@ impl Options {
 
     pub(crate) fn make(mut self, folder: &Path) -> Result<Holding, Error> {
         let home = Home::at(folder);
+        self.base
+            .folder
+            .as_ref()
+            .map_or(Ok(()), |base| home.check_claim(base, self.base.claimed))?;
         home.make(self.kept)?;
         home.check_base(&self.base)?;
         let lock = HomeLock::take(home.folder())?;
@@ -337,13 +341,14 @@ impl Options {
         };
         let kernel = Kernel::create(new, Parts { engine, registry }, self.clock.read())?;
         let mut kernel = self.asks.kernel(kernel);
+        let claim = home.claim(&files, &kernel.home(), self.base.claimed)?;
         if let Some(batch) = kernel.take_batch() {
             kernel.handle(Event::Stored(batch.commit(&mut *store)?), self.clock.read());
         }
         let trust = Trust::new(kernel.home(), roles(&*signer)?);
         write_new(&home.trust(), &trust.to_bytes())?;
         let (providers, absent) = (Arc::new(Providers::over(network)), ToolsDelta::default());
-        let store = Held { store, _lock: lock };
+        let store = Held { store, _claim: claim, _lock: lock };
         let probed = Vec::new();
         let opened = Opened { kernel, signer, files, providers, absent, probed, office };
         self.boot(home, store, opened)
@@ -360,7 +365,9 @@ impl Options {
             (None, Kept::ByHost) => return Err(StoreError::Missing.into()),
         };
         match self.replay(&home, &mut *store) {
-            Ok(opened) => self.boot(home, Held { store, _lock: lock }, opened),
+            Ok((opened, claim)) => {
+                self.boot(home, Held { store, _claim: claim, _lock: lock }, opened)
+            }
             Err(error) => {
                 self.store = Some(store).filter(|_| self.kept == Kept::ByHost);
                 Err(error)
@@ -368,7 +375,7 @@ impl Options {
         }
     }
 
-    fn replay(&self, home: &Home, store: &mut dyn Store) -> Result<Opened, Error> {
+    fn replay(&self, home: &Home, store: &mut dyn Store) -> Result<(Opened, claim::Held), Error> {
         let signer = match &self.signer {
             Some(signer) => Arc::clone(signer),
             None => Arc::new(FileKeys::open(&home.keys())?),
@@ -378,13 +385,15 @@ impl Options {
         let registry = self.tools(&files, &network, &office)?;
         let anchor = Anchor { trust: self.trust_of(home)?, keys: known_keys(&*signer)? };
         let kernel = engine::open(store, self.engine(), registry, &anchor)?;
+        // Before anything is changed, as what interrupted runs left.
+        let claim = home.claim(&files, &kernel.home(), self.base.claimed)?;
         let mut kernel = self.asks.kernel(kernel);
         let providers = Arc::new(Providers::over(network));
         let absent = tools::adopt(&mut kernel, store, &providers)?;
         signer.renew(kernel.roles());
         office.opens(&kernel);
         let probed = probed(&kernel, store)?;
-        Ok(Opened { kernel, signer, files, providers, absent, probed, office })
+        Ok((Opened { kernel, signer, files, providers, absent, probed, office }, claim))
     }
 
     /// Replays the log of a home, to look at: out of the store that these options have, or the

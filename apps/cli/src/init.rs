@@ -38,6 +38,13 @@ pub(crate) struct Init {
     /// Keep the agents' files below this folder, which must exist.
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     base: Option<PathBuf>,
+    /// Where that folder is another home's base, keep this home's agents in folders of their own
+    /// there.
+    #[arg(long, requires = "base", conflicts_with = "take_base", help_heading = "Files")]
+    shared_base: bool,
+    /// Take the base of a home that is gone, with what its agents left there.
+    #[arg(long, requires = "base", help_heading = "Files")]
+    take_base: bool,
     /// The file backend that the home requires: openat2, cap_std or strongest. A system without it
     /// can't open the home.
     #[arg(long, value_name = "NAME", default_value = "strongest", value_parser = parse::openers)]
@@ -71,6 +78,11 @@ impl Init {
         if let Some(base) = &self.base {
             expect_apart(base, &self.home)?;
             options = options.base(base);
+            options = match (self.shared_base, self.take_base) {
+                (true, _) => options.shared_base(),
+                (_, true) => options.take_base(),
+                _ => options,
+            };
         }
         self.trust_out.as_deref().map_or(Ok(()), expect_new)?;
         self.recovery_out.as_deref().map_or(Ok(()), expect_new)?;

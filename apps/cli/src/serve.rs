@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use syscap::{Runtime, view::View};
 
-use crate::exit::{Ended, Exit, Failure, tell};
+use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::{parse, recording, runtime};
 
 /// How often it is looked whether the kernel goes on and somebody is there.
@@ -33,6 +33,12 @@ pub(crate) struct Serve {
     /// End when for so long no process was attached and no call was made: 90s, 15m, 1h.
     #[arg(long, value_name = "DURATION", value_parser = parse::life)]
     idle: Option<Duration>,
+    /// Where the base is another home's, keep this home's agents in folders of their own there.
+    #[arg(long, conflicts_with = "take_base")]
+    shared_base: bool,
+    /// Take the base of a home that is gone, with what its agents left there.
+    #[arg(long)]
+    take_base: bool,
     #[command(flatten)]
     people: runtime::People,
 }
@@ -41,12 +47,24 @@ impl Serve {
     pub(crate) fn run(self) -> Ended {
         // Before the home is opened: what is opened must be closed.
         let signalled = signals()?;
-        let access = runtime::reached(&self.home, || self.people.options().share(&self.home))?;
+        let options = || match (self.shared_base, self.take_base) {
+            (true, _) => self.people.options().shared_base(),
+            (_, true) => self.people.options().take_base(),
+            _ => self.people.options(),
+        };
+        let access = runtime::reached(&self.home, || options().share(&self.home))?;
         if !access.is_holder() {
             return Err(Failure::Held(self.home));
         }
         runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
+            if access.home().base_is_unclaimed()? {
+                let base = access.home().base()?;
+                diagnose(&format!(
+                    "warning: no claim can be made on the base {}: its agents' folders are only read",
+                    base.display()
+                ));
+            }
             tell(&format!("serving {}", self.home.display()));
             let waited = self.wait(access, &signalled);
             // Where an operator has shut it down, that is how it was to end.

@@ -127,12 +127,7 @@ impl State {
                 self.shared_labels = true;
                 self.session(record.seq, change, None)?;
             }
-            // After one of version 3, none of version 2 is written.
-            BodyView::SessionAlone(_) if self.shared_labels => return None,
-            BodyView::SessionAlone(change) => {
-                let handed = self.tokens.find(&change.token).map(|at| self.tokens.handed(at));
-                self.session(record.seq, change, handed)?;
-            }
+            BodyView::SessionAlone(change) => self.session_of_before(record.seq, change)?,
             BodyView::Key(event)
             | BodyView::Revoke(event)
             | BodyView::Freeze(event)
@@ -208,6 +203,15 @@ impl State {
         let inserted = self.tokens.insert(issue.token, body, parent, seq);
         self.tokens.renewed(inserted.ok_or(Halt::Contradiction { seq })?);
         Ok(())
+    }
+
+    /// Of version 2: a session of it has a label of its own. None is written after one of version 3.
+    fn session_of_before(&mut self, seq: Seq, change: &SessionChange) -> Option<()> {
+        if self.shared_labels {
+            return None;
+        }
+        let handed = self.tokens.handed(self.tokens.find(&change.token)?);
+        self.session(seq, change, Some(handed))
     }
 
     fn session(&mut self, seq: Seq, change: &SessionChange, alone: Option<Label>) -> Option<()> {

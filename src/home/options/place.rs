@@ -9,12 +9,27 @@ use std::sync::Arc;
 use syscap_launch::Launcher;
 use syscap_syscalls::beneath::Openers;
 
+use crate::home::claim::Claimed;
 use crate::home::options::{Asks, Options, RecoveryKey};
 
 impl Options {
     /// Puts the agents' files below a folder that exists, when the home is made.
     pub fn base(mut self, folder: impl AsRef<Path>) -> Self {
         self.base.folder = Some(folder.as_ref().to_path_buf());
+        self
+    }
+
+    /// Opens or makes a home over another's base: its agents' folders lie beside the other's, in
+    /// `agents/.of/HOMEID`, from then on. All other folders of the base are common to both. A base
+    /// that is nobody's, or this home's, stays or becomes its own.
+    pub const fn shared_base(mut self) -> Self {
+        self.base.claimed = Claimed::Share;
+        self
+    }
+
+    /// Takes another home's base, with what its agents left there. Only of a home that is gone.
+    pub const fn take_base(mut self) -> Self {
+        self.base.claimed = Claimed::Take;
         self
     }
 

@@ -1,7 +1,7 @@
 //! Adding to a file that is only ever added to.
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{pwrite, retry_on_intr};
+use rustix::io::{pread, pwrite, retry_on_intr};
 use std::os::fd::OwnedFd;
 
 use super::base::Base;
@@ -16,11 +16,23 @@ use super::write::{Charge, Effect, Refused, State, WriteFailure, charge};
 /// An append to a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Append<'a> {
-    /// The end of its known content. Bytes behind it come from an append that a crash interrupted,
-    /// and are cut off. The file is made where it is missing and this is 0.
+    /// The end of its known content. The file is made where it is missing and this is 0.
     pub from_bytes: u64,
     /// The content to append.
     pub content: &'a [u8],
+    /// What may lie behind the known end.
+    pub behind: Behind,
+}
+
+/// What is done about bytes behind the known end.
+#[derive(Clone, Copy, Debug)]
+pub enum Behind {
+    /// There are none.
+    Nothing,
+    /// They come from an append that a crash interrupted, and are cut off. Of so many of them it is
+    /// asked first whether they are torn: if not, somebody else has added to the file, and it is
+    /// left.
+    Torn(usize, fn(&[u8]) -> bool),
 }
 
 impl Base {
@@ -31,7 +43,7 @@ impl Base {
     ///
     /// # Errors
     /// [`WriteFailure`] says why and what was left. [`FsError::Changed`]: it is shorter than what
-    /// is known of it.
+    /// is known of it, or what lies behind that is not torn.
     pub fn append(
         &self,
         turn: &Turn,
@@ -75,6 +87,10 @@ impl Base {
             return Err(FsError::Changed);
         }
         if node.size_bytes > job.from_bytes {
+            let Behind::Torn(most, is_torn) = job.behind else { return Err(FsError::Changed) };
+            if !is_torn(&read_from(&file, job.from_bytes, most)?) {
+                return Err(FsError::Changed);
+            }
             rustix::fs::ftruncate(&file, job.from_bytes)?;
         }
         if let Err(error) = fill_from(&file, job, meter) {
@@ -86,6 +102,21 @@ impl Base {
         state.effect = Effect::Unknown;
         Ok(rustix::fs::fdatasync(&file)?)
     }
+}
+
+/// The bytes from a place on, `most` at the most.
+fn read_from(file: &OwnedFd, from: u64, most: usize) -> Result<Vec<u8>, FsError> {
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; CHUNK_BYTES.min(most)];
+    while let Some(room) = chunk.get_mut(..CHUNK_BYTES.min(most.saturating_sub(bytes.len()))) {
+        let at = from.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let read = retry_on_intr(|| pread(file, &mut *room, at))?;
+        match room.get(..read) {
+            Some(some) if read > 0 => bytes.extend_from_slice(some),
+            _ => break,
+        }
+    }
+    Ok(bytes)
 }
 
 fn fill_from(

@@ -1,8 +1,9 @@
 //! The directory that everything is beneath.
 
+use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -33,6 +34,19 @@ pub struct Base {
     pub(super) turns: Arc<Turns<Name>>,
     /// The programs that run below it.
     pub(super) running: Arc<Beside>,
+    agents: OnceLock<Agents>,
+}
+
+/// Whose the folder `agents` of a base is. Its names are the same to all: what differs is where
+/// they lie.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Agents {
+    /// This home's.
+    Own,
+    /// Another home's: this one's lie in a folder of that name beneath it.
+    Of(Box<str>),
+    /// Nobody's, since no claim can be made on it: it is only read.
+    Nobodys,
 }
 
 /// The access to a new folder; the process's umask reduces it.
@@ -86,7 +100,28 @@ impl Base {
         drop(walk.open(&fd, b".", PASSED)?);
         let (homes, judged) = (Homes::over(walk), Judged::default());
         let (turns, running) = (Arc::default(), Arc::default());
-        Ok(Self { fd, ident, walk, homes, judged, turns, running })
+        Ok(Self { fd, ident, walk, homes, judged, turns, running, agents: OnceLock::new() })
+    }
+
+    /// Settles whose the agents' folders are, once: the base of no home is its own.
+    pub(super) fn settle(&self, agents: Agents) {
+        self.agents.get_or_init(|| agents);
+    }
+
+    /// Where a location lies.
+    pub(super) fn lies<'a>(&self, at: &'a Location) -> Cow<'a, Location> {
+        match self.agents.get() {
+            Some(Agents::Of(home)) => at.of_home(home),
+            _ => Cow::Borrowed(at),
+        }
+    }
+
+    /// The same, to change something there.
+    pub(super) fn changes<'a>(&self, at: &'a Location) -> Result<Cow<'a, Location>, FsError> {
+        match self.agents.get() {
+            Some(Agents::Nobodys) if at.is_agents() => Err(FsError::Denied),
+            _ => Ok(self.lies(at)),
+        }
     }
 
     /// How what lies in it is reached.

@@ -1,6 +1,14 @@
 //! Locations beneath the base: lists of names that can't climb.
 
+use std::borrow::Cow;
+
 use super::{error::FsError, temp_name::is_temp};
+
+/// The folder of the agents' folders.
+pub const AGENTS: &str = "agents";
+/// What the agents of homes to which the base does not belong have in it. No agent's name begins with a
+/// dot.
+pub const OF: &str = ".of";
 
 /// The longest name Linux allows, in bytes.
 const NAME_MAX_BYTES: usize = 255;
@@ -38,8 +46,29 @@ impl Location {
     /// True if it is what an agent's tools keep for it, and not below a folder of files: memories,
     /// messages, mail, vectors. Nobody else's program has to read it.
     pub(super) fn is_kept(&self) -> bool {
-        let mut names = self.names();
-        names.next() == Some("agents") && names.nth(1).is_some_and(|part| part != "workspace")
+        let mut names = self.names().peekable();
+        if names.next() != Some(AGENTS) {
+            return false;
+        }
+        if names.next_if_eq(&OF).is_some() {
+            names.next();
+        }
+        names.nth(1).is_some_and(|part| part != "workspace")
+    }
+
+    /// True for the folder of the agents' folders, and what lies in it.
+    pub(super) fn is_agents(&self) -> bool {
+        self.names().next() == Some(AGENTS)
+    }
+
+    /// Where it lies of a home to which the base does not belong.
+    pub(super) fn of_home(&self, home: &str) -> Cow<'_, Self> {
+        match self.path.strip_prefix(AGENTS) {
+            Some(rest) if self.is_agents() => {
+                Cow::Owned(Self { path: format!("{AGENTS}/{OF}/{home}{rest}") })
+            }
+            _ => Cow::Borrowed(self),
+        }
     }
 
     /// Goes down one name.

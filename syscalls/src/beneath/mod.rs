@@ -41,15 +41,15 @@ mod turn;
 mod walk;
 mod write;
 
-pub use append::Append;
-pub use base::{Base, FolderMode};
+pub use append::{Append, Behind};
+pub use base::{Agents, Base, FolderMode};
 pub use beside::Began;
 pub use change::{Metadata, Removal, Rename, Renamed};
 pub use error::FsError;
 pub use gate::Kind;
 pub use homes::KEY_FILE_BEGINS;
 pub use list::{Entry, Listing, SCAN_MAX};
-pub use location::Location;
+pub use location::{AGENTS, Location, OF};
 pub use opener::{Opener, Openers, open, open_by};
 pub use read::{Chunk, DIGEST_BYTES_MAX, OpenFile};
 pub use survey::{Grown, SURVEY_MAX, Survey};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use syscap_format::{Enforcement, Label, Manifest, ObligationKind};
 
 use super::append::Append;
-use super::base::{Base, FolderMode, is_above};
+use super::base::{Agents, Base, FolderMode, is_above};
 use super::beside::Began;
 use super::change::{Metadata, Removal, Rename, Renamed};
 use super::error::FsError;
@@ -19,7 +19,7 @@ use super::read::OpenFile;
 use super::survey::{Grown, Survey};
 use super::temp::{Discarded, TempName};
 use super::turn::Turn;
-use super::write::{Charge, Parents, Refused, Write, WriteFailure, Written};
+use super::write::{Charge, Effect, Parents, Refused, State, Write, WriteFailure, Written};
 
 mod sealed {
     /// Only this crate opens: what a tool says of how its scope was enforced rests on it.
@@ -39,6 +39,9 @@ pub trait Opener: sealed::Sealed + fmt::Debug + Send + Sync {
 
     /// The directory itself.
     fn directory(&self) -> BorrowedFd<'_>;
+
+    /// Settles whose the agents' folders are, once. Until then they are taken for its own.
+    fn settle(&self, agents: Agents);
 
     /// Opens a file to read.
     ///
@@ -257,11 +260,11 @@ impl Opener for Base {
     }
 
     fn open_file(&self, at: &Location, max_size_bytes: u64) -> Result<OpenFile, FsError> {
-        self.open_file(at, max_size_bytes)
+        self.open_file(&self.lies(at), max_size_bytes)
     }
 
     fn list(&self, at: &Location, limit: usize) -> Result<Listing, FsError> {
-        self.list(at, limit)
+        self.list(&self.lies(at), limit)
     }
 
     fn turn(
@@ -272,7 +275,8 @@ impl Opener for Base {
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<Turn, WriteFailure> {
-        self.turn(at, parents, content, wait, meter)
+        let at = self.changes(at).map_err(not_begun)?;
+        self.turn(&at, parents, content, wait, meter)
     }
 
     fn turns(
@@ -283,7 +287,9 @@ impl Opener for Base {
         wait: Duration,
         meter: &mut dyn FnMut(Charge) -> Result<(), Refused>,
     ) -> Result<[Turn; 2], WriteFailure> {
-        self.turns(from, to, parents, wait, meter)
+        let from = self.changes(from).map_err(not_begun)?;
+        let to = self.changes(to).map_err(not_begun)?;
+        self.turns(&from, &to, parents, wait, meter)
     }
 
     fn write(
@@ -296,11 +302,11 @@ impl Opener for Base {
     }
 
     fn discard(&self, at: &Location, temp: &TempName) -> Result<Discarded, FsError> {
-        self.discard(at, temp)
+        self.discard(&self.lies(at), temp)
     }
 
     fn metadata(&self, at: &Location) -> Result<Metadata, FsError> {
-        self.metadata(at)
+        self.metadata(&self.lies(at))
     }
 
     fn remove(
@@ -334,22 +340,34 @@ impl Opener for Base {
     }
 
     fn make_folders(&self, at: &Location, mode: FolderMode) -> Result<u32, FsError> {
-        self.make_folders(at, mode)
+        match self.changes(at) {
+            Ok(at) => self.make_folders(&at, mode),
+            // Those that are there need not be made.
+            Err(error) => self.visit(&self.lies(at)).map(|()| 0).map_err(|_| error),
+        }
     }
 
     fn survey(&self, at: &Location) -> Result<(OwnedFd, Survey), FsError> {
-        self.survey(at)
+        self.survey(&self.lies(at))
     }
 
     fn mark(&self, at: &Location, survey: &Survey, label: Label) -> Result<Grown, FsError> {
-        self.mark(at, survey, label)
+        self.mark(&*self.changes(at)?, survey, label)
     }
 
     fn begin(&self, at: &Location, label: Label) -> Began {
-        self.running.begin(at, label)
+        self.running.begin(&self.lies(at), label)
+    }
+
+    fn settle(&self, agents: Agents) {
+        self.settle(agents);
     }
 
     fn visit(&self, at: &Location) -> Result<(), FsError> {
-        self.visit(at)
+        self.visit(&self.lies(at))
     }
+}
+
+fn not_begun(error: FsError) -> WriteFailure {
+    State { effect: Effect::NotDone, folders: 0 }.failed(error)
 }

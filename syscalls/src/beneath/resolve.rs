@@ -34,7 +34,7 @@ impl Base {
     ) -> Result<Location, FsError> {
         // Nearly always there is no link: then one walk says so.
         if may_follow(written)
-            && let Some((_, _, named)) = self.look_at(written)
+            && let Some((_, _, named)) = self.look_at(&self.lies(written))
             && matches!(named.node.kind(self.device()), Kind::File | Kind::Directory)
         {
             return Ok(written.clone());
@@ -56,7 +56,7 @@ impl Base {
                 name => at.push(name)?,
             }
             if may_follow(&at)
-                && let Some(target) = self.target(&at)
+                && let Some(target) = self.target(&self.lies(&at))
             {
                 links += 1;
                 if links > LINKS_MAX {

@@ -14,8 +14,8 @@ use syscap_format::{Canonical, Decoder, Encoder, Item, Label, Profile, field::Fi
 
 use super::collection::{Collection, Record};
 use crate::beneath::{
-    Append, Charge, Effect, Existing, FolderMode, FsError, Location, OpenFile, Opener, Parents,
-    Refused, TempName, Write, WriteFailure,
+    Append, Behind, Charge, Effect, Existing, FolderMode, FsError, Location, OpenFile, Opener,
+    Parents, Refused, TempName, Write, WriteFailure,
 };
 use crate::fs::sha256;
 use crate::turns::WAIT_MAX;
@@ -157,7 +157,8 @@ impl Store {
         if end_bytes > FILE_BYTES_MAX || frame.payload.len() > FRAME_BYTES_MAX {
             return Err(failure(FsError::TooLarge, Effect::NotDone));
         }
-        let job = Append { from_bytes: held.end_bytes, content: &content };
+        let behind = Behind::Torn(FRAME_BYTES.saturating_add(FRAME_BYTES_MAX), is_torn);
+        let job = Append { from_bytes: held.end_bytes, content: &content, behind };
         let turn = self.base.turn(
             &at,
             Parents::Create(FolderMode::Private),
@@ -188,6 +189,10 @@ impl Store {
         // One that a crash left: nobody else writes it.
         if self.base.discard(&at, &temp).is_err() {
             return true;
+        }
+        // Another process may have added to it since: that is read first.
+        if !self.base.metadata(&at).is_ok_and(|found| found.size_bytes == held.end_bytes) {
+            return false;
         }
         let content = whole(&held.collection);
         let job = Write {
@@ -384,6 +389,22 @@ fn read(file: &OpenFile) -> Result<Held, FsError> {
     }
     held.skipped_bytes = file.size_bytes().saturating_sub(held.end_bytes);
     Ok(held)
+}
+
+/// True for what is not a whole frame, nor a file's head with one: an append that broke off. Else
+/// another process has added it.
+fn is_torn(behind: &[u8]) -> bool {
+    let frame = match behind.get(..MAGIC.len()) {
+        Some(begins) if begins == MAGIC => behind.get(HEAD_BYTES..),
+        _ => Some(behind),
+    };
+    let whole = frame.and_then(|frame| {
+        let (length, rest) = frame.split_at_checked(4)?;
+        let (digest, rest) = rest.split_at_checked(FRAME_BYTES.saturating_sub(4))?;
+        let payload = rest.get(..usize::try_from(u32_of(length)?).ok()?)?;
+        Some(digest == check(payload))
+    });
+    whole != Some(true)
 }
 
 fn u32_of(bytes: &[u8]) -> Option<u32> {

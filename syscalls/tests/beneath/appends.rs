@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use syscap_syscalls::beneath::{
-    Append, CHUNK_BYTES, Charge, Effect, FolderMode, FsError, Location, Parents, Refused,
+    Append, Behind, CHUNK_BYTES, Charge, Effect, FolderMode, FsError, Location, Parents, Refused,
     WriteFailure,
 };
 
@@ -12,7 +12,8 @@ use crate::beneath::support::{World, mount, names, snapshot, turn, with_mounts};
 
 fn append(world: &World, path: &str, from_bytes: u64, text: &[u8]) -> Result<(), WriteFailure> {
     let at = Location::new(&names(path)).unwrap();
-    let job = Append { from_bytes, content: text };
+    let behind = Behind::Torn(1_000, |bytes| !bytes.starts_with(b"whole"));
+    let job = Append { from_bytes, content: text, behind };
     let parents = Parents::Create(FolderMode::Private);
     let turn = world.base.turn(&at, parents, &[], Duration::ZERO, &mut |_| Ok(()))?;
     world.base.append(&turn, &job, &mut |_| Ok(()))
@@ -35,6 +36,10 @@ fn append_goes_behind_the_known_length() {
     assert_eq!(append(&world, "d/none", 1, b"x"), Err(not_done(FsError::Changed)));
     assert_eq!(fs::read(world.inside("d/log")).unwrap(), b"one2");
     assert!(!world.inside("d/none").exists());
+    // What another process added is left.
+    fs::write(world.inside("d/log"), "one2whole frame").unwrap();
+    assert_eq!(append(&world, "d/log", 4, b"x"), Err(not_done(FsError::Changed)));
+    assert_eq!(fs::read(world.inside("d/log")).unwrap(), b"one2whole frame");
 }
 
 #[test]
@@ -43,7 +48,7 @@ fn a_no_of_the_meter_leaves_what_was_known() {
     append(&world, "log", 0, b"known").unwrap();
     let at = Location::new(&["log"]).unwrap();
     let content = vec![b'x'; CHUNK_BYTES * 2];
-    let job = Append { from_bytes: 5, content: &content };
+    let job = Append { from_bytes: 5, content: &content, behind: Behind::Nothing };
     let turn = turn(&*world.base, &at).unwrap();
     let mut pieces = 0;
     let failed = world.base.append(&turn, &job, &mut |charge| {
@@ -91,7 +96,11 @@ fn a_full_disk_leaves_what_was_known() {
         let at = Location::new(&["log"]).unwrap();
         let add = |from_bytes, content: &[u8]| {
             let turn = turn(&*base, &at)?;
-            base.append(&turn, &Append { from_bytes, content }, &mut |_| Ok(()))
+            base.append(
+                &turn,
+                &Append { from_bytes, content, behind: Behind::Nothing },
+                &mut |_| Ok(()),
+            )
         };
         add(0, b"known").unwrap();
         assert_eq!(add(5, &vec![1; 200_000]), Err(not_done(FsError::NoSpace)));

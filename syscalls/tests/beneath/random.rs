@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, time::Duration};
 use proptest::{collection::vec, prelude::*, sample::select};
 use syscap_format::Label;
 use syscap_syscalls::beneath::{
-    Append, Existing, FolderMode, FsError, Location, Parents, Removal, Rename, Write,
+    Append, Behind, Existing, FolderMode, FsError, Location, Parents, Removal, Rename, Write,
 };
 
 use crate::beneath::support::{
@@ -178,7 +178,8 @@ fn call(world: &World, step: &Step) -> Result<(), TestCaseError> {
         }
         Step::Append(path) => {
             let at = Location::new(&names(path)).unwrap();
-            let job = Append { from_bytes: 0, content: b"written" };
+            let job =
+                Append { from_bytes: 0, content: b"written", behind: Behind::Torn(64, |_| true) };
             let add = |turn| world.base.append(&turn, &job, &mut |_| Ok(()));
             if turn(&*world.base, &at).is_ok_and(|turn| add(turn).is_ok()) {
                 prop_assert_eq!(world.read(path, Links::Refuse).unwrap(), b"written");

@@ -78,6 +78,31 @@ fn a_link_to_a_folder_around_the_home_is_no_base() {
 }
 
 #[test]
+fn a_base_of_another_home_is_shared_or_taken_by_the_operators_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(at("base")).unwrap();
+    let init = |home: &str, more: &[&str]| {
+        let (home, base) = (at(home), at("base"));
+        run([&["init", home.as_str(), "--no-passphrase", "--base", &base], more].concat())
+    };
+    init("one", &[]).fine();
+    for more in [&[][..], &["--take-base"]] {
+        let line = init("two", more).failed(4).err;
+        assert!(line.contains(&at("one")) && line.contains("--shared-base"), "{line}");
+    }
+    init("two", &["--take-base", "--shared-base"]).failed(2);
+    assert_eq!(names(folder.path()), ["base", "one"]);
+    init("two", &["--shared-base"]).fine();
+    fs::remove_dir_all(at("one")).unwrap();
+    init("three", &["--take-base"]).fine();
+    let token = ["--agent", "a", "--tool", "fs.read", "--read", "workspace"];
+    for home in ["two", "three"] {
+        run([&["token", "issue", at(home).as_str()], &token[..]].concat()).fine();
+    }
+}
+
+#[test]
 fn every_command_has_help_and_usage_errors_are_2() {
     let help = run(["help", "exit-codes"]).fine().out;
     for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "10 ", "11 ", "12 "] {
