@@ -7,6 +7,7 @@ mod answers;
 mod egress;
 mod hostile;
 mod killed;
+mod paths;
 mod requests;
 mod secrets;
 mod settings;

@@ -49,6 +49,8 @@ pub struct Question<'a> {
     pub args: Item<'a>,
     /// The resources that the plan would touch.
     pub demands: &'a [Demand],
+    /// A resource by which the tool describes the call besides, under a name of its own.
+    pub described: Option<&'a Demand>,
     /// The amounts that the plan would reserve.
     pub hold: &'a Amounts,
     /// The rest of the budget, the tightest of the token's chain.

@@ -153,6 +153,11 @@ pub trait Plan: Send + Sized + 'static {
     fn effect(&self) -> Option<EffectClass> {
         None
     }
+    /// One more resource by which it describes the call to policies, under a name that is none of
+    /// the tool's arguments: `args.NAME` there. Scopes don't see it, nor does whoever is asked.
+    fn described(&self) -> Option<&Demand> {
+        None
+    }
     /// The location where the run acts, in words, as the program states it that runs the tool. The
     /// person who is asked sees it. An answer holds at the same location only. Scopes and policy
     /// don't see it. If it is longer than 4,089 bytes nobody can be asked about the call.
@@ -459,6 +464,9 @@ pub(crate) trait AnyPlan: Send {
     fn location(&self) -> Option<&str> {
         None
     }
+    fn described(&self) -> Option<&Demand> {
+        None
+    }
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static>;
 }
 
@@ -480,6 +488,10 @@ impl<P: Plan> AnyPlan for Full<P> {
 
     fn location(&self) -> Option<&str> {
         self.0.location()
+    }
+
+    fn described(&self) -> Option<&Demand> {
+        self.0.described()
     }
 
     fn run(self: Box<Self>, core: PermitCore) -> Ran<'static> {

@@ -72,7 +72,11 @@ impl<'q> Seen<'q> {
     }
 
     fn argument(&self, name: &str, fields: &[Box<str>]) -> Read<'_> {
-        read_argument(self.question.args, self.question.demands, name, fields)
+        let Question { args, demands, described, .. } = *self.question;
+        match described.filter(|described| described.argument == name && fields.is_empty()) {
+            Some(described) => Read::Resource(resource(&described.resource)),
+            None => read_argument(args, demands, name, fields),
+        }
     }
 }
 

@@ -208,7 +208,8 @@ fn unfit_secret_is_not_stored() {
         ("a", "line\n123456789", fine),
         ("a", &long, fine),
         ("a", VALUE, "a.test"),
-        ("a", VALUE, "https://a.test/path"),
+        ("a", VALUE, "https://a.test/path?query"),
+        ("a", VALUE, "https://a.test/a%2fb"),
         ("a", VALUE, "ftp://a.test"),
     ] {
         let refused = secrets.set(name, value, &[origin]);

@@ -140,7 +140,7 @@ pub(crate) fn question<'a>(
     context: &'a Context<'_>,
     found: Found<'a>,
     args: Item<'a>,
-    plan: &dyn AnyPlan,
+    plan: &'a dyn AnyPlan,
     demands: &'a [Demand],
     hold: &'a Amounts,
     left: &'a Amounts,
@@ -154,6 +154,7 @@ pub(crate) fn question<'a>(
         effect: plan.class(&found.tool.manifest),
         args,
         demands,
+        described: plan.described(),
         hold,
         left,
         history: Told::by_log(Doer {

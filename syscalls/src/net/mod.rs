@@ -30,7 +30,7 @@ mod wire;
 
 pub use self::names::{
     ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, NET_EGRESS, PORT_DIMENSION, PURPOSE_DIMENSION,
-    ROUTE_DIMENSION, SCHEME_DIMENSION,
+    ROUTE_DIMENSION, SCHEME_DIMENSION, URL_PATH_DIMENSION, URL_ROOT,
 };
 pub(crate) use self::request::resources as demands;
 pub use self::{

@@ -16,6 +16,11 @@ pub const PORT_DIMENSION: &str = dimension::PORT.name;
 pub const ADDRESS_DIMENSION: &str = dimension::ADDRESS.name;
 /// The dimension of a grant that names `http`, which anybody on the way can read.
 pub const SCHEME_DIMENSION: &str = dimension::SCHEME.name;
+/// The dimension of a grant that names paths of URLs, below the root `url`: for tools that are set
+/// `by_path`. Policies see the path of every request under this name.
+pub const URL_PATH_DIMENSION: &str = "url_path";
+/// The root of all paths of URLs, as policies and tokens name them: `url/api/v2`.
+pub const URL_ROOT: &str = "url";
 /// The dimension of a grant that names routes.
 pub const ROUTE_DIMENSION: &str = dimension::ROUTE.name;
 /// The dimension of a grant that names purposes.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use syscap_format::{
     Canonical, Cidrs, EffectClass, Item, ItemKind, Manifest, Name, ObligationKind, Param,
-    ParamType, Reason, Refused, Resource, Scope, ToolGrant, ToolId, json,
+    ParamType, Reason, Refused, Resource, Rights, Scope, ToolGrant, ToolId, json,
 };
 use syscap_kernel::{Demand, Demands, Permit, Plan, Ran, Request, Tool};
 
@@ -12,6 +12,7 @@ use super::headers::{FIELDS_MAX, is_anothers, is_query, is_value, name, same};
 use super::method::Method;
 use super::names::{
     ADDRESS_DIMENSION, HOST_DIMENSION, HTTP_REQUEST, PORT_DIMENSION, SCHEME_DIMENSION,
+    URL_PATH_DIMENSION,
 };
 use super::parcel::Parcel;
 use super::parts::{Network, USER_AGENT};
@@ -72,7 +73,9 @@ fn manifest(tool: ToolId, settings: &Settings) -> Manifest {
     let described = settings.description.as_deref().unwrap_or(said);
     // Host and port say little of what a request that writes does: so no set of calls is approved.
     let method = if is_safe { ParamType::Text } else { ParamType::Code };
-    Manifest::new(tool, effect)
+    let manifest = Manifest::new(tool, effect);
+    let manifest = if settings.by_path { manifest.needs(URL_PATH_DIMENSION) } else { manifest };
+    manifest
         .described(title, described)
         .param(Param::optional("method", method, &methods))
         .param(Param::optional("url", ParamType::Text, "A whole URL."))
@@ -115,12 +118,23 @@ impl Tool for HttpRequest {
         if !has(&headers, "user-agent") {
             headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
         }
-        let resources = resources(&target)?;
+        let mut resources = resources(&target)?;
+        let needs = if method.is_safe() { Rights::READ } else { Rights::WRITE };
+        let described = target.path().map(|path| {
+            let (dimension, resource) = (URL_PATH_DIMENSION, Resource::Path { path, needs });
+            Demand { dimension, resource, argument: URL_PATH_DIMENSION }
+        });
+        if settings.by_path {
+            let allowed = "a path that servers read in one way only";
+            let field = if request.args.get("path").is_some() { "path" } else { "url" };
+            let refused = || bad(field, target.as_str(), allowed);
+            resources.push(described.clone().ok_or_else(refused)?);
+        }
         let mut parcel = Parcel::of(settings, target, &self.network, request.agent);
         (parcel.method, parcel.headers, parcel.body) = (method, headers, body);
         parcel.granted = granted(request.grant);
         let demands = Demands { resources, hold: parcel.uses() };
-        Ok(HttpPlan { demands, parcel })
+        Ok(HttpPlan { demands, described, parcel })
     }
 }
 
@@ -292,12 +306,18 @@ fn granted(grant: &ToolGrant) -> Option<Arc<Cidrs>> {
 /// A planned request.
 pub struct HttpPlan {
     demands: Demands,
+    /// Its path, unless that has more than one reading.
+    described: Option<Demand>,
     parcel: Parcel,
 }
 
 impl Plan for HttpPlan {
     fn demands(&self) -> &Demands {
         &self.demands
+    }
+
+    fn described(&self) -> Option<&Demand> {
+        self.described.as_ref()
     }
 
     fn effect(&self) -> Option<EffectClass> {

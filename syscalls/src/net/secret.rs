@@ -2,6 +2,8 @@
 
 use zeroize::Zeroizing;
 
+use syscap_format::RootedPath;
+
 use super::target::{Place, Target};
 
 /// Shortest value, and fewest letters and digits in it: what is shorter can't be told from other
@@ -14,23 +16,28 @@ pub(super) const SECRET_HOLD_BYTES: u64 = 13 << 10;
 /// Longest name, in bytes.
 pub const SECRET_NAME_BYTES_MAX: usize = 64;
 
-/// A server: scheme, host and port. It stands as `https://api.example.com:8443`.
+/// A server: scheme, host and port; and perhaps a path, for what lies at it and below. It stands as
+/// `https://api.example.com:8443`, or `https://api.example.com/v2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     text: String,
     is_secure: bool,
     place: Place,
     port: u16,
+    /// Nothing for all of the server.
+    path: Option<RootedPath>,
 }
 
 impl Origin {
-    /// Reads one: a URL without a path.
+    /// Reads one: a URL without a query, and of a path that has one reading.
     pub fn parse(text: &str) -> Option<Self> {
         let target = Target::absolute(text).ok()?;
         let (is_secure, place, port) = target.origin();
-        let is_bare = target.as_str().matches('/').count() == 3 && target.as_str().ends_with('/');
+        let path = target.path()?;
         let text = target.as_str().trim_end_matches('/').to_owned();
-        is_bare.then(|| Self { text, is_secure, place: place.clone(), port })
+        let path = Some(path).filter(|path| !path.below().is_empty());
+        let is_bare = !text.contains('?');
+        is_bare.then(|| Self { text, is_secure, place: place.clone(), port, path })
     }
 
     /// In the one way that it is written.
@@ -38,10 +45,13 @@ impl Origin {
         &self.text
     }
 
-    /// True if it is the URL's origin.
+    /// True if it is the URL's origin, and the URL lies at its path or below. A path that servers
+    /// may read in more than one way lies at none.
     #[must_use]
     pub fn is_of(&self, target: &Target) -> bool {
+        let lies = |path: &RootedPath| target.path().is_some_and(|found| found.is_within(path));
         target.origin() == (self.is_secure, &self.place, self.port)
+            && self.path.as_ref().is_none_or(lies)
     }
 }
 
@@ -139,9 +149,31 @@ mod tests {
         ] {
             assert_eq!(origin.is_of(&Target::absolute(url).unwrap()), is_of, "{url}");
         }
-        for text in ["", "api.example.com", "https://a.test/x", "https://a.test?x", "ftp://a.test"]
+        for text in
+            ["", "api.example.com", "https://a.test/x?y", "https://a.test?x", "ftp://a.test"]
         {
             assert_eq!(Origin::parse(text), None, "{text}");
+        }
+        let below = Origin::parse("https://api.example.com/v2/").unwrap();
+        assert_eq!(below.as_str(), "https://api.example.com/v2");
+        for (path, is_of) in [
+            ("v2", true),
+            ("v2/", true),
+            ("v2/a%20b?q", true),
+            ("/v2//a", true),
+            ("v%32/a", true),
+            ("v21/a", false),
+            ("", false),
+            ("admin", false),
+            ("V2/a", false),
+            // What servers may read in another way.
+            ("v2/%2e%2e%2fadmin", false),
+            ("v2/a%2fb", false),
+            ("v2/a;b", false),
+            ("v2/%2541", false),
+        ] {
+            let target = Target::absolute(&format!("https://api.example.com/{path}"));
+            assert_eq!(target.is_ok_and(|target| below.is_of(&target)), is_of, "{path}");
         }
         let made = |value: &str| {
             Secret::new(Zeroizing::new(value.to_owned()), vec![origin.clone()]).is_some()

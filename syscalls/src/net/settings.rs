@@ -90,6 +90,8 @@ pub(super) struct Settings {
     pub(super) base: Option<Target>,
     /// True if a call may name a URL that is not below the base.
     pub(super) anywhere: bool,
+    /// True if a token must name the path.
+    pub(super) by_path: bool,
     pub(super) methods: Vec<Method>,
     pub(super) default_method: Method,
     pub(super) headers: Vec<(String, String)>,
@@ -111,6 +113,7 @@ impl Settings {
             agents: Vec::new(),
             base: None,
             anywhere: true,
+            by_path: false,
             methods: vec![Method::Get, Method::Head],
             default_method: Method::Get,
             headers: Vec::new(),
@@ -139,6 +142,10 @@ impl Settings {
                 "base_url" => settings.base = Some(base(key, value)?),
                 "anywhere" => {
                     settings.anywhere =
+                        value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
+                }
+                "by_path" => {
+                    settings.by_path =
                         value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
                 }
                 "allowed_methods" => settings.methods = methods(key, value)?,
@@ -194,13 +201,14 @@ impl Settings {
 }
 
 /// The fields, for who has misspelt one.
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "template",
     "title",
     "description",
     "agents",
     "base_url",
     "anywhere",
+    "by_path",
     "allowed_methods",
     "default_method",
     "default_headers",

@@ -7,8 +7,10 @@
 
 use std::net::IpAddr;
 
-use syscap_format::{Host, Resource};
+use syscap_format::{Host, Resource, Root, RootedPath};
 use url::{Host as Parsed, Url};
+
+use super::names::URL_ROOT;
 
 /// Longest URL, in bytes.
 pub const URL_BYTES_MAX: usize = 8 << 10;
@@ -173,6 +175,16 @@ impl Target {
         self.url.as_str()
     }
 
+    /// The path as it is sent, read once: decoded, by its components; empty ones count as nothing,
+    /// and so do query and fragment. `None` where servers may read it in more than one way: a
+    /// component holds a slash, a backslash, a semicolon, a control character, what is no UTF-8 or
+    /// what could be decoded once more; or it is longer than a path of a policy.
+    pub fn path(&self) -> Option<RootedPath> {
+        let written = self.url.path().split('/').filter(|part| !part.is_empty());
+        let components: Option<Vec<String>> = written.map(component).collect();
+        RootedPath::new(Root::named(URL_ROOT).ok()?, components?).ok()
+    }
+
     /// True if it uses https.
     #[must_use]
     pub fn is_secure(&self) -> bool {
@@ -202,6 +214,14 @@ impl Target {
     pub fn origin(&self) -> (bool, &Place, u16) {
         (self.is_secure(), &self.place, self.port)
     }
+}
+
+/// A component of a path, where it can be read in one way only.
+fn component(written: &str) -> Option<String> {
+    let decoded = String::from_utf8(decode(written.as_bytes())).ok()?;
+    let is_odd = |c: char| c.is_control() || matches!(c, '/' | '\\' | ';');
+    let again = decode(decoded.as_bytes()) != decoded.as_bytes();
+    (!again && !decoded.contains(is_odd)).then_some(decoded)
 }
 
 fn check_characters(text: &str) -> Result<(), UrlFault> {

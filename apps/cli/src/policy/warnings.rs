@@ -8,7 +8,7 @@ use syscap::format::{ConstraintId, Extra, Manifest, Param, ParamType, ToolId};
 use syscap::host::MACHINE_ROOT;
 use syscap::policy::{Ask, Condition, Constant, Constraint, Effect, OnFail, Policy, Subject, Test};
 use syscap::syscalls::marks::Mark;
-use syscap::syscalls::net::Network;
+use syscap::syscalls::net::{NET_EGRESS, Network, URL_PATH_DIMENSION};
 
 use super::client_arguments;
 use crate::hook::client::Client;
@@ -184,6 +184,8 @@ fn arguments(constraint: &Constraint, tests: &[&Test], manifest: &Manifest) -> V
         || manifest.extra == Extra::Taken;
     let unknown = asked.into_iter().filter(|name| !declared.contains(name));
     let unknown = unknown.filter(|name| !code || !does().any(|does| does == *name));
+    let is_request = Network::makes(manifest) && manifest.tool.as_str() != NET_EGRESS;
+    let unknown = unknown.filter(|name| !is_request || *name != URL_PATH_DIMENSION);
     let warning = |name: &str| {
         let (id, tool) = (&constraint.id, &manifest.tool);
         let hint = hint(name, "; it has", &declared);

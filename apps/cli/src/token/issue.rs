@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use syscap::format::{
-    AgentId, Budget, Dimension, Manifest, PublicKey, Reason, Refused, Role, Scope, ScopeDimension,
-    ScopeType, TokenId, ToolId,
+    AgentId, Budget, Dimension, Manifest, PublicKey, Reason, Refused, Rights, Role, Root,
+    RootedPath, Rule, Scope, ScopeDimension, ScopeType, TokenId, ToolId,
 };
+use syscap::syscalls::net::{URL_PATH_DIMENSION, URL_ROOT};
 use syscap::view::TokenInfo;
 use syscap::{Error, Grant, Home, Inspection, Runtime};
 
@@ -483,13 +484,34 @@ pub(crate) fn scopes(
         let table = ScopeDimension::named(dimension).map(|known| known.kind);
         let own = || tools.iter().find_map(|tool| tool.scope_type(dimension));
         let kind = table.or_else(own).unwrap_or(ScopeType::Names);
-        let scope = Scope::read(kind, &values).ok_or_else(|| Failure::Usage {
+        // A host's own tool may have a dimension of that name.
+        let of_urls = dimension == URL_PATH_DIMENSION && own().is_none();
+        let scope = if of_urls { url_paths(&values) } else { Scope::read(kind, &values) };
+        let kind = if of_urls { ScopeType::Paths } else { kind };
+        let scope = scope.ok_or_else(|| Failure::Usage {
             what: format!("--scope {dimension}"),
             advice: format!("takes {kind}, and has a value of another form, or too many"),
         })?;
         Ok((dimension.to_owned(), scope))
     };
     values.into_iter().map(scope).collect()
+}
+
+/// Paths of URLs, as `url/api/v2` or `/api/v2`: for reading and writing, since a method is bounded
+/// by the tool and the policy.
+fn url_paths(values: &[&str]) -> Option<Scope> {
+    let rule = |text: &&str| {
+        let below = match text.strip_prefix('/') {
+            Some(below) => below,
+            None if *text == URL_ROOT => "",
+            None => text.strip_prefix(URL_ROOT)?.strip_prefix('/')?,
+        };
+        let components = below.split('/').filter(|component| !component.is_empty());
+        let path = RootedPath::new(Root::named(URL_ROOT).ok()?, components).ok()?;
+        Some(Rule { path, rights: Rights::READ.union(Rights::WRITE) })
+    };
+    let rules: Option<Vec<Rule>> = values.iter().map(rule).collect();
+    Scope::paths(rules?).ok()
 }
 
 /// The tools on record.

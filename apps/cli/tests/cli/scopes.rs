@@ -48,6 +48,14 @@ fn requests() -> Vec<Documented> {
             ],
         },
         Documented {
+            tools: &["api"],
+            scopes: &["url_path=/api/v2", "host=example.com"],
+            calls: vec![
+                ("api", get("https://example.com:9/api/v2/x"), But("port")),
+                ("api", get("https://example.com/api/v3"), But("url_path")),
+            ],
+        },
+        Documented {
             tools: &["http_request"],
             scopes: &["host=example.com"],
             calls: vec![
@@ -177,6 +185,7 @@ fn documented_scope_permits_the_documented_call() {
         "url": format!("http://127.0.0.1:{port}/in"), "addresses": ["127.0.0.1/32"],
     }}});
     run_with(["http", "set", &path, "net.egress"], routes.to_string().as_bytes());
+    run_with(["http", "set", &path, "api"], br#"{"by_path": true}"#).fine();
     let all = documented();
     for Documented { tools, scopes, calls } in &all {
         let mut flags: Vec<&str> = tools.iter().flat_map(|tool| ["--tool", tool]).collect();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::cli::support::{ECHO, TestHome, is_hash, reason, run};
+use crate::cli::support::{ECHO, TestHome, is_hash, reason, run, run_with};
 
 #[test]
 fn flags_say_what_a_token_grants() {
@@ -74,6 +74,27 @@ fn scopes_are_given_by_dimension() {
     let results = home.call("a", &id, calls.as_bytes());
     assert_eq!((&results[0]["status"], &results[1]["status"]), (&json!("ok"), &json!("ok")));
     assert_eq!(reason(&results[2]), "out_of_scope");
+}
+
+/// Of a tool that is set by path a token names the paths; of any other it can't.
+#[test]
+fn paths_of_urls_are_given_by_their_root_or_a_slash() {
+    let home = TestHome::new();
+    run_with(["http", "set", &home.path(), "api"], br#"{"by_path": true}"#).fine();
+    let scopes = ["host=a.test", "url_path=/v1", "url_path=url/v2/docs"];
+    let mut flags = vec!["--tool", "api"];
+    flags.extend(scopes.iter().flat_map(|scope| ["--scope", scope]));
+    let id = home.token("a", &flags);
+    let text = run(["token", "show", &home.path(), &id]).fine().out;
+    assert!(text.contains("url/v1") && text.contains("url/v2/docs"), "{text}");
+    let issue = |tool: &str, scope: &str| {
+        let words =
+            ["token", "issue", &home.path(), "--agent", "a", "--tool", tool, "--scope", scope];
+        run([&words[..], &["--scope", "host=a.test"]].concat())
+    };
+    issue("api", "url_path=v1").failed(2);
+    issue("api", "url_path=/a/../b").failed(2);
+    issue("http_request", "url_path=/v1").failed(3);
 }
 
 #[test]

@@ -215,6 +215,7 @@ impl Kernel {
     /// The question that the kernel asks about a call.
     pub fn question<'a>(&'a self, call: &'a Call) -> Question<'a> {
         Question {
+            described: None,
             agent: &call.agent,
             token: TokenId::from_bytes([3; 32]),
             body: &self.body,

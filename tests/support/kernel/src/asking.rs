@@ -94,6 +94,7 @@ impl Asked {
 
     pub fn question(&self) -> Question<'_> {
         Question {
+            described: None,
             agent: &self.agent,
             token: self.token,
             body: &self.body,
