@@ -67,7 +67,7 @@ pub use crate::driver::{clock::SystemClock, counters::Counts, entropy::SystemEnt
 pub use crate::error::Error;
 pub use crate::home::{Home, options::Options};
 pub use crate::inspect::recover::Unresolved;
-pub use crate::inspect::{Inspection, artifact, learn, plain, remedy, verify, view};
+pub use crate::inspect::{Inspection, artifact, erase, learn, plain, remedy, verify, view};
 #[cfg(feature = "http")]
 pub use crate::keys::secrets;
 pub use crate::keys::{FileKeys, Signer, SignerError};

@@ -269,7 +269,7 @@ fn keys_below_a_granted_root_are_not_opened() {
     let keys =
         FileKeys::create(&world.base.join("proj/signing2"), &Seal::Open, &SystemEntropy).unwrap();
     let options = Options::new().signer(keys).durability(Durability::Memory);
-    let options = options.store(MemoryStore::new()).base(&world.base);
+    let options = options.store(MemoryStore::new()).base(&world.base).shared_base();
     let second = options.create(world.home.with_file_name("second")).unwrap();
     let grant = Grant::to("a").tools(TOOLS).read("proj/signing2");
     assert!(matches!(second.issue(grant), Err(Error::BaseContainsHome(_))));

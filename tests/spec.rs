@@ -58,6 +58,7 @@ fn body_of(kind: RecordKind) -> String {
         | RecordKind::Tools
         | RecordKind::Config
         | RecordKind::Credit
+        | RecordKind::Redact
         | RecordKind::Approval => "SignedEvent".to_owned(),
         _ => format!("{kind:?}"),
     }

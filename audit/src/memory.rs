@@ -98,6 +98,7 @@ impl MemoryStore {
         }
         let rows = batch.vault().iter().map(|write| (write.seq, write.row.clone()));
         log.vault.extend(rows);
+        batch.erased().iter().for_each(|seq| drop(log.vault.remove(seq)));
         Ok(())
     }
 

@@ -95,6 +95,7 @@ const FAULTS: &[(Rule, &[Fault])] = &[
             Fault::ReadsNothingBeside,
         ],
     ),
+    (Rule::Erased, &[Fault::KeepsErasedRows, Fault::ErasesTheRowAfter, Fault::RefusesWhatIsGone]),
     (
         Rule::Reopen,
         &[

@@ -4,17 +4,18 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use syscap_kernel::{
-    Anchor, Attempt, Batch, Halt, Kernel, Next, Room, Store, StoreError, vault_entry,
+    Anchor, Attempt, Batch, Event, Halt, Kernel, Next, Room, Settled, Store, StoreError, WithRows,
+    vault_entry,
 };
 
 use kernel_support::driver::tools::AllowAll;
-use kernel_support::driver::{Driver, HOUR_MS, new_home, parts, start};
+use kernel_support::driver::{Driver, HOUR_MS, key, new_home, parts, start};
 use kernel_support::fault::{FAULT, FaultPoint, FaultStore};
 use rusqlite::Connection;
 use syscap_audit::disk::expect_database;
 use syscap_audit::sqlite::{BALLAST_BYTES, BALLAST_FILE, Settings, WRITER_FILE};
 use syscap_audit::{DATABASE_FILE, LockState, MemoryStore, SqliteReader, SqliteStore};
-use syscap_format::{Durability, Seq};
+use syscap_format::{ControlBody as _, Durability, RecordKind, RedactBody, Role, Seq};
 use tempfile::TempDir;
 
 fn genesis(entropy: u8) -> Batch {
@@ -38,6 +39,34 @@ fn create(dir: &TempDir) -> SqliteStore {
 
 fn open(dir: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(dir, Durability::Full)
+}
+
+/// A reader keeps pages from before an erasure in the log: it is said, and the next idle time ends it.
+#[test]
+fn a_reader_holds_a_purge_up_and_no_longer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut driver = Driver::ready(create(&dir));
+    let (_, session) = driver.agent("ada", 1);
+    driver.call(session, r#"{"tool_id":"disk.write","args":{"bytes":10}}"#);
+    let reader = Connection::open(dir.path().join(DATABASE_FILE)).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM vault").unwrap();
+    let row = (0..64).find(|seq| driver.store.vault(Seq::new(*seq)).unwrap().is_some()).unwrap();
+    let records = vec![Seq::new(row)];
+    let rows = WithRows::find(&mut driver.store, &records).unwrap().unwrap();
+    let body = RedactBody { records, cause: None };
+    let control = driver.sign(&key(Role::Operator), RecordKind::Redact, body.to_bytes());
+    let ticket = driver.ticket();
+    driver.event(Event::Redact(ticket, control, None, rows, None));
+    driver.acked(ticket).unwrap();
+    let wal = || std::fs::metadata(dir.path().join("home.db-wal")).map_or(0, |found| found.len());
+    assert_eq!(driver.store.purge(), Ok(Settled::NotYet));
+    driver.store.idle().unwrap();
+    assert_ne!(wal(), 0);
+    drop(reader);
+    driver.store.idle().unwrap();
+    assert_eq!(wal(), 0);
+    assert_eq!(driver.store.purge(), Ok(Settled::Whole));
+    assert_eq!(driver.store.vault(Seq::new(row)).unwrap(), None);
 }
 
 /// The suite: `reopen` gives another store on what the first one has kept.

@@ -8,7 +8,7 @@ use crate::call::links::{Found, Resolving};
 use crate::lifecycle::probe::Probed;
 use crate::policy::PolicyEngine;
 use crate::registry::ToolsDelta;
-use crate::store::{Ancestor, Room, Stored};
+use crate::store::{Ancestor, Room, Stored, WithRows};
 use crate::tool::{Job, Ran, Ticket};
 use syscap_format::{
     AgentId, Amounts, CallSalts, Canonical, Control, Durability, Form, Input, Label, Opened,
@@ -96,6 +96,9 @@ pub enum Event {
     /// head is durable. The same holds for the variants below. With one that revokes, cancels or
     /// answers, the text that it commits to: it is kept in the vault, under the record.
     Control(Ticket, RecordKind, Control, Option<Ancestor>, Option<VaultText>),
+    /// A signed event of kind `redact`, the proof that the records which it names may have rows, and
+    /// the text that it commits to.
+    Redact(Ticket, Control, Option<Ancestor>, WithRows, Option<VaultText>),
     /// A user's message to a session's agent, as the host reports it, and the text that it commits
     /// to.
     Heard(Ticket, Box<Input>, VaultText),

@@ -65,7 +65,8 @@ pub use policy::{Advice, Level, PolicyEngine, Question, object_of};
 pub use ports::{Clock, Entropy, NoEntropy};
 pub use registry::{Registry, RegistryError, ToolsDelta};
 pub use store::{
-    Ancestor, Attempt, Batch, Link, Next, Room, Settled, Store, StoreError, Stored, record_at,
+    Ancestor, Attempt, Batch, Link, Next, Room, Settled, Store, StoreError, Stored, WithRows,
+    record_at,
 };
 pub use time::{Reading, Skew};
 pub use tool::{

@@ -44,6 +44,10 @@ pub struct Kernel {
     pub(crate) facts: BTreeMap<AgentId, Facts>,
     /// Which request a call is about.
     pub(crate) requests: Requests,
+    /// The last durable record that erased rows; genesis before the first.
+    pub(crate) erased: Seq,
+    /// Those that are on their way.
+    pub(crate) redacting: VecDeque<Seq>,
     pub(crate) registry: Registry,
     pub(crate) tools_hash: ToolsHash,
     pub(crate) clock: Option<KernelClock>,
@@ -99,13 +103,18 @@ impl Kernel {
                 self.boot(ticket, id, software, durability, &probed, reading)
             }
             Event::Submit(submit) => self.submit(submit),
-            Event::Fetched(ticket, fetched) => self.go_on(ticket, Brought::Fetched(fetched)),
+            Event::Fetched(ticket, fetched) => {
+                self.go_on(ticket, Brought::Fetched(Box::new(fetched)))
+            }
             Event::Resolved(ticket, found) => self.go_on(ticket, Brought::Found(found)),
             Event::Inspected(ticket, seen) => self.go_on(ticket, Brought::Seen(seen)),
             Event::Ran(ran, measured) => self.ran(ran, measured),
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
             Event::GivenBack(job) => self.given_back(*job),
             Event::Stored(stored) => self.stored(stored),
+            Event::Redact(ticket, event, past, rows, text) => {
+                self.redact(ticket, event, past, &rows, text)
+            }
             Event::Control(ticket, kind, event, past, text) => {
                 self.control(ticket, kind, event, past, text)
             }

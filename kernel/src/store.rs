@@ -3,7 +3,9 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::halt::Halt;
-use syscap_format::{Head, HomeId, Leaf, Object, ObjectId, Seq, VaultWrite, leaf};
+use syscap_format::{
+    Head, HomeId, Leaf, Object, ObjectId, Record, RecordKind, Seq, VaultWrite, leaf,
+};
 
 /// A record's bytes and leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub struct Batch {
     pub(crate) links: Vec<Link>,
     pub(crate) objects: Vec<Object>,
     pub(crate) vault: Vec<VaultWrite>,
+    pub(crate) erased: Vec<Seq>,
 }
 
 impl Batch {
@@ -49,6 +52,11 @@ impl Batch {
     /// The rows for the vault, at most one a record.
     pub fn vault(&self) -> &[VaultWrite] {
         &self.vault
+    }
+
+    /// The earlier records whose rows the vault loses with this batch. It may have none of them.
+    pub fn erased(&self) -> &[Seq] {
+        &self.erased
     }
 
     /// Makes the batch durable.
@@ -125,6 +133,30 @@ impl Ancestor {
         let home = leaf_at(store, Seq::GENESIS)?.map(|leaf| HomeId::from_bytes(*leaf.as_bytes()));
         let found = leaf_at(store, head.seq)?.filter(|leaf| *leaf == head.leaf);
         Ok(home.zip(found).map(|(home, _)| Self { home, head }))
+    }
+}
+
+/// Proof that records are durable in a home's log, and of kinds that may have rows in the vault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithRows {
+    pub(crate) home: HomeId,
+    pub(crate) records: Vec<Seq>,
+}
+
+impl WithRows {
+    /// Looks in a store; else the first record that is no such, or is not there.
+    pub fn find(store: &mut dyn Store, records: &[Seq]) -> Result<Result<Self, Seq>, StoreError> {
+        let home = leaf_at(store, Seq::GENESIS)?.ok_or(StoreError::Missing)?;
+        for seq in records {
+            let kind = record_at(store, *seq)?
+                .and_then(|bytes| Record::decode(&bytes).ok())
+                .map(|record| record.body.kind());
+            if !kind.is_some_and(RecordKind::may_have_row) {
+                return Ok(Err(*seq));
+            }
+        }
+        let home = HomeId::from_bytes(*home.as_bytes());
+        Ok(Ok(Self { home, records: records.to_vec() }))
     }
 }
 
@@ -220,6 +252,8 @@ pub enum StoreError {
 /// * **Reads give what was committed**, as soon as it was, byte for byte: records in order and
 ///   without a gap, objects by their id, vault rows by their record. Damaged or unreadable data is
 ///   an error, never other bytes.
+/// * **What is erased is gone.** The rows that a batch erases ([`Batch::erased`]) go with it: all of
+///   them or none. One that is not there is no error.
 /// * **An object's id names its bytes.** One that comes again is no error and changes nothing.
 /// * **Sizes**: records of up to [`RECORD_BYTES_MAX`](syscap_format::RECORD_BYTES_MAX),
 ///   objects of up to [`OBJECT_BYTES_MAX`](syscap_format::OBJECT_BYTES_MAX), vault rows of
@@ -276,6 +310,13 @@ pub trait Store: Send {
     /// Moves what is committed out of any journal beside it, so that a copy without the journal
     /// lacks nothing. It is asked for once, after the boot is durable.
     fn settle(&mut self) -> Result<Settled, StoreError> {
+        Ok(Settled::Whole)
+    }
+
+    /// Leaves no byte of a row that was erased in any journal or free room of the store's files.
+    /// [`Settled::NotYet`] where a reader is in the way: the next [idle](Store::idle) time or
+    /// opening goes on.
+    fn purge(&mut self) -> Result<Settled, StoreError> {
         Ok(Settled::Whole)
     }
 

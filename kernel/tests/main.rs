@@ -20,6 +20,7 @@ mod lookups;
 mod obligations;
 mod properties;
 mod recovery;
+mod redact;
 mod refusals;
 mod renewal;
 mod roles;

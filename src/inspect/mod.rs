@@ -1,6 +1,7 @@
 //! A home's log, replayed to look at.
 
 pub mod artifact;
+pub mod erase;
 pub mod learn;
 pub mod plain;
 pub(crate) mod recover;

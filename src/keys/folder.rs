@@ -329,7 +329,7 @@ const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// One process rotates in a folder at a time.
-fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     // Its owner may have taken the keys away, folder and all.
     disk::make_folder(folder).map_err(at(folder))?;
     let lock = File::open(folder).map_err(at(folder))?;

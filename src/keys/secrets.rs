@@ -27,15 +27,27 @@ use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 use syscap_audit::disk;
 use syscap_format::field::{Field, shape};
-use syscap_format::{Decoder, Encoder, Profile};
+use syscap_format::{Decoder, Encoder, MapBuilder, Profile, Salt, TextHash, text_hash};
 use syscap_kernel::Entropy as _;
 use syscap_syscalls::net::secret::{Origin, Secret, SecretError, Secrets, is_secret_name};
 use zeroize::Zeroizing;
 
+use crate::keys::fields::Fields;
+use crate::keys::folder::lock;
+use crate::keys::kinds::KeyFileError;
 use crate::{Error, Home, SystemEntropy, error::at, home::files::read_small};
 
 /// The domain separator of a sealed secret, before its name.
 const CONTEXT: &[u8] = b"syscap/secret/v1\0";
+/// The same of a key that a rotation has made.
+const NEXT: &[u8] = b"syscap/secrets-key/v1";
+/// What a key file says of it.
+const USE: &str = "secrets";
+const ALGORITHM: &str = "xchacha20-poly1305";
+/// How long the file of a key was before it had a form.
+const SEED_BYTES: u64 = 32;
+/// How often a secret is tried to be opened: a rotation may come between file and key.
+const TRIES: u32 = 3;
 /// Most servers of a secret.
 pub const ORIGINS_MAX: usize = 16;
 
@@ -108,16 +120,11 @@ impl SecretFiles {
         for folder in self.key.parent().into_iter().chain([&*self.folder]) {
             disk::sweep(folder).map_err(at(folder))?;
         }
-        let cipher = self.cipher_or_new()?;
+        // A rotation that has passed this name by would leave it under the old key.
+        let _lock = lock(self.keys()?)?;
         let opened = Opened { value: Box::from(value.as_str()), origins: names };
         let plain = Zeroizing::new(encoded(&opened));
-        let mut nonce = [0; 24];
-        SystemEntropy.fill(&mut nonce)?;
-        let belongs = belongs(name);
-        let payload = Payload { msg: &plain, aad: &belongs };
-        let sealed = cipher.encrypt(&nonce.into(), payload);
-        let sealed = sealed.map_err(|_| bad("the secret's value", "(not shown)"))?;
-        let bytes = encoded(&SealedSecret { version: 1, nonce, sealed });
+        let bytes = self.key_to_set()?.seal(&belongs(name), &plain)?;
         let path = self.folder.join(name);
         disk::replace(&path, &bytes).map_err(at(&path))
     }
@@ -127,22 +134,14 @@ impl SecretFiles {
     /// # Errors
     /// [`Error::File`].
     pub fn list(&self) -> Result<Vec<SecretInfo>, Error> {
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(at(&self.folder))?,
-        };
-        let mut all = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(at(&self.folder))?.file_name();
-            let Some(name) = name.to_str().filter(|name| is_secret_name(name)) else { continue };
+        let info = |name: String| {
             let texts = |secret: Secret| {
                 secret.origins().iter().map(|origin| origin.as_str().to_owned()).collect()
             };
-            let origins = self.find(name).ok().map(texts);
-            all.push(SecretInfo { name: name.to_owned(), origins });
-        }
-        all.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(all)
+            let origins = self.find(&name).ok().map(texts);
+            SecretInfo { name, origins }
+        };
+        Ok(self.names()?.into_iter().map(info).collect())
     }
 
     /// Removes a secret.
@@ -162,42 +161,221 @@ impl SecretFiles {
         disk::sync_folder(&self.folder).map_err(at(&self.folder))
     }
 
-    fn cipher_or_new(&self) -> Result<XChaCha20Poly1305, Error> {
-        match read_small(&self.key) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut seed = Zeroizing::new([0; 32]);
-                SystemEntropy.fill(&mut *seed)?;
-                match disk::write_new(&self.key, &*seed) {
-                    Ok(()) => Ok(XChaCha20Poly1305::new((&*seed).into())),
-                    // Another process has made it meanwhile.
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        self.cipher_of(read_small(&self.key))
-                    }
-                    Err(error) => Err(at(&self.key)(error)),
-                }
-            }
-            bytes => self.cipher_of(bytes),
+    /// Writes the key anew in the form of a key file, where it lies in the one of before: 32 bytes.
+    ///
+    /// # Errors
+    /// [`Error::File`]; [`Error::KeysBusy`].
+    pub fn keep_form(&self) -> Result<(), Error> {
+        if !fs::metadata(&self.key).is_ok_and(|found| found.len() == SEED_BYTES) {
+            return Ok(());
+        }
+        let _lock = lock(self.keys()?)?;
+        match SecretsKey::read(&self.key)? {
+            Some((key, Form::Bare)) => key.replace(&self.key),
+            Some((_, Form::Whole)) | None => Ok(()),
         }
     }
 
-    fn cipher_of(&self, bytes: io::Result<Vec<u8>>) -> Result<XChaCha20Poly1305, Error> {
-        let bytes = Zeroizing::new(bytes.map_err(at(&self.key))?);
-        let what = || io::Error::new(io::ErrorKind::InvalidData, "not a key of 32 bytes");
-        cipher(&bytes).ok_or_else(|| at(&self.key)(what()))
+    /// Makes a new key, and seals every secret anew under it. Until all are, both keys open them:
+    /// what breaks it off leaves none unreadable, and the next rotation goes on. Returns how many
+    /// were sealed anew.
+    ///
+    /// # Errors
+    /// [`Error::NoSuch`] where there is no key yet; [`Error::File`]; [`Error::KeysBusy`].
+    pub fn rotate(&self) -> Result<usize, Error> {
+        let _lock = lock(self.keys()?)?;
+        let none = || Error::NoSuch { what: "a key of secrets", got: String::new() };
+        let (current, _) = SecretsKey::read(&self.key)?.ok_or_else(none)?;
+        let waits = self.next_path();
+        let next = match self.next(&current) {
+            Some(next) => next,
+            None => {
+                // What the current key does not open is none of ours, or was done with.
+                remove(&waits)?;
+                let next = SecretsKey::generate()?;
+                let sealed = current.seal(NEXT, &*next.key)?;
+                disk::write_new(&waits, &sealed).map_err(at(&waits))?;
+                next
+            }
+        };
+        let mut count = 0_usize;
+        for name in self.names()? {
+            let path = self.folder.join(&name);
+            let bytes = read_small(&path).map_err(at(&path))?;
+            let aad = belongs(&name);
+            if next.unseal(&aad, &bytes).is_none() {
+                let Some(plain) = current.unseal(&aad, &bytes) else { continue };
+                disk::replace(&path, &next.seal(&aad, &plain)?).map_err(at(&path))?;
+            }
+            count = count.saturating_add(1);
+        }
+        next.replace(&self.key)?;
+        remove(&waits).map(|()| count)
+    }
+
+    fn keys(&self) -> Result<&Path, Error> {
+        let none = || io::Error::new(io::ErrorKind::InvalidInput, "a key lies in a folder");
+        self.key.parent().ok_or_else(|| at(&self.key)(none()))
+    }
+
+    fn next_path(&self) -> PathBuf {
+        let mut path = self.key.clone().into_os_string();
+        path.push(".next");
+        PathBuf::from(path)
+    }
+
+    /// The key that a rotation has begun to seal by: it lies sealed under the current one, so that
+    /// nobody else can have put it there.
+    fn next(&self, current: &SecretsKey) -> Option<SecretsKey> {
+        let sealed = read_small(&self.next_path()).ok()?;
+        let key = current.unseal(NEXT, &sealed)?;
+        Some(SecretsKey { key: Zeroizing::new(key.as_slice().try_into().ok()?) })
+    }
+
+    /// The names of all secrets.
+    fn names(&self) -> Result<Vec<String>, Error> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(at(&self.folder))?,
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(at(&self.folder))?.file_name();
+            all.extend(name.to_str().filter(|name| is_secret_name(name)).map(str::to_owned));
+        }
+        all.sort();
+        Ok(all)
+    }
+
+    /// The key that secrets are set by: a rotation's new one, where one was broken off. It is made
+    /// where there is none. Under the lock.
+    fn key_to_set(&self) -> Result<SecretsKey, Error> {
+        match SecretsKey::read(&self.key)? {
+            Some((key, form)) => {
+                if form == Form::Bare {
+                    key.replace(&self.key)?;
+                }
+                Ok(self.next(&key).unwrap_or(key))
+            }
+            None => {
+                let key = SecretsKey::generate()?;
+                disk::write_new(&self.key, &key.to_bytes()?).map_err(at(&self.key))?;
+                Ok(key)
+            }
+        }
     }
 
     fn open(&self, name: &str, bytes: &[u8]) -> Option<Secret> {
-        let key = Zeroizing::new(read_small(&self.key).ok()?);
-        let sealed: SealedSecret = decoded(bytes)?;
-        let nonce = (sealed.version == 1).then_some(sealed.nonce)?;
-        let belongs = belongs(name);
-        let payload = Payload { msg: &sealed.sealed, aad: &belongs };
-        let plain = cipher(&key)?.decrypt(&nonce.into(), payload).ok()?;
-        let plain = Zeroizing::new(plain);
+        let (key, _) = SecretsKey::read(&self.key).ok()??;
+        let aad = belongs(name);
+        let next = || self.next(&key)?.unseal(&aad, bytes);
+        let plain = key.unseal(&aad, bytes).or_else(next)?;
         let Opened { value, origins } = decoded(&plain)?;
         let value = Zeroizing::new(String::from(value));
         let origins: Option<Vec<Origin>> = origins.iter().map(|text| Origin::parse(text)).collect();
         Secret::new(value, origins?)
+    }
+}
+
+/// How the key lies in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As a key file.
+    Whole,
+    /// As 32 bytes, as it did before.
+    Bare,
+}
+
+/// The key of a home's secrets. It is wiped when it is dropped.
+struct SecretsKey {
+    key: Zeroizing<[u8; 32]>,
+}
+
+impl SecretsKey {
+    fn generate() -> Result<Self, Error> {
+        let mut key = Zeroizing::new([0; 32]);
+        SystemEntropy.fill(&mut *key)?;
+        Ok(Self { key })
+    }
+
+    /// The key in a file; `None` where there is none.
+    fn read(path: &Path) -> Result<Option<(Self, Form)>, Error> {
+        let bytes = match read_small(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            bytes => Zeroizing::new(bytes.map_err(at(path))?),
+        };
+        if let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice()) {
+            return Ok(Some((Self { key: Zeroizing::new(key) }, Form::Bare)));
+        }
+        let read = Self::from_bytes(&bytes);
+        let key = read.map_err(|why| Error::KeyFile { path: path.to_path_buf(), why })?;
+        Ok(Some((key, Form::Whole)))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, KeyFileError> {
+        let mut fields = Fields::read(bytes)?;
+        if fields.uint("version")? != 1 || fields.text("algorithm")? != ALGORITHM {
+            return Err(KeyFileError::Unknown);
+        }
+        if fields.text("use")? != USE {
+            return Err(KeyFileError::Use);
+        }
+        let public = fields.bytes("public")?;
+        let key = Self { key: Zeroizing::new(fields.array("seed")?) };
+        fields.end()?;
+        let (salt, hash) = public.split_first_chunk().ok_or(KeyFileError::Form)?;
+        let same = key.commitment(&Salt::from_bytes(*salt)).as_bytes() == hash;
+        if same { Ok(key) } else { Err(KeyFileError::Public) }
+    }
+
+    /// The file's bytes: a map of five entries, as every key file is.
+    fn to_bytes(&self) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let mut salt = [0; 32];
+        SystemEntropy.fill(&mut salt)?;
+        let hash = self.commitment(&Salt::from_bytes(salt));
+        let public = [&salt[..], hash.as_bytes()].concat();
+        let map = MapBuilder::new().uint("version", 1).text("algorithm", ALGORITHM);
+        let map = map.text("use", USE).bytes("public", &public).bytes("seed", &self.key[..]);
+        Ok(Zeroizing::new(map.finish().into_bytes()))
+    }
+
+    fn replace(&self, path: &Path) -> Result<(), Error> {
+        disk::replace(path, &self.to_bytes()?).map_err(at(path))
+    }
+
+    /// What is public of it: a salted commitment, by which a file that was changed is known.
+    fn commitment(&self, salt: &Salt) -> TextHash {
+        let digits: String = self.key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = Zeroizing::new(digits);
+        text_hash(salt, 0, &digits)
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new((&*self.key).into())
+    }
+
+    fn seal(&self, aad: &[u8], plain: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut nonce = [0; 24];
+        SystemEntropy.fill(&mut nonce)?;
+        let sealed = self.cipher().encrypt(&nonce.into(), Payload { msg: plain, aad });
+        let bad = || Error::BadName { what: "the secret's value", got: "(not shown)".to_owned() };
+        let sealed = sealed.map_err(|_| bad())?;
+        Ok(encoded(&SealedSecret { version: 1, nonce, sealed }))
+    }
+
+    fn unseal(&self, aad: &[u8], bytes: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        let SealedSecret { version, nonce, sealed } = decoded(bytes)?;
+        let nonce = (version == 1).then_some(nonce)?;
+        let plain = self.cipher().decrypt(&nonce.into(), Payload { msg: &sealed, aad }).ok()?;
+        Some(Zeroizing::new(plain))
+    }
+}
+
+/// Removes a file, which need not be there.
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| disk::sync_parent(path)).map_err(at(path)),
     }
 }
 
@@ -206,20 +384,22 @@ impl Secrets for SecretFiles {
         if !is_secret_name(name) {
             return Err(SecretError::NotFound);
         }
-        let bytes = read_small(&self.folder.join(name)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => SecretError::NotFound,
-            _ => SecretError::Unreadable,
-        })?;
-        self.open(name, &bytes).ok_or(SecretError::Unreadable)
+        for _ in 0..TRIES {
+            let bytes =
+                read_small(&self.folder.join(name)).map_err(|error| match error.kind() {
+                    io::ErrorKind::NotFound => SecretError::NotFound,
+                    _ => SecretError::Unreadable,
+                })?;
+            if let Some(secret) = self.open(name, &bytes) {
+                return Ok(secret);
+            }
+        }
+        Err(SecretError::Unreadable)
     }
 }
 
 fn belongs(name: &str) -> Vec<u8> {
     [CONTEXT, name.as_bytes()].concat()
-}
-
-fn cipher(key: &[u8]) -> Option<XChaCha20Poly1305> {
-    XChaCha20Poly1305::new_from_slice(key).ok()
 }
 
 fn encoded<T: Field>(value: &T) -> Vec<u8> {

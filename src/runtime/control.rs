@@ -219,6 +219,15 @@ impl Runtime {
         self.act(&Ask::Submit(submission.clone()), here)
     }
 
+    /// Leaves no byte of erased rows in the free room and the journal of the home's files. False
+    /// where a reader of the database is in the way: the next idle time or opening goes on.
+    ///
+    /// # Errors
+    /// [`Error::Halted`] where the store fails; [`Error::HolderGone`].
+    pub fn purge(&self) -> Result<bool, Error> {
+        self.act(&Ask::Purge, Holding::purge)
+    }
+
     /// Reads a policy document for this home: it must load, and name the home's tools by their
     /// own ids. A tool that the home doesn't have is no error: it may come. It is JSON, or
     /// canonical CBOR where it begins with a byte that no text begins with.

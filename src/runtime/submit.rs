@@ -4,10 +4,10 @@
 use syscap_format::field::{choice, shape};
 use syscap_format::{
     Control, ControlBody, Manifest, ObjectId, PolicyChange, PolicyObject, PublicKey, Reason,
-    RecordKind, Refused, Seq, Signature, Signed, ToolEntry, ToolId, ToolsChange, ToolsObject,
-    VaultText, preimage,
+    RecordKind, RedactBody, Refused, Seq, Signature, Signed, ToolEntry, ToolId, ToolsChange,
+    ToolsObject, VaultText, preimage,
 };
-use syscap_kernel::{Event, Halt, Kernel};
+use syscap_kernel::{Event, Halt, Kernel, Settled, WithRows};
 
 use syscap_syscalls::net::Network;
 
@@ -85,10 +85,31 @@ impl Holding {
                     Event::Control(ticket, kind, control, ancestor, Some(why))
                 })
             }
+            (RecordKind::Redact, Beside::Nothing) => self.redact(control, None),
+            (RecordKind::Redact, Beside::Why(why)) => self.redact(control, Some(why.clone())),
             // The kernel refuses what is of no such kind, on the record.
             (_, Beside::Nothing) => self.submit(*kind, control),
             _ => Err(Error::Refused(Refused::new(Reason::BadControl).field("kind"))),
         }
+    }
+}
+
+impl Holding {
+    /// Erases rows of the vault. What is left of them in the store's files goes by
+    /// [`Holding::purge`].
+    fn redact(&self, control: Control, why: Option<VaultText>) -> Result<Seq, Error> {
+        let bad = || Refused::new(Reason::BadControl).field("records");
+        let body = RedactBody::from_bytes(&control.body).map_err(|_| Error::Refused(bad()))?;
+        let rows = self.core.ask(|store| Ok(WithRows::find(store, &body.records)?))?;
+        let rows = rows.map_err(|seq| Error::Refused(bad().got(&seq)))?;
+        self.submit_as(control, |ticket, control, ancestor| {
+            Event::Redact(ticket, control, ancestor, rows, why)
+        })
+    }
+
+    /// See [`Runtime::purge`](crate::Runtime::purge).
+    pub(crate) fn purge(&self) -> Result<bool, Error> {
+        Ok(self.core.ask(|store| Ok(store.purge()?))? == Settled::Whole)
     }
 }
 

@@ -261,6 +261,7 @@ impl Seat {
                 read => Reply::of(read.map(drop)),
             },
             Ask::Submit(submission) => Reply::of(runtime.submit_with(&submission)),
+            Ask::Purge => Reply::of(runtime.purge()),
             Ask::Begin(asked) => {
                 let Begin { token, used, manifest } = *asked;
                 let begun = runtime.desk().begin(runtime, token, used, manifest);

@@ -62,6 +62,7 @@ choice! {
         25 => Stamp,
         26 => Heard(Box<Heard>),
         27 => Prompted(Box<Prompted>),
+        28 => Purge,
     }
 }
 

@@ -11,6 +11,7 @@ fn attack(home: HomeId) -> Batch {
         links: Vec::new(),   //~
         objects: Vec::new(), //~
         vault: Vec::new(),   //~
+        erased: Vec::new(),  //~
     }
 }
 

@@ -3,6 +3,10 @@
 use std::{fs, path::Path, thread};
 
 use host_support::server::{Server, answer};
+use syscap::format::{Canonical, Item, Profile};
+use syscap::syscalls::beneath::KEY_FILE_BEGINS;
+use syscap::syscalls::net::secret::Secrets as _;
+use syscap::syscalls::net::target::Target;
 use syscap::{Error, prelude::*, secrets::SecretFiles};
 
 use crate::web::world::{World, call, get, local, text, world};
@@ -254,5 +258,89 @@ fn first_secrets_set_at_once_are_all_kept() {
         assert!(all.iter().all(|secret| secret.origins.is_some()), "each can be opened");
         let kept = fs::read_dir(folder.path().join("secrets")).unwrap().count();
         assert_eq!((kept, fs::read_dir(folder.path()).unwrap().count()), (5, 2), "nothing is left");
+    }
+}
+
+fn values(secrets: &SecretFiles, names: &[&str]) {
+    let target = Target::absolute("https://a.test/").unwrap();
+    for name in names {
+        let found = secrets.find(name).unwrap();
+        assert_eq!(found.value_for(&target), Some(VALUE), "{name}");
+    }
+}
+
+/// A key file like the others, and known as one; of before it is read, and written anew.
+#[test]
+fn the_key_of_secrets_has_the_form_of_a_key() {
+    let world = world();
+    let secrets = world.secrets();
+    secrets.set("a", VALUE, &["https://a.test"]).unwrap();
+    let path = world.home.join("keys/secrets.key");
+    let whole = fs::read(&path).unwrap();
+    assert!(whole.starts_with(&KEY_FILE_BEGINS));
+    // As `seed` it has the 32 bytes that the file was before.
+    let map = Canonical::check(whole.clone(), Profile::DATA).unwrap();
+    let seed = map.item().get("seed").and_then(Item::as_byte_string).unwrap().to_vec();
+    assert_eq!((map.item().count(), seed.len()), (5, 32));
+    let bare = || fs::write(&path, &seed).unwrap();
+    let is_whole = || fs::read(&path).unwrap().starts_with(&KEY_FILE_BEGINS);
+    bare();
+    values(&secrets, &["a"]);
+    secrets.keep_form().unwrap();
+    assert!(is_whole());
+    values(&secrets, &["a"]);
+    bare();
+    secrets.set("b", VALUE, &["https://a.test"]).unwrap();
+    assert!(is_whole());
+    values(&secrets, &["a", "b"]);
+    // One that was changed opens nothing, and is not written over.
+    for (at, byte) in whole.iter().enumerate() {
+        let mut changed = whole.clone();
+        changed[at] = byte ^ 1;
+        fs::write(&path, &changed).unwrap();
+        assert!(secrets.find("a").is_err(), "byte {at}");
+        assert!(secrets.set("c", VALUE, &["https://a.test"]).is_err(), "byte {at}");
+        assert_eq!(fs::read(&path).unwrap(), changed);
+    }
+    fs::write(&path, &whole).unwrap();
+    // Wherever a copy lies, and whatever it is called, no file tool gives it out.
+    let workspace = world.home.join("files/agents/a/workspace");
+    let session = world.session(Grant::to("a").tools(["fs.read"]).workspace());
+    for name in ["secrets.key", "x.key", "SECRETS.KEY", ".secrets.key.77-0.part", "old.key.next"] {
+        fs::write(workspace.join(name), &whole).unwrap();
+        let read = call(&session, "fs.read", &format!(r#"{{"path": "{name}"}}"#));
+        assert!(read.reason().is_some(), "{name}");
+    }
+    drop(session);
+    world.end();
+}
+
+#[test]
+fn a_rotation_keeps_every_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let (files, key) = (folder.path().join("secrets"), folder.path().join("keys/secrets.key"));
+    let secrets = SecretFiles::at(&files, &key);
+    assert!(matches!(secrets.rotate(), Err(Error::NoSuch { .. })), "there is no key yet");
+    for name in ["a", "b", "c"] {
+        secrets.set(name, VALUE, &["https://a.test"]).unwrap();
+    }
+    fs::write(files.join("lost"), "sealed by nobody").unwrap();
+    let (old, sealed) = (fs::read(&key).unwrap(), fs::read(files.join("a")).unwrap());
+    assert_eq!(secrets.rotate().unwrap(), 3);
+    values(&secrets, &["a", "b", "c"]);
+    assert_ne!(fs::read(&key).unwrap(), old);
+    assert_eq!(fs::read_dir(key.parent().unwrap()).unwrap().count(), 1, "nothing is left");
+    // What was sealed before is opened by the old key only.
+    fs::write(files.join("a"), sealed).unwrap();
+    assert!(secrets.find("a").is_err());
+    secrets.set("a", VALUE, &["https://a.test"]).unwrap();
+    // A next key that somebody put there is no key.
+    let next = key.with_extension("key.next");
+    for planted in [&old[..], b"", &[7; 32]] {
+        fs::write(&next, planted).unwrap();
+        values(&secrets, &["a", "b", "c"]);
+        assert_eq!(secrets.rotate().unwrap(), 3);
+        values(&secrets, &["a", "b", "c"]);
+        assert!(!next.exists());
     }
 }

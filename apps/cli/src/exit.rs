@@ -36,6 +36,8 @@ pub(crate) enum Exit {
     Home,
     /// No answer: an analysis reached its limit, or a replay could not ask about every call.
     Unknown,
+    /// erase: erased, and a reader keeps what was there in the database's files.
+    NotPurged,
     /// The log was tampered with.
     Tampered,
     /// The log is incomplete.
@@ -60,6 +62,7 @@ impl Exit {
             Self::Refused => 3,
             Self::Home => 4,
             Self::Unknown => 5,
+            Self::NotPurged => 6,
             Self::Tampered => 10,
             Self::Incomplete => 11,
             Self::NotAnchored => 12,

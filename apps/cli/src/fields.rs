@@ -10,9 +10,9 @@ use syscap::format::{
     COMMON_FIELDS, CancelBody, ConfigChange, Control, CreditChange, Decision, Decoder, Dimension,
     Durability, EffectClass, Enforcement, Freeze, FreezeChange, FreezeTarget, HomeLimits, Item,
     ItemKind, KeyChange, Obligation, ObligationKind, PolicyChange, Possession, Precondition,
-    PreviousRun, Profile, Provenance, Reason, Record, RecordKind, Recovered, RefusalKind,
-    Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, RunMode, SessionPhase, Shadow,
-    Signed, Source, Status, ToolsChange, TxOutcome, Verdict, json, leaf,
+    PreviousRun, Profile, Provenance, Reason, Record, RecordKind, Recovered, RedactBody,
+    RefusalKind, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, RunMode,
+    SessionPhase, Shadow, Signed, Source, Status, ToolsChange, TxOutcome, Verdict, json, leaf,
 };
 
 use crate::output::{Object, array, quote, with_hex};
@@ -122,6 +122,7 @@ fn said_by(kind: RecordKind) -> Vec<FieldSpec> {
         RecordKind::Recovery => Resolution::fields(),
         RecordKind::Credit => CreditChange::fields(),
         RecordKind::Cancel => CancelBody::fields(),
+        RecordKind::Redact => RedactBody::fields(),
         RecordKind::Approval => ApprovalBody::fields(),
         _ => Vec::new(),
     }

@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("People and keys", &["token", "credits", "resume", "keys", "secret"]),
     ("Policy and tools", &["policy", "learn", "state", "tools", "http"]),
     ("Look", &["log", "artifacts", "changes", "verify", "conformance"]),
-    ("Mend", &["doctor", "recover", "config", "serve"]),
+    ("Mend", &["doctor", "recover", "erase", "config", "serve"]),
 ];
 
 /// The commands that `syscap` alone shows.
@@ -29,6 +29,7 @@ Exit codes:
    4  the home can't be made or opened: missing, damaged, newer, another user's, or served by a
       process that does not answer
    5  no answer: the analysis reached its limit, or a replay could not ask about every call
+   6  erase: erased, and a reader of the database keeps what was there in its files for now
   10  verify: tampered with
   11  verify: incomplete: open intents, or the last run did not end properly
   12  verify: sound or incomplete, but not anchored, and --require-anchor was given

@@ -13,6 +13,7 @@ mod config;
 mod credits;
 mod demo;
 mod doctor;
+mod erase;
 mod exit;
 mod fields;
 mod freeze;
@@ -120,6 +121,7 @@ enum Command {
     /// Show and add to what agents may spend.
     #[command(subcommand)]
     Credits(credits::Credits),
+    Erase(erase::Erase),
     /// Show and change a home's settings.
     Config(config::Config),
     /// Settle calls that a crash interrupted.
@@ -185,6 +187,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Changes(changes) => changes.run(&mut out),
         Command::Credits(credits) => credits.run(&mut out),
+        Command::Erase(erase) => erase.run(&mut out),
         Command::Config(config) => config.run(&mut out),
         Command::Recover(recover) => recover.run(&mut out),
         Command::Learn(learn) => learn.run(&mut out),

@@ -22,6 +22,8 @@ pub(crate) enum Secret {
     Set(Set),
     /// List the secrets by name, with the servers that each is sent to.
     List(List),
+    /// Make a new key for the home's secrets, and seal all of them anew under it.
+    Rotate(Rotate),
     /// Remove secrets. A tool that needs one is refused from then on.
     Rm(Rm),
 }
@@ -31,6 +33,7 @@ impl Secret {
         match self {
             Self::Set(set) => set.run(out),
             Self::List(list) => list.run(out),
+            Self::Rotate(rotate) => rotate.run(out),
             Self::Rm(rm) => rm.run(out),
         }
     }
@@ -89,6 +92,25 @@ impl List {
     }
 }
 
+/// Which home.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Calls go on meanwhile. A copy of the home from before has the old key and secrets sealed by it; what a
+thief of the key has read is not taken back: change the secrets at their servers.")]
+pub(crate) struct Rotate {
+    /// The home.
+    home: PathBuf,
+}
+
+impl Rotate {
+    fn run(self, out: &mut Out) -> Ended {
+        let count = of(&self.home)?.rotate().map_err(wrong)?;
+        let json = Object::new().uint("sealed", u64::try_from(count).unwrap_or(u64::MAX));
+        out.both(&format!("a new key; {count} secrets are sealed by it"), json)?;
+        Ok(Exit::Done)
+    }
+}
+
 /// Which secrets.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
@@ -119,6 +141,9 @@ fn of(home: &PathBuf) -> Result<SecretFiles, Failure> {
 fn wrong(error: Error) -> Failure {
     let usage = |what: String, advice: &str| Failure::Usage { what, advice: advice.to_owned() };
     match error {
+        Error::NoSuch { what: "a key of secrets", .. } => {
+            usage("the key".to_owned(), "is not there: no secret was ever set here")
+        }
         Error::NoSuch { got, .. } => {
             usage(got, "is no secret here; `syscap secret list` shows those there are")
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use syscap::secrets::SecretFiles;
 use syscap::{Runtime, view::View};
 
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
@@ -64,6 +65,9 @@ impl Serve {
                     "warning: no claim can be made on the base {}: its agents' folders are only read",
                     base.display()
                 ));
+            }
+            if let Err(error) = SecretFiles::of(access.home()).keep_form() {
+                diagnose(&format!("warning: the key of secrets is in the form of before: {error}"));
             }
             tell(&format!("serving {}", self.home.display()));
             let waited = self.wait(access, &signalled);

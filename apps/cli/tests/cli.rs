@@ -14,6 +14,7 @@ mod demo;
 mod deploy;
 mod doctor;
 mod ends;
+mod erase;
 mod full;
 mod homes;
 mod hook;

@@ -33,6 +33,8 @@ pub enum Rule {
     Vault,
     /// Committed data is there when the store is opened again, and the log continues.
     Reopen,
+    /// Rows that a batch erases are gone with it, and no others.
+    Erased,
     /// Housekeeping changes nothing.
     Idle,
     /// A missing place is [`StoreError::Missing`]; creating an existing one is
@@ -71,6 +73,7 @@ impl Rule {
         Self::Objects,
         Self::Vault,
         Self::Reopen,
+        Self::Erased,
         Self::Idle,
         Self::Place,
         Self::Exclusive,
@@ -93,6 +96,7 @@ impl Rule {
             Self::Enough => "enough",
             Self::Objects => "objects",
             Self::Vault => "vault",
+            Self::Erased => "erased",
             Self::Reopen => "reopen",
             Self::Idle => "idle",
             Self::Place => "place",

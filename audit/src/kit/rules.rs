@@ -46,6 +46,7 @@ pub(super) fn check(kit: &mut Kit<'_>, folder: &mut Folder, rule: Rule) -> Check
             let Filled { mut store, kept, .. } = with(kit, folder, &[LARGE_ROW])?;
             holds_vault(&mut *store, &kept)
         }
+        Rule::Erased => erased(kit, folder),
         Rule::Reopen => reopen(kit, folder),
         Rule::Idle => idle(kit, folder),
         Rule::HeadSeq => head_seq(kit, folder),
@@ -190,6 +191,22 @@ fn many(kit: &mut Kit<'_>, folder: &mut Folder) -> Checked {
     let mut store = (kit.open)(&place)?;
     holds_records(&mut *store, &kept, 0)?;
     holds_vault(&mut *store, &kept)
+}
+
+fn erased(kit: &mut Kit<'_>, folder: &mut Folder) -> Checked {
+    let Filled { place, mut store, mut script, mut kept } = with(kit, folder, &[LARGE_ROW, MIXED])?;
+    let all: Vec<Seq> = kept.iter().flat_map(|kept| &kept.vault).map(|write| write.seq).collect();
+    // Every second one, and then some of them again.
+    let gone: Vec<Seq> = all.iter().step_by(2).copied().collect();
+    for records in [&gone[..], gone.get(..1).unwrap_or_default()] {
+        kept.push(script.erase(records, &mut *store)?);
+        store.purge()?;
+    }
+    kept.iter_mut().for_each(|kept| kept.vault.retain(|write| !gone.contains(&write.seq)));
+    holds(&mut *store, &kept)?;
+    kept.push(script.next(&mut *store)?);
+    drop(store);
+    holds(&mut *(kit.open)(&place)?, &kept)
 }
 
 fn reopen(kit: &mut Kit<'_>, folder: &mut Folder) -> Checked {

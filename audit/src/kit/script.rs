@@ -4,13 +4,13 @@
 use ed25519_dalek::{Signer as _, SigningKey};
 use syscap_format::{
     AgentId, Budget, CONTROL_CONTEXT, CallSalts, Control, ControlBody, Dimension, Durability, Form,
-    Grants, HomeLimits, MapBuilder, Object, PolicyChange, PublicKey, Role, Roles, Salt, Seq,
-    Signature, Signed, Source, Status, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, ToolGrant,
+    Grants, HomeLimits, MapBuilder, Object, PolicyChange, PublicKey, RedactBody, Role, Roles, Salt,
+    Seq, Signature, Signed, Source, Status, TOKEN_CONTEXT, Token, TokenBody, TokenFlags, ToolGrant,
     ToolId, ToolsChange, UnixMillis, VaultWrite, preimage,
 };
 use syscap_kernel::{
     Ack, Batch, Effect, Event, Kernel, Link, Measured, NewHome, Parts, Reading, Registry, Store,
-    Submit, Ticket, ToolsDelta, object_of,
+    Submit, Ticket, ToolsDelta, WithRows, object_of,
 };
 
 use super::found::Found;
@@ -110,6 +110,19 @@ impl Script {
     /// Commits a batch of one step.
     pub(super) fn commit(&mut self, step: Step, store: &mut dyn Store) -> Result<Kept, Found> {
         let batch = self.take(step)?;
+        let kept = Kept::of(&batch);
+        let stored = batch.commit(store)?;
+        self.handle(Event::Stored(stored))?;
+        Ok(kept)
+    }
+
+    /// Commits a batch that erases rows.
+    pub(super) fn erase(&mut self, records: &[Seq], store: &mut dyn Store) -> Result<Kept, Found> {
+        let rows = WithRows::find(store, records)?.map_err(Found::Vault)?;
+        let body = RedactBody { records: records.to_vec(), cause: None };
+        let (ticket, control) = (self.ticket(), self.signed(&body)?);
+        self.handle(Event::Redact(ticket, control, None, rows, None))?;
+        let batch = self.kernel.take_batch().ok_or(Found::Script)?;
         let kept = Kept::of(&batch);
         let stored = batch.commit(store)?;
         self.handle(Event::Stored(stored))?;

@@ -67,6 +67,8 @@ pub struct SqliteStore {
     counts: Counts,
     /// At least what the WAL holds that was not checkpointed.
     wal_bytes: u64,
+    /// True from an erasure on until its pages are gone from the WAL.
+    purges: bool,
     _lock: FileLock,
 }
 
@@ -152,6 +154,8 @@ impl SqliteStore {
             counts: Counts::default(),
             // What a crash left in the WAL is checkpointed at the first chance.
             wal_bytes: WAL_BYTES_IDLE,
+            // And so it is if it has pages from before an erasure.
+            purges: true,
             _lock: lock,
         };
         store.refill()?;
@@ -200,6 +204,7 @@ impl SqliteStore {
             result => result,
         };
         result?;
+        self.purges |= !batch.erased().is_empty();
         let bytes = rows::size(batch);
         let grown = bytes.saturating_mul(2).saturating_add(WAL_BYTES_A_COMMIT);
         self.wal_bytes = self.wal_bytes.saturating_add(grown);
@@ -265,6 +270,25 @@ impl SqliteStore {
             }
         }
         Ok(Settled::NotYet)
+    }
+
+    /// Moves all of the WAL into the database, and cuts it off: pages from before an erasure stay in
+    /// it otherwise, until they are written over.
+    fn cut_wal(&mut self, wait: Duration) -> Result<Settled, StoreError> {
+        self.counts.checkpoints = self.counts.checkpoints.saturating_add(1);
+        self.connection.busy_timeout(wait).map_err(from_sqlite)?;
+        let done = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0));
+        self.connection.busy_timeout(BUSY).map_err(from_sqlite)?;
+        match done.map_err(from_sqlite) {
+            Ok(true) => {
+                (self.wal_bytes, self.purges) = (0, false);
+                Ok(Settled::Whole)
+            }
+            Ok(false) | Err(StoreError::Full | StoreError::Busy) => Ok(Settled::NotYet),
+            Err(error) => Err(error),
+        }
     }
 
     fn free_bytes(&self) -> Result<u64, StoreError> {
@@ -369,8 +393,24 @@ impl Store for SqliteStore {
         settled
     }
 
+    fn purge(&mut self) -> Result<Settled, StoreError> {
+        self.usable()?;
+        let purged = self.cut_wal(SETTLE_PAUSE);
+        if purged.is_err() {
+            self.poison();
+        }
+        purged
+    }
+
     fn idle(&mut self) -> Result<(), StoreError> {
         self.usable()?;
+        if self.purges {
+            let purged = self.cut_wal(Duration::ZERO);
+            if purged.is_err() {
+                self.poison();
+            }
+            purged?;
+        }
         if self.wal_bytes >= WAL_BYTES_IDLE {
             let done = self.checkpoint();
             if done.is_err() {

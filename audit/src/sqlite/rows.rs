@@ -24,7 +24,10 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> Written {
     for object in batch.objects() {
         write_object(connection, object)?;
     }
-    batch.vault().iter().try_for_each(|write| write_vault(connection, write))
+    batch.vault().iter().try_for_each(|write| write_vault(connection, write))?;
+    batch.erased().iter().try_for_each(|seq| {
+        insert(connection, "DELETE FROM vault WHERE seq = ?1", params![number(*seq)?])
+    })
 }
 
 /// The compare-and-swap: the log must end where the batch begins.

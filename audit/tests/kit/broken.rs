@@ -41,6 +41,10 @@ pub(crate) enum Fault {
     ForgetsObjects,
     ForgetsRows,
     ForgetsTheHead,
+    // Erased.
+    KeepsErasedRows,
+    ErasesTheRowAfter,
+    RefusesWhatIsGone,
     // Long.
     CutsLongRecords,
     // Many.
@@ -247,6 +251,17 @@ impl Broken {
             _ => false,
         };
         log.vault.extend(batch.vault().iter().filter(|write| !lost(write)).cloned());
+        for seq in batch.erased() {
+            let place = log.vault.iter().position(|write| write.seq == *seq);
+            match (fault, place) {
+                (Fault::RefusesWhatIsGone, None) => return Err(StoreError::Damaged),
+                (Fault::KeepsErasedRows, _) | (_, None) => {}
+                (Fault::ErasesTheRowAfter, Some(at)) if at + 1 < log.vault.len() => {
+                    log.vault.drain(at..=at + 1);
+                }
+                (_, Some(at)) => drop(log.vault.remove(at)),
+            }
+        }
         if self.fails_at == 2 { Err(StoreError::Io(5)) } else { Ok(()) }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! It keeps every rule that `syscap::kernel::Store` states; the store kit says so
 //! (`tests/stores.rs`). What the database has and this has not: an index on the disk (opening
-//! reads the whole file), a reserve for when the disk is full, and readers beside the holder.
+//! reads the whole file), a reserve for when the disk is full, readers beside the holder, and a way to
+//! cut erased bytes out of the file.
 //!
 //! ```text
 //! file   = "syscap-log" version:u16 frame*
@@ -23,7 +24,7 @@ use std::path::Path;
 use syscap::audit::disk::sync_parent;
 use syscap::audit::sqlite::ROOM_BYTES_MIN;
 use syscap::format::{Head, Object, ObjectId, ObjectKind, Seq, leaf};
-use syscap::kernel::{Batch, Next, Room, Store, StoreError};
+use syscap::kernel::{Batch, Next, Room, Settled, Store, StoreError};
 
 const MAGIC: &[u8; 10] = b"syscap-log";
 const VERSION: u16 = 1;
@@ -32,6 +33,8 @@ const FRAME_HEADER: u64 = 40;
 const RECORD: u8 = 0;
 const OBJECT: u8 = 1;
 const ROW: u8 = 2;
+/// No bytes: the row of that record is erased.
+const ERASED: u8 = 3;
 
 /// An entry's name: what it is, and an object's id or a record's number.
 type Key = (u8, [u8; 32]);
@@ -125,6 +128,8 @@ impl FileStore {
                 let seq = self.head.map_or(Seq::GENESIS, |head| head.seq.next());
                 self.head = Some(Head { seq, leaf: leaf(bytes) });
                 self.records.push(span);
+            } else if *what == ERASED {
+                self.others.remove(&(ROW, *key));
             } else {
                 self.others.entry((*what, *key)).or_insert(span);
             }
@@ -201,6 +206,11 @@ impl Store for FileStore {
         self.others.get(&(ROW, number(seq))).map(|span| self.read(*span)).transpose()
     }
 
+    /// What is only added to keeps the bytes, and says so: they go when the file is made anew.
+    fn purge(&mut self) -> Result<Settled, StoreError> {
+        Ok(Settled::NotYet)
+    }
+
     fn room(&mut self) -> Result<Room, StoreError> {
         let disk = rustix::fs::fstatvfs(&self.file).map_err(|errno| failed(errno.into()))?;
         let enough = disk.f_bavail.saturating_mul(disk.f_frsize) >= ROOM_BYTES_MIN;
@@ -224,6 +234,9 @@ fn body_of(batch: &Batch) -> Result<Vec<u8>, StoreError> {
     }
     for write in batch.vault() {
         entry(ROW, &number(write.seq), [&write.row, &[]])?;
+    }
+    for seq in batch.erased() {
+        entry(ERASED, &number(*seq), [&[], &[]])?;
     }
     Ok(body)
 }

@@ -100,7 +100,7 @@ pub use record::{
     Ask, Body, BodyView, Boot, COMMON_FIELDS, CallFields, Cancel, CancelBody, Charge, Checkpoint,
     ClockFlags, Declassify, Durability, Genesis, Head, HomeLimits, Input, Intent, Issue, Late,
     Opened, Outcome, OutcomeFlags, Precondition, PreconditionKind, PreviousRun, Prune, PruneBody,
-    Record, RecordError, RecordKind, RecordView, Recovered, Recovery, Redact, RedactBody, Refusal,
+    Record, RecordError, RecordKind, RecordView, Recovered, Recovery, RedactBody, Refusal,
     RefusalKind, Refusals, Repeat, RunMode, SessionChange, SessionPhase, Shutdown, SignedEvent,
     StateChange,
 };

@@ -70,6 +70,15 @@ impl Requests {
         self.insert(seq, Some(call), shown);
     }
 
+    /// The rows of these records were erased.
+    pub(crate) fn forget(&mut self, records: &[Seq]) {
+        self.shown.retain(|seq, _| records.binary_search(seq).is_err());
+        self.by_call.retain(|_, found| {
+            found.retain(|seq| records.binary_search(seq).is_err());
+            !found.is_empty()
+        });
+    }
+
     /// The requests about that call.
     pub(crate) fn about(&self, call: &SameCall) -> impl Iterator<Item = (Seq, &Salt)> {
         let found = self.by_call.get(call).into_iter().flatten();

@@ -13,9 +13,9 @@ use syscap_format::{
     AgentId, Amounts, BodyView, CONTROL_BODY_BYTES_MAX, Cancel, CancelBody, Charge, ConfigChange,
     Control, ControlBody, CreditChange, Dimension, Freeze, FreezeTarget, Head, Input, Issue,
     KeyChange, Notify, OBJECT_BYTES_MAX, Object, Opened, Opening, PolicyChange, PolicyHash, Reason,
-    RecordKind, Recovery, Refused, Resolution, Revocation, RevocationList, Role, SESSIONS_MAX, Seq,
-    SessionChange, SessionPhase, SignedEvent, Snapshot, SnapshotId, TEXT_BYTES_MAX, TextHash,
-    Token, TokenBody, TokenId, VaultText, VaultWrite, attenuates,
+    RecordKind, Recovery, RedactBody, Refused, Resolution, Revocation, RevocationList, Role,
+    SESSIONS_MAX, Seq, SessionChange, SessionPhase, SignedEvent, Snapshot, SnapshotId,
+    TEXT_BYTES_MAX, TextHash, Token, TokenBody, TokenId, VaultText, VaultWrite, attenuates,
 };
 
 /// The key under which what a user said is committed to.
@@ -84,7 +84,7 @@ impl Kernel {
 
     /// Puts a record in the log, and the text that it commits to in the vault. Once they are
     /// durable whoever asked is told.
-    fn record(
+    pub(crate) fn record(
         &mut self,
         ticket: Ticket,
         body: BodyView<'_>,
@@ -524,13 +524,14 @@ fn confirms_time(kind: RecordKind, body: &[u8]) -> bool {
 }
 
 /// The text is the one that the body commits to.
-fn is_the_cause(kind: RecordKind, body: &[u8], text: &VaultText) -> Result<(), Refused> {
+pub(crate) fn is_the_cause(kind: RecordKind, body: &[u8], text: &VaultText) -> Result<(), Refused> {
     fn cause<B: ControlBody>(body: &[u8]) -> Option<(u64, TextHash)> {
         B::from_bytes(body).ok().and_then(|body| body.cause()).map(|cause| (B::CAUSE, cause))
     }
     let cause = match kind {
         RecordKind::Revoke => cause::<Revocation>(body).or_else(|| cause::<RevocationList>(body)),
         RecordKind::Cancel => cause::<CancelBody>(body),
+        RecordKind::Redact => cause::<RedactBody>(body),
         _ => None,
     };
     let fits = (1..=TEXT_BYTES_MAX).contains(&text.text.len());

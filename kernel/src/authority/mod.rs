@@ -4,6 +4,7 @@ mod budget;
 mod control;
 pub(crate) mod credits;
 mod proofs;
+mod redact;
 pub(crate) mod revocation;
 pub(crate) mod signatures;
 pub(crate) mod signers;

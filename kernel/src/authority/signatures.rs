@@ -127,6 +127,7 @@ impl State {
             | Body::Revoke(event)
             | Body::Freeze(event)
             | Body::Policy(event)
+            | Body::Redact(event)
             | Body::Tools(event)
             | Body::Config(event)
             | Body::Credit(event)

@@ -59,12 +59,18 @@ pub(crate) enum Found {
 
 /// A read of the vault, for the host to run.
 #[must_use = "a call waits for it"]
-pub struct Fetching(pub(crate) Wanted);
+pub struct Fetching {
+    pub(crate) wanted: Wanted,
+    /// The last record that is known to have erased rows: what was read before another one counts
+    /// as unread.
+    pub(crate) since: Seq,
+}
 
 /// The result of a [`Fetching`]. Only a `Fetching` makes one.
 #[must_use = "a call waits for it"]
 pub struct Fetched {
     pub(crate) wanted: Wanted,
+    pub(crate) since: Seq,
     pub(crate) found: Found,
 }
 
@@ -72,7 +78,7 @@ impl Fetching {
     /// Reads. For references that is at most 6 MiB of rows, and no row whose length would lead
     /// beyond that.
     pub fn run(self, store: &mut dyn Store) -> Result<Fetched, StoreError> {
-        let wanted = self.0;
+        let Self { wanted, since } = self;
         let found = match &wanted {
             Wanted::Outcome(stored) => {
                 let entry = vault_rows(store, stored.intent, stored.outcome)?;
@@ -84,7 +90,7 @@ impl Fetching {
                 Found::Texts(VaultEntry { texts, ..VaultEntry::default() })
             }
         };
-        Ok(Fetched { wanted, found })
+        Ok(Fetched { wanted, since, found })
     }
 }
 

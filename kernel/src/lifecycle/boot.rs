@@ -101,6 +101,8 @@ impl Kernel {
             shadow: None,
             facts: BTreeMap::new(),
             requests: Requests::default(),
+            erased: Seq::GENESIS,
+            redacting: VecDeque::new(),
             registry,
             tools_hash,
             clock: None,

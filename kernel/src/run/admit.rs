@@ -69,7 +69,7 @@ impl Kernel {
             },
             Err(Pause::Repeat(repeated)) => self.repeat(&submit, fields, *repeated),
             Err(Pause::Fetch(wanted)) => {
-                self.emit(Effect::Fetch(submit.ticket, Box::new(Fetching(wanted.clone()))));
+                self.fetch(submit.ticket, wanted.clone());
                 self.park(submit, Awaited::Vault(wanted), gathered);
                 Ok(())
             }
@@ -122,12 +122,20 @@ impl Kernel {
             return Ok(());
         };
         match (waits_for, with) {
+            (Awaited::Vault(wanted), Brought::Fetched(fetched))
+                if fetched.wanted == wanted && fetched.since != self.erased =>
+            {
+                self.fetch(ticket, wanted.clone());
+                self.park(submit, Awaited::Vault(wanted), gathered);
+                return Ok(());
+            }
             (Awaited::Vault(wanted), Brought::Fetched(fetched)) if fetched.wanted == wanted => {
+                let since = fetched.since;
                 match (wanted, fetched.found) {
                     (Wanted::Texts(seq), Found::Texts(entry)) => {
                         gathered.texts = Some((seq, entry));
                     }
-                    (wanted, found) => gathered.results = Some(Fetched { wanted, found }),
+                    (wanted, found) => gathered.results = Some(Fetched { wanted, since, found }),
                 }
             }
             (Awaited::Links(lookup), Brought::Found(found)) => {
@@ -140,6 +148,19 @@ impl Kernel {
             }
         }
         self.submit_with(submit, gathered)
+    }
+
+    /// Has the vault read for a call.
+    fn fetch(&mut self, ticket: Ticket, wanted: Wanted) {
+        self.emit(Effect::Fetch(ticket, Box::new(Fetching { wanted, since: self.erased })));
+    }
+
+    /// Rows are gone: what calls that wait have of them is read again.
+    pub(crate) fn unread(&mut self, erased: Seq) {
+        self.erased = erased;
+        for parked in self.parked.values_mut() {
+            (parked.gathered.results, parked.gathered.texts) = (None, None);
+        }
     }
 
     fn park(&mut self, submit: Submit, waits_for: Awaited, gathered: Gathered) {
@@ -172,29 +193,28 @@ impl Kernel {
         let checked = decoded.check(context)?;
         self.is_open()?;
         let (checked, needs) = checked.needs(context)?;
-        let (referred, parts) = match needs {
-            Needs::Nothing => (&[][..], &[][..]),
-            Needs::Repeat(used, outcome) => {
-                let (intent, result) = (used.intent, used.result);
-                let wanted = Wanted::Outcome(Stored { intent, outcome, result });
-                let found = gathered.results.take().filter(|found| found.wanted == wanted);
-                let Some(found) = found else { return Err(Pause::Fetch(wanted)) };
-                let repeated = first_outcome(&checked, used, outcome, found)?;
-                // Its family was given both, or it could not have made the first call.
-                debug_assert!(used.delivered().leq(context.label), "a repeat brings a label");
-                return Err(Pause::Repeat(Box::new(repeated)));
-            }
-            // What was fetched must be what is needed now: in between, another call with the same
-            // key may have come and gone.
-            Needs::Parts(parts) => match &gathered.results {
-                Some(Fetched { wanted: Wanted::Parts(of), found: Found::Parts(found) })
-                    if *of == parts =>
-                {
-                    (of.as_slice(), found.as_deref().map_err(Clone::clone)?)
+        let (referred, parts) =
+            match needs {
+                Needs::Nothing => (&[][..], &[][..]),
+                Needs::Repeat(used, outcome) => {
+                    let (intent, result) = (used.intent, used.result);
+                    let wanted = Wanted::Outcome(Stored { intent, outcome, result });
+                    let found = gathered.results.take().filter(|found| found.wanted == wanted);
+                    let Some(found) = found else { return Err(Pause::Fetch(wanted)) };
+                    let repeated = first_outcome(&checked, used, outcome, found)?;
+                    // Its family was given both, or it could not have made the first call.
+                    debug_assert!(used.delivered().leq(context.label), "a repeat brings a label");
+                    return Err(Pause::Repeat(Box::new(repeated)));
                 }
-                _ => return Err(Pause::Fetch(Wanted::Parts(parts))),
-            },
-        };
+                // What was fetched must be what is needed now: in between, another call with the same
+                // key may have come and gone.
+                Needs::Parts(parts) => match &gathered.results {
+                    Some(Fetched {
+                        wanted: Wanted::Parts(of), found: Found::Parts(found), ..
+                    }) if *of == parts => (of.as_slice(), found.as_deref().map_err(Clone::clone)?),
+                    _ => return Err(Pause::Fetch(Wanted::Parts(parts))),
+                },
+            };
         let resolved = checked.dereference(parts, salts)?;
         let (ticket, label) = (submit.ticket, context.label);
         let live = Live { ticket, session: submit.session, label };

@@ -43,7 +43,7 @@ pub(crate) type Looked = (Option<ArgsHash>, Option<Inspected>);
 
 /// A lookup that a call waits for.
 pub(crate) enum Brought {
-    Fetched(Fetched),
+    Fetched(Box<Fetched>),
     Found(Result<Found, Refused>),
     Seen(Option<Inspected>),
 }

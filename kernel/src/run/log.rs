@@ -66,6 +66,9 @@ impl Kernel {
         if stored.home != self.state.home || !self.pending.acknowledge(stored) {
             return Err(Halt::ForeignStored);
         }
+        while let Some(erased) = self.redacting.pop_front_if(|erased| *erased <= upto) {
+            self.unread(erased);
+        }
         while self.waiting.front().is_some_and(|(seq, _)| *seq <= upto) {
             if let Some((seq, waiting)) = self.waiting.pop_front() {
                 self.proceed(seq, waiting)?;

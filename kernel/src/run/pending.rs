@@ -11,6 +11,7 @@ pub(crate) struct Pending {
     links: Vec<Link>,
     pub(crate) objects: Vec<Object>,
     vault: Vec<VaultWrite>,
+    erased: Vec<Seq>,
     /// Buffers of durable batches, to be filled again.
     spare: Spare,
     /// The last record of the batch before, or of the log as it was opened.
@@ -38,6 +39,10 @@ impl Pending {
         self.vault.push(write);
     }
 
+    pub(crate) fn erase(&mut self, records: &[Seq]) {
+        self.erased.extend(records);
+    }
+
     pub(crate) fn take(&mut self, home: HomeId) -> Option<Batch> {
         let last = self.links.last()?;
         let head = Head { seq: last.seq, leaf: last.leaf };
@@ -48,6 +53,7 @@ impl Pending {
             links: core::mem::replace(&mut self.links, core::mem::take(&mut self.spare.links)),
             objects: core::mem::take(&mut self.objects),
             vault: core::mem::replace(&mut self.vault, core::mem::take(&mut self.spare.vault)),
+            erased: core::mem::take(&mut self.erased),
         })
     }
 

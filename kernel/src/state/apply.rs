@@ -18,8 +18,8 @@ use syscap_format::{
     Control, ControlBody, CreditChange, Dimension, Freeze, FreezeChange, FreezeTarget, Genesis,
     Head, HomeId, Input, Intent, Issue, KeyChange, Label, Late, Leaf, Notify, Object, ObjectId,
     Outcome, OutcomeFlags, PolicyChange, PreviousRun, Reason, Record, RecordView, Recovered,
-    Recovery, Refusals, Role, Seq, SessionChange, SessionPhase, Snapshot, StateChange, Status,
-    Token, TokenBody, ToolId, ToolsChange, TxOutcome, UnixMillis,
+    Recovery, RedactBody, Refusals, Role, Seq, SessionChange, SessionPhase, Snapshot, StateChange,
+    Status, Token, TokenBody, ToolId, ToolsChange, TxOutcome, UnixMillis,
 };
 
 /// The access of `apply` to the control documents that a record names.
@@ -168,11 +168,9 @@ impl State {
                 self.open.get_mut(&intent)?.cancelled = true;
             }
             BodyView::Input(input) => self.heard(input)?,
+            BodyView::Redact(event) => self.redact(record.seq, &event.control)?,
             // Reserved: not decoded.
-            BodyView::Declassify(_)
-            | BodyView::Redact(_)
-            | BodyView::Prune(_)
-            | BodyView::Checkpoint(_) => return None,
+            BodyView::Declassify(_) | BodyView::Prune(_) | BodyView::Checkpoint(_) => return None,
         }
         Some(Ok(()))
     }
@@ -287,6 +285,15 @@ impl State {
             _ => return None,
         }
         Some(())
+    }
+
+    /// Rows were erased: none that a run still needs.
+    fn redact(&mut self, seq: Seq, control: &Control) -> Option<()> {
+        let body = RedactBody::from_bytes(&control.body).ok()?;
+        if !body.is_sound(seq) || body.records.iter().any(|record| self.open.contains_key(record)) {
+            return None;
+        }
+        self.signed(seq, control)
     }
 
     /// Counts the signatures of an event. `None` where a counter has not grown.

@@ -4,8 +4,8 @@
 //! record says was changed by somebody.
 
 use syscap_format::{
-    ApprovalBody, Body, CallFields, CancelBody, Commitment, ControlBody as _, Record, Revocation,
-    RevocationList, Seq, Status, TextHash, VaultEntry,
+    ApprovalBody, Body, CallFields, CancelBody, Commitment, ControlBody as _, Record, RedactBody,
+    Revocation, RevocationList, Seq, Status, TextHash, VaultEntry,
 };
 use syscap_kernel::{Next, Store, StoreError, vault_entry};
 
@@ -212,6 +212,10 @@ fn texts(body: &Body) -> Vec<TextHash> {
                 Err(_) => RevocationList::from_bytes(body).ok().and_then(|list| list.cause),
             };
             cause.into_iter().collect()
+        }
+        Body::Redact(event) => {
+            let said = RedactBody::from_bytes(&event.control.body).ok();
+            said.and_then(|said| said.cause).into_iter().collect()
         }
         Body::Cancel(cancel) => {
             let said = cancel.control.as_ref();

@@ -22,9 +22,9 @@ const LOG: &str = "home.db";
 /// nothing: many projects have such a folder. It does with a role's key in it.
 const KEYS: &str = "keys";
 /// The suffixes of a key file's name: usual, waiting, and in the making.
-const KEY_SUFFIXES: [&str; 3] = [".key", ".key.next", ".key.part"];
-/// The use of the key that is no role's.
-const RECOVERY: &str = "recovery";
+const KEY_SUFFIXES: [&str; 4] = [".key", ".key.next", ".key.part", ".part"];
+/// The uses of the keys that are no role's.
+const OTHERS: [&str; 3] = ["recovery", "holder", "secrets"];
 /// How every key file begins, sealed or not: a canonical map of five entries, the shortest name
 /// first. A file of such a name that begins otherwise is a project's own, as PEM is; an empty one
 /// that is named for a use is a key that is being written.
@@ -196,7 +196,7 @@ fn stem(name: &str) -> Option<&str> {
 }
 
 fn uses() -> impl Iterator<Item = &'static str> {
-    Role::ALL.iter().map(|role| role.name()).chain([RECOVERY])
+    Role::ALL.iter().map(|role| role.name()).chain(OTHERS)
 }
 
 #[cfg(test)]

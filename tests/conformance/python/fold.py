@@ -20,7 +20,7 @@ ZERO = [0] * 10
 LIFE_MAX, ASK_LIFE, SET_LIFE, U64 = 7776000000, 86400000, 86400000, (1 << 64) - 1
 ROLES = {"issuer": 1, "policy": 2, "revoker": 3, "approver": 4, "operator": 5}
 ROLE_OF = {"key": 5, "revoke": 3, "freeze": 3, "policy": 2, "tools": 5, "config": 5, "approval": 4, "cancel": 3,
-           "recovery": 5, "credit": 5}  # fmt: skip
+           "recovery": 5, "credit": 5, "redact": 5}  # fmt: skip
 CALL = [row["name"] for row in SHAPES["Call fields"]]
 MEANS = [C["ApprovalChannel." + name] for name in ("terminal", "command", "file", "signer")]
 STOPS = ("revoked", "frozen", "expired", "not_yet_valid", "stale_revocations", "clock_unconfirmed")
@@ -55,6 +55,10 @@ def join(a, b):
 
 def label_leq(a, b):
     return join(a, b) == b
+
+
+# Kinds whose records may have a row in the vault.
+WITH_ROWS = {"intent", "outcome", "refusal", "repeat", "state", "ask", "approval", "input", "revoke", "cancel", "redact"}
 
 
 def of_run(code):
@@ -177,7 +181,7 @@ class Fold:
         self.changed, self.leaves = {"policy": 0, "tools": 0}, [home]
         self.policy, self.shadow, self.tools, self.accounts, self.purses = None, None, {}, {}, {}
         self.epoch, self.revoked_keys, self.list, self.listed = 0, set(), None, set()
-        self.shared_labels = False
+        self.shared_labels, self.rows = False, set()
         self.sessions, self.heads, self.frozen = {}, {}, {"kernel": False, "agents": set(), "tools": set()}
         self.open, self.running, self.unknown, self.keys = {}, {}, {}, {}
         self.asks, self.sets, self.finished = {}, {}, {}
@@ -207,6 +211,8 @@ class Fold:
                 self.gap = self.gap and not (change and change[0] is not None)
             self.expect(has_gap == self.gap, "ClockFlags")
         getattr(self, "on_" + r.what)(r)
+        if r.what in WITH_ROWS:
+            self.rows.add(r.seq)
         self.now, self.boots = max(r.time, self.now), r.boot
         self.leaves.append(r.leaf)
 
@@ -308,6 +314,13 @@ class Fold:
 
     def is_spent(self, agent):
         return any(purse["used"] >= purse["granted"] for purse in self.paying(agent))
+
+    def on_redact(self, r):
+        body = self.event("redact", "RedactBody", r.control)
+        if body:
+            records = body[0]
+            sound = bool(records) and all(a < b for a, b in zip(records, records[1:])) and records[-1] < r.seq
+            self.expect(sound and all(seq in self.rows and seq not in self.open for seq in records), "BadControl")
 
     def on_credit(self, r):
         change = self.event("credit", "CreditChange", r.control)

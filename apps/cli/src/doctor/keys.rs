@@ -37,7 +37,7 @@ pub(super) fn look(
         let text = "in the home: that protects what is not sealed against nobody who owns the \
                     folder";
         findings.note("keys", text)?;
-        seals(findings, &open)?;
+        seals(home, findings, &open)?;
     } else {
         findings.note("keys", "not in the home; this command can't see where they lie")?;
     }
@@ -80,15 +80,19 @@ fn role_of(
     }
 }
 
-fn seals(findings: &mut Findings<'_>, open: &[KeyUse]) -> Result<(), Failure> {
+fn seals(home: &Home, findings: &mut Findings<'_>, open: &[KeyUse]) -> Result<(), Failure> {
+    let secrets = match home.keys().join("secrets.key").exists() {
+        true => "; the key of secrets never is, since tools need it at each call",
+        false => "",
+    };
     if open.is_empty() {
         let text = "policy, approver and operator: whoever changes anything is asked";
-        return findings.fine("sealed", text);
+        return findings.fine("sealed", &format!("{text}{secrets}"));
     }
     let names: Vec<&str> = open.iter().map(|key_use| key_use.name()).collect();
     let text = format!(
         "not sealed (empty passphrase): {}: every program of this user can sign with them; \
-         `syscap keys rotate HOME --role ROLE` at a terminal seals one",
+         `syscap keys rotate HOME --role ROLE` at a terminal seals one{secrets}",
         names.join(", ")
     );
     findings.note("sealed", &text)

@@ -2,7 +2,7 @@
 
 use syscap::format::{
     Body, ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, RecordKind,
-    Role,
+    RedactBody, Role,
 };
 
 use crate::output::plain;
@@ -41,6 +41,10 @@ pub(super) fn words(body: &Body, said: &str) -> Option<String> {
         Body::Key(_) => format!("gave other keys to {said}"),
         Body::Credit(_) => format!("was given {said}"),
         Body::Tools(_) => "tools were put on record".to_owned(),
+        Body::Redact(event) => match RedactBody::from_bytes(&event.control.body) {
+            Ok(body) => format!("erased what the vault kept of {} records", body.records.len()),
+            Err(_) => "erased what can't be read".to_owned(),
+        },
         Body::Config(event) => configured(&event.control.body),
         Body::Cancel(cancel) if cancel.control.is_some() => {
             format!("cancelled the call of record {}", cancel.intent)

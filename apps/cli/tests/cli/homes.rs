@@ -108,7 +108,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
     for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "10 ", "11 ", "12 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}");
     }
-    let commands: [&[&str]; 40] = [
+    let commands: [&[&str]; 41] = [
         &["init"],
         &["keys", "list"],
         &["keys", "new"],
@@ -148,6 +148,7 @@ fn every_command_has_help_and_usage_errors_are_2() {
         &["log", "export"],
         &["verify"],
         &["doctor"],
+        &["erase"],
         &["demo"],
     ];
     for command in commands {

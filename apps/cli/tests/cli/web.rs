@@ -292,3 +292,32 @@ fn dns() -> Arc<Mutex<Vec<String>>> {
     });
     asked
 }
+
+/// Killed at any point a rotation leaves every secret readable, and the next one goes on.
+#[test]
+fn a_rotation_of_the_secrets_key_that_is_killed_loses_none() {
+    let home = TestHome::new();
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        let words = ["secret", "set", &home.path(), name, "--origin", "https://a.test"];
+        run_with(words, b"Token0123456789").fine();
+    }
+    let open = || {
+        let listed = run(["secret", "list", &home.path(), "--json"]).fine().json();
+        listed.iter().filter(|one| one["origins"].is_array()).count()
+    };
+    for n in 0..12 {
+        let mut child = syscap()
+            .args(["secret", "rotate", &home.path()])
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(n * 2));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(open(), names.len(), "after {} ms", n * 2);
+    }
+    let said = run(["secret", "rotate", &home.path(), "--json"]).fine().one();
+    assert_eq!((&said["sealed"], open()), (&serde_json::json!(4), names.len()));
+}

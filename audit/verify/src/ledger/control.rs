@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use syscap_format::{
     AgentId, Cancel, CancelBody, ConfigChange, Control, ControlBody, CreditChange, Freeze,
     FreezeChange, FreezeTarget, KeyChange, Manifest, Notify, ObjectId, ObjectKind, PolicyChange,
-    RecordKind, Revocation, RevocationList, RevokeTarget, Role, Seq, TokenBody, ToolId,
+    RecordKind, RedactBody, Revocation, RevocationList, RevokeTarget, Role, Seq, TokenBody, ToolId,
     ToolsChange, ToolsObject, recovery_hash,
 };
 
@@ -270,6 +270,21 @@ impl Ledger {
         let change = self.event::<ConfigChange, _>(entry, control, source)?;
         if change.is_some_and(|change| change.confirm_time.is_some()) {
             self.unconfirmed_before = Seq::GENESIS;
+        }
+        Ok(())
+    }
+
+    /// Rows were erased: of records before it, of kinds that may have one, and of no open intent.
+    pub(super) fn redact<E>(
+        &mut self,
+        entry: &mut Entry<'_>,
+        control: &Control,
+        source: &mut dyn Source<Error = E>,
+    ) -> Result<(), E> {
+        if let Some(body) = self.event::<RedactBody, _>(entry, control, source)? {
+            let may_go = |seq: &Seq| self.rows.contains(*seq) && !self.open.contains_key(seq);
+            let fine = body.is_sound(entry.seq) && body.records.iter().all(may_go);
+            entry.expect(fine, Fault::BadControl);
         }
         Ok(())
     }

@@ -69,6 +69,8 @@ pub(super) struct Ledger {
     /// The tokens of all lists that are not registered: none of them is.
     listed: BTreeSet<TokenId>,
     sessions: HashMap<Seq, Session>,
+    /// The records that may have a row in the vault.
+    rows: Places,
     /// True from the first session on that has its family's label.
     shared_labels: bool,
     heads: BTreeMap<AgentId, Heads>,
@@ -89,6 +91,32 @@ pub(super) struct Ledger {
     unconfirmed_before: Seq,
     /// Refusals of no session.
     unbound: Row,
+}
+
+/// Positions of records, a bit for each.
+#[derive(Default)]
+struct Places(Vec<u64>);
+
+impl Places {
+    fn place(seq: Seq) -> Option<(usize, u64)> {
+        let word = usize::try_from(seq.get().div_euclid(64)).ok()?;
+        Some((word, 1 << seq.get().rem_euclid(64)))
+    }
+
+    /// Adds a position; they come in their order.
+    fn insert(&mut self, seq: Seq) {
+        if let Some((word, bit)) = Self::place(seq) {
+            while self.0.len() <= word {
+                self.0.push(0);
+            }
+            self.0.last_mut().into_iter().for_each(|last| *last |= bit);
+        }
+    }
+
+    fn contains(&self, seq: Seq) -> bool {
+        let found = Self::place(seq).and_then(|(word, bit)| Some(self.0.get(word)? & bit));
+        found.is_some_and(|found| found != 0)
+    }
 }
 
 /// The phase of the kernel's life.
@@ -247,6 +275,7 @@ impl Ledger {
             list: None,
             listed: BTreeSet::new(),
             sessions: HashMap::new(),
+            rows: Places::default(),
             shared_labels: false,
             heads: BTreeMap::new(),
             frozen: Frozen::default(),
@@ -303,6 +332,7 @@ impl Ledger {
         findings: &mut Findings,
     ) -> Result<(), E> {
         let Record { seq, time, boot, clock, body, .. } = record;
+        let kind = body.kind();
         let mut entry = Entry { seq, time, findings };
         entry.expect(time >= self.time, Fault::TimeBack);
         let boots = u64::from(matches!(body, Body::Boot(_)));
@@ -330,6 +360,7 @@ impl Ledger {
             Body::Policy(event) => self.policy(&mut entry, &event.control, source)?,
             Body::Tools(event) => self.tools(&mut entry, &event.control, source)?,
             Body::Config(event) => self.config(&mut entry, &event.control, source)?,
+            Body::Redact(event) => self.redact(&mut entry, &event.control, source)?,
             Body::Credit(event) => self.credit(&mut entry, &event.control, source)?,
             Body::State(body) => self.state(&mut entry, &body, source)?,
             Body::Charge(body) => self.charge(&mut entry, &body),
@@ -345,9 +376,12 @@ impl Ledger {
             Body::Cancel(body) => self.cancel(&mut entry, &body, source)?,
             Body::Input(body) => self.input(&mut entry, &body),
             // The decoder gives out none.
-            Body::Declassify(_) | Body::Redact(_) | Body::Prune(_) | Body::Checkpoint(_) => {
+            Body::Declassify(_) | Body::Prune(_) | Body::Checkpoint(_) => {
                 entry.fault(Fault::UnknownForm)
             }
+        }
+        if kind.may_have_row() {
+            self.rows.insert(seq);
         }
         self.time = time.max(self.time);
         self.boot = boot;

@@ -1,14 +1,17 @@
 //! Control events that nobody may make, or nobody made.
 
 use ed25519_dalek::SigningKey;
-use syscap_format::{FreezeChange, FreezeTarget, RecordKind, Role};
+use syscap_format::{
+    ControlBody as _, FreezeChange, FreezeTarget, Record, RecordKind, RedactBody, Role, Seq,
+};
+use syscap_kernel::{Event, WithRows};
 use syscap_verify::Fault;
 
 use super::check;
 use super::tools::{control, event, event_by, home, insert};
 use kernel_support::driver::log::Log;
-use kernel_support::driver::scenario::{freeze, small};
-use kernel_support::driver::{key, key_change};
+use kernel_support::driver::scenario::{ECHO, freeze, small};
+use kernel_support::driver::{Run, key, key_change};
 
 /// Freezes of bob and of eve at 14 and 15.
 fn base() -> Log {
@@ -88,6 +91,62 @@ fn a_changed_key_takes_the_place_of_the_old_one() {
                     *control(&mut r[14]) = event_by(&home(r), &key(Role::Revoker), 1, &change);
                 },
                 &[(14, Fault::WrongRole)],
+            ),
+        ],
+    );
+}
+
+/// Rows of records that had none, or that a run still needed, or by somebody else.
+#[test]
+fn an_erasure_names_what_may_go() {
+    let log = Log::of(&small(|driver, session| {
+        driver.call(session, ECHO);
+        driver.run = Run::Later;
+        driver.call(session, ECHO);
+        let records = vec![Seq::new(14), Seq::new(15)];
+        let rows = WithRows::find(&mut driver.store, &records).unwrap().unwrap();
+        let body = RedactBody { records, cause: None };
+        let control = driver.sign(&key(Role::Operator), RecordKind::Redact, body.to_bytes());
+        let ticket = driver.ticket();
+        driver.event(Event::Redact(ticket, control, None, rows, None));
+        driver.acked(ticket).unwrap();
+        let job = driver.jobs.pop().unwrap();
+        driver.ran(job.run());
+    }));
+    let at = log.places(RecordKind::Redact)[0];
+    assert_eq!(log.places(RecordKind::Intent).last(), Some(&(at - 1)), "it is open");
+    let named = |records: &[u64]| {
+        let records: Vec<Seq> = records.iter().copied().map(Seq::new).collect();
+        move |r: &mut Vec<Record>| {
+            let counter = control(&mut r[at]).signatures[0].counter;
+            let body = RedactBody { records: records.clone(), cause: None };
+            let home = home(r);
+            *control(&mut r[at]) = event(&home, counter, &body);
+        }
+    };
+    let bad = [(at, Fault::BadControl)];
+    let (open, later) = (at as u64 - 1, at as u64);
+    check(
+        &log,
+        &[
+            ("one of them", &named(&[14]), &[]),
+            ("none", &named(&[]), &bad),
+            ("out of order", &named(&[15, 14]), &bad),
+            ("twice", &named(&[14, 14]), &bad),
+            ("itself", &named(&[14, later]), &bad),
+            ("one to come", &named(&[14, later + 1]), &bad),
+            ("of a kind without rows", &named(&[0, 14]), &bad),
+            ("of a call that runs", &named(&[14, open]), &bad),
+            (
+                "by another role",
+                &|r| {
+                    let home = home(r);
+                    let signed = control(&mut r[at]).clone();
+                    let counter = signed.signatures[0].counter;
+                    let body = RedactBody::from_bytes(&signed.body).unwrap();
+                    *control(&mut r[at]) = event_by(&home, &key(Role::Revoker), counter, &body);
+                },
+                &[(at, Fault::WrongRole)],
             ),
         ],
     );

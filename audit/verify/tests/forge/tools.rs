@@ -191,6 +191,7 @@ pub(crate) fn control(record: &mut Record) -> &mut Control {
         | Body::Policy(event)
         | Body::Tools(event)
         | Body::Config(event)
+        | Body::Redact(event)
         | Body::Credit(event) => &mut event.control,
         other => panic!("{:?}", other.kind()),
     }

@@ -55,7 +55,7 @@ code! {
         Late = 24 "late",
         /// An intent was found open at boot, or an operator says what became of it.
         Recovery = 25 "recovery",
-        /// Reserved: a payload was erased.
+        /// Payloads were erased.
         Redact = 26 "redact",
         /// Reserved: old records were dropped.
         Prune = 27 "prune",
@@ -63,5 +63,26 @@ code! {
         Checkpoint = 28 "checkpoint",
         /// An operator gave an agent credits.
         Credit = 29 "credit",
+    }
+}
+
+impl RecordKind {
+    /// True if records of this kind may have a row in the vault.
+    #[must_use]
+    pub const fn may_have_row(self) -> bool {
+        matches!(
+            self,
+            Self::Intent
+                | Self::Outcome
+                | Self::Refusal
+                | Self::Repeat
+                | Self::State
+                | Self::Ask
+                | Self::Approval
+                | Self::Input
+                | Self::Revoke
+                | Self::Cancel
+                | Self::Redact
+        )
     }
 }

@@ -25,7 +25,7 @@ pub use life::{
 
 pub use reserved::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, Checkpoint, Declassify, Prune, PruneBody,
-    Redact, RedactBody,
+    RedactBody,
 };
 pub use state::{Input, StateChange};
 
@@ -183,7 +183,7 @@ bodies! {
     written Cancel 2 Cancel,
     written Late 2 Late,
     written Recovery 2 Recovery,
-    reserved Redact 2 Redact,
+    written Redact 2 SignedEvent,
     reserved Prune 2 Prune,
     reserved Checkpoint 2 Checkpoint,
     written Credit 2 SignedEvent,

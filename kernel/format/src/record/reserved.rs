@@ -120,20 +120,23 @@ shape! {
 }
 
 shape! {
-    /// Payloads were erased: the event's body is a [`RedactBody`].
-    pub struct Redact {
-        /// The signed event.
-        10 => pub control: Control,
-    }
-}
-
-shape! {
     /// Body of a `redact` event.
     pub struct RedactBody {
-        /// The records whose rows in the vault are gone, sorted.
+        /// The records whose rows in the vault are gone, ascending.
         1 => pub records: Vec<Seq>,
         /// Commitment to the reason; null for none.
         2 => pub cause: Option<TextHash>,
+    }
+}
+
+impl RedactBody {
+    /// True if it names records that come before one, each once and in their order.
+    #[must_use]
+    pub fn is_sound(&self, at: Seq) -> bool {
+        let pairs = self.records.iter().zip(self.records.iter().skip(1));
+        !self.records.is_empty()
+            && pairs.fold(true, |sound, (one, other)| sound && one < other)
+            && self.records.last().is_some_and(|last| *last < at)
     }
 }
 

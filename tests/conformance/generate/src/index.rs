@@ -39,7 +39,6 @@ const ONE_SIDED: &[(&str, &str)] = &[
     ("SYSCAP-HASH-00*", "a hash is another"),
     ("SYSCAP-STATE-001", "a hash is another"),
     ("SYSCAP-REC-114", "reserved"),
-    ("SYSCAP-REC-126", "reserved"),
     ("SYSCAP-REC-127", "reserved"),
     ("SYSCAP-REC-128", "reserved"),
     ("SYSCAP-VER-00*", "a verdict is another"),

@@ -8,7 +8,7 @@ use syscap_format::{
     Decision, Declassify, Dimension, Domain, EffectClass, Encoder, Enforcement, FactKey, Filled,
     Freeze, FreezeChange, FreezeTarget, Grants, IdempotencyKey, Input, Integrity, Intent, Issue,
     KeyChange, Label, Late, MapBuilder, ObjectId, Obligation, Outcome, OutcomeFlags, PolicyChange,
-    Provenance, Prune, PruneBody, Reason, Record, Recovered, Recovery, Redact, RedactBody, Refusal,
+    Provenance, Prune, PruneBody, Reason, Record, Recovered, Recovery, RedactBody, Refusal,
     RefusalKind, Refusals, RefusalsDigest, Repeat, Resolution, Revocation, Role, RoleSet, RunMode,
     Seq, SessionChange, SessionPhase, Shadow, SignedEvent, Snapshot, Source, StateChange,
     StateHash, Status, TextHash, ToolGrant, ToolId, ToolsChange, ToolsObject, TxOutcome,
@@ -370,7 +370,7 @@ fn ends(maker: &Maker) -> Vec<Body> {
             used: Amounts::ZERO,
             control: Some(control),
         })),
-        Body::Redact(Box::new(Redact { control: maker.signed(&redact) })),
+        Body::Redact(Box::new(SignedEvent { control: maker.signed(&redact) })),
         Body::Prune(Box::new(Prune { control: maker.signed(&prune) })),
         Body::Checkpoint(Box::new(Checkpoint {
             size: 3,

@@ -34,6 +34,7 @@ fn sign_again(
         | Body::Policy(event)
         | Body::Tools(event)
         | Body::Config(event)
+        | Body::Redact(event)
         | Body::Credit(event) => &mut event.control,
         Body::Recovery(recovery) => match &mut recovery.control {
             Some(control) => control,

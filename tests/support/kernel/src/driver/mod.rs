@@ -140,6 +140,10 @@ pub struct Driver<S: Store> {
     pub run: Run,
     pub error: Option<Halt>,
     pub next: u64,
+    /// Whether reads of the vault are handed on at once.
+    pub fetch: Run,
+    /// Reads that were not handed on yet.
+    pub fetched: Vec<Event>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,6 +199,8 @@ impl<S: Store> Driver<S> {
             run: Run::AtOnce,
             error: None,
             next: 0,
+            fetch: Run::AtOnce,
+            fetched: Vec::new(),
         }
     }
 
@@ -259,7 +265,11 @@ impl<S: Store> Driver<S> {
         match effect {
             Effect::Fetch(ticket, fetching) => {
                 let fetched = fetching.run(&mut self.store).expect("the store reads");
-                self.kernel.handle(Event::Fetched(ticket, fetched), self.reading);
+                let fetched = Event::Fetched(ticket, fetched);
+                match self.fetch {
+                    Run::AtOnce => self.kernel.handle(fetched, self.reading),
+                    Run::Later => self.fetched.push(fetched),
+                }
             }
             Effect::Resolve(ticket, links) => {
                 self.kernel.handle(Event::Resolved(ticket, links.run()), self.reading);

@@ -5,18 +5,18 @@ use syscap_audit::MemoryStore;
 use syscap_format::{
     AgentId, Amounts, ApprovalAnswer, Confidentiality, ConfigChange, ControlBody, CreditChange,
     Dimension, Freeze, FreezeChange, FreezeTarget, Grants, HomeLimits, Input, KeyChange, Label,
-    Notify, POSSESSION_CONTEXT, Possession, PublicKey, Recovered, Resolution, Revocation,
-    RevocationList, Rights, Role, RoleSet, Salt, Seq, Signature, Source, TokenId, ToolGrant,
-    UnixMillis, VaultText, possession, preimage,
+    Notify, POSSESSION_CONTEXT, Possession, PublicKey, Recovered, RedactBody, Resolution,
+    Revocation, RevocationList, Rights, Role, RoleSet, Salt, Seq, Signature, Source, TokenId,
+    ToolGrant, UnixMillis, VaultText, possession, preimage,
 };
-use syscap_kernel::{Event, Measured, Room};
+use syscap_kernel::{Event, Measured, Room, WithRows};
 
 use super::bytes::Bytes;
 use crate::fault::{FaultPoint, FaultStore};
 use crate::sim::links::{self, PLACES};
 use crate::sim::rule::Rule;
 use crate::sim::tokens::rows;
-use crate::sim::{Ending, Policed, Sim};
+use crate::sim::{self, Ending, Policed, Sim};
 
 /// Bytes that look random, of a number.
 pub fn stream(number: u64) -> Vec<u8> {
@@ -36,7 +36,7 @@ pub fn history() -> Vec<u8> {
     let end = |how: u8| [36, how, 0];
     let reopen = [3, 0, 0, 47];
     let ask = [7, 0, 21, 21, 240, 47];
-    let steps: [&[u8]; 30] = [
+    let steps: [&[u8]; 31] = [
         &[25, 0, 200, 36, 0, 0, 47],
         &spend(0),
         &[47],
@@ -65,6 +65,8 @@ pub fn history() -> Vec<u8> {
         // A flood of what is no call, and the tick that counts it.
         &[29, 0, 0, 0].repeat(80),
         &[61, 255, 255, 0, 0, 60, 0, 47],
+        // What is erased.
+        &[106, 0, 3, 47],
         // What an agent is given.
         &[57, 0, 255, 1, 200, 47],
         // A link, what it leads to, and the answer.
@@ -194,7 +196,8 @@ pub fn step(sim: &mut Sim, input: &mut Bytes<'_>) {
             }
         }
         104 => drop(sim.give(&agent(input), 20 + 2 * u64::from(input.byte()))),
-        105..=107 => sim.commit(),
+        105 | 107 => sim.commit(),
+        106 => erase(sim, input),
         108 => {
             let (agent, within) = (agent(input), u64::from(input.pair()) + 1);
             sim.lease(&agent, u64::from(input.byte() % 40), u64::from(input.byte() % 60), within);
@@ -451,6 +454,24 @@ fn freeze(sim: &mut Sim, input: &mut Bytes<'_>) {
         (FreezeTarget::Tool, "no such tool"),
     ][input.below(4)];
     signed(sim, &Freeze { target, name: Box::from(name), change });
+}
+
+/// Rows are erased, of the last records that have any.
+fn erase(sim: &mut Sim, input: &mut Bytes<'_>) {
+    if sim.store.is_down() {
+        return;
+    }
+    let with_rows = sim::records(sim).into_iter().rev();
+    let with_rows = with_rows.filter(|record| record.body.kind().may_have_row());
+    let all: Vec<Seq> = with_rows.map(|record| record.seq).take(16).collect();
+    let mut records: Vec<Seq> =
+        (0..=input.below(3)).filter_map(|_| all.get(input.below(16)).copied()).collect();
+    records.sort_unstable();
+    records.dedup();
+    let Ok(Ok(rows)) = WithRows::find(&mut sim.store, &records) else { return };
+    let control = sim.signed(&RedactBody { records, cause: None });
+    let ticket = sim.ticket();
+    sim.event(Event::Redact(ticket, control, None, rows, None));
 }
 
 /// A role gets another key beside the simulator's, or instead of it: then that role is lost.
