@@ -108,7 +108,7 @@ fn a_second_home_is_refused_and_left_unmade() {
 }
 
 #[test]
-fn who_shares_a_base_shares_no_agents_folder() {
+fn sharing_a_base_shares_no_agents_folder() {
     let place = place();
     let one = place.make("one", Options::new()).unwrap();
     let two = place.make("two", Options::new().shared_base()).unwrap();

@@ -3,8 +3,10 @@
 //! The lock is the home's and not its store's: whatever a home's log is kept in, one process at a
 //! time has the home, and in that process one runtime. It ends with its holder, however that ends.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,42 +68,107 @@ impl HomeLock {
     /// process namespace.
     pub fn holder(home: &Path) -> Option<u32> {
         let lock = fs::metadata(home.join(LOCK_FILE)).ok()?;
-        let is_lock = |place: &PathBuf| {
-            let meta = fs::metadata(place);
-            meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == (lock.dev(), lock.ino()))
-        };
-        locked().find(|(_, files)| files.iter().any(is_lock)).map(|(process, _)| process)
+        locked().find(|(_, locked)| locked.has(&lock)).map(|(process, _)| process)
     }
 
-    /// The homes that processes of this user hold, as the process table shows them.
-    pub fn held() -> BTreeSet<PathBuf> {
-        let files = locked().flat_map(|(_, files)| files);
-        let named = files.filter_map(|file| fs::read_link(file).ok());
-        let locks = named.filter(|file| file.file_name().is_some_and(|name| name == LOCK_FILE));
-        let folders = locks.filter_map(|file| file.parent().map(Path::to_path_buf));
+    /// The only home that a process of this user holds, as the process table shows them. A process
+    /// that keeps its open files to itself shows those that its command line names; none is the only
+    /// one beside a process that shows neither.
+    pub fn only() -> Option<PathBuf> {
+        let mut homes = BTreeSet::new();
+        for (process, locked) in locked() {
+            let hidden = matches!(locked, Locked::Inodes(_));
+            let folders = locked.homes(process);
+            if hidden && folders.is_empty() && is_of_this_user(process) {
+                return None;
+            }
+            homes.extend(folders);
+        }
         let own = |folder: &PathBuf| {
             let meta = fs::metadata(folder.join("home.db"));
             meta.is_ok_and(|meta| meta.is_file() && meta.uid() == geteuid().as_raw())
         };
-        folders.filter(own).collect()
+        let mut own = homes.into_iter().filter(own);
+        own.next().filter(|_| own.next().is_none())
     }
 }
 
-/// The processes that hold a lock of a file, each with the files that it has open. Another user's
-/// process shows no files.
-fn locked() -> impl Iterator<Item = (u32, Vec<PathBuf>)> {
+/// True if the process runs as this user. The owner of its folder in `/proc` doesn't say it: of a
+/// process that keeps things to itself that is root.
+fn is_of_this_user(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let real = user.and_then(|users| users.split_whitespace().next());
+    real.and_then(|user| user.parse().ok()) == Some(geteuid().as_raw())
+}
+
+/// What is seen of a process that holds a lock of a file.
+enum Locked {
+    /// The files that it has open.
+    Files(Vec<PathBuf>),
+    /// The inodes of the locked files. A program that opens keys shows no more.
+    Inodes(BTreeSet<u64>),
+}
+
+impl Locked {
+    /// True if it holds the lock of a home.
+    fn has(&self, lock: &fs::Metadata) -> bool {
+        let is_lock = |place: &PathBuf| {
+            let meta = fs::metadata(place);
+            meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == (lock.dev(), lock.ino()))
+        };
+        match self {
+            Self::Files(files) => files.iter().any(is_lock),
+            // The device in the table is not always that of `stat`.
+            Self::Inodes(inodes) => inodes.contains(&lock.ino()),
+        }
+    }
+
+    /// The folders of the homes that it holds.
+    fn homes(self, process: u32) -> Vec<PathBuf> {
+        let is_lock = |file: &PathBuf| file.file_name().is_some_and(|name| name == LOCK_FILE);
+        match self {
+            Self::Files(files) => {
+                let named = files.into_iter().filter_map(|file| fs::read_link(file).ok());
+                let locks = named.filter(is_lock);
+                locks.filter_map(|file| file.parent().map(Path::to_path_buf)).collect()
+            }
+            Self::Inodes(inodes) => {
+                let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+                let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+                let folders =
+                    words.filter_map(|word| fs::canonicalize(OsStr::from_bytes(word)).ok());
+                let holds = |folder: &PathBuf| {
+                    let lock = fs::metadata(folder.join(LOCK_FILE));
+                    lock.is_ok_and(|lock| inodes.contains(&lock.ino()))
+                };
+                folders.filter(holds).collect()
+            }
+        }
+    }
+}
+
+/// The processes that hold locks of files. Another user's process shows no files.
+fn locked() -> impl Iterator<Item = (u32, Locked)> {
     // `1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF`. The device and the inode are not always
-    // those of `stat`, so the open files of the process are looked at.
+    // those of `stat`, so the open files of the process are looked at, where they are shown.
     let of = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let ["FLOCK", _, "WRITE", process, ..] = words.get(1..)? else { return None };
-        process.parse::<u32>().ok()
+        let ["FLOCK", _, "WRITE", process, file, ..] = words.get(1..)? else { return None };
+        let inode = file.rsplit(':').next().and_then(|inode| inode.parse::<u64>().ok());
+        Some((process.parse::<u32>().ok()?, inode))
     };
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    let processes: BTreeSet<u32> = locks.lines().filter_map(of).collect();
-    processes.into_iter().map(|process| {
-        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten();
-        (process, files.flatten().map(|entry| entry.path()).collect())
+    let mut processes: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    for (process, inode) in locks.lines().filter_map(of) {
+        processes.entry(process).or_default().extend(inode);
+    }
+    processes.into_iter().map(|(process, inodes)| {
+        let locked = match fs::read_dir(format!("/proc/{process}/fd")) {
+            Ok(files) => Locked::Files(files.flatten().map(|entry| entry.path()).collect()),
+            Err(_) => Locked::Inodes(inodes),
+        };
+        (process, locked)
     })
 }
 

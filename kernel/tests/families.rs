@@ -103,7 +103,7 @@ const WAYS: [(&str, Way); 5] = [
 ];
 
 #[test]
-fn what_was_read_is_known_to_whoever_goes_on() {
+fn reading_is_known_to_each_that_goes_on() {
     for (way, tokens) in WAYS {
         for (end, early) in ENDS.into_iter().flat_map(|end| [(end, false), (end, true)]) {
             let case = format!("{way}, {end:?}, opened before: {early}");

@@ -53,7 +53,7 @@ fn sound(mut driver: World) -> World {
 }
 
 #[test]
-fn what_was_erased_is_neither_repeated_nor_referred_to() {
+fn erased_outcome_is_neither_repeated_nor_referred_to() {
     let mut driver = world();
     let session = session(&mut driver);
     driver.call(session, &keyed("post", 40, "k"));

@@ -18,7 +18,7 @@ const PURGE_PAUSE: Duration = Duration::from_millis(100);
 /// Most records that one event names: what a body holds of the longest numbers.
 const RECORDS_MAX: usize = 6_000;
 
-/// Erase what the vault keeps beside records: arguments, results, texts. The records stay.
+/// Erase what the vault keeps of records for good
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 The log verifies as before: it has commitments, and no texts. A call's arguments lie under its

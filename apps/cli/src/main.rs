@@ -52,7 +52,7 @@ mod verify;
 use std::{ffi::OsString, io::Write as _, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
-use syscap::format::FreezeChange;
+use syscap::{audit::HomeLock, format::FreezeChange};
 
 use crate::exit::Exit;
 use crate::output::{Form, Out, plain};
@@ -225,7 +225,7 @@ fn with_home(error: clap::Error) -> Result<Cli, clap::Error> {
         return Err(error);
     }
     let answers = words.get(1).is_some_and(|word| word == "approvals");
-    let open = || if answers { runtime::only_open_home() } else { None };
+    let open = || if answers { HomeLock::only() } else { None };
     let Some(home) = runtime::home_of_environment().or_else(open) else { return Err(error) };
     // It stands behind the words that name the command.
     let (mut command, mut at) = (&Cli::command(), 1);

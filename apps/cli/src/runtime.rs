@@ -107,12 +107,6 @@ pub(crate) fn home_of_environment() -> Option<PathBuf> {
     env::var_os("SYSCAP_HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
-/// The only home that a process of this user has open.
-pub(crate) fn only_open_home() -> Option<PathBuf> {
-    let mut open = HomeLock::held().into_iter();
-    open.next().filter(|_| open.next().is_none())
-}
-
 /// Does something, and closes.
 pub(crate) fn finish<T>(
     access: Runtime,

@@ -126,7 +126,7 @@ fn tree(folder: &std::path::Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_has_no_row_is_not_erased() {
+fn record_without_a_row_is_not_erased() {
     let home = TestHome::new();
     let token = token(&home);
     let results = session(&home, &token, &[json!({"tool_id": "echo", "args": {"value": 1}})]);

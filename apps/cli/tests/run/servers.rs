@@ -1,6 +1,7 @@
 //! Servers of a gateway, which are started outside: they see no home, and are not the agent's code.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -94,6 +95,63 @@ fn quotas_of_the_user_are_left_to_those_outside() {
             "sends: yes\nwatches: yes\nruns: yes\n",
             "{told}"
         );
+    });
+}
+
+/// No other program of the user reads what one that opens keys has in its memory or has open, and what
+/// that starts is as any program.
+#[test]
+fn memory_with_keys_is_read_by_no_other_program() {
+    as_an_ordinary_user(|command, program, folder| {
+        let words = || {
+            let mut words = Command::new(command.get_program());
+            words.args(command.get_args()).current_dir(folder);
+            words
+        };
+        let home = folder.join("home");
+        let made = words().arg(program).arg("init").arg(&home).arg("--no-passphrase").output();
+        assert!(made.unwrap().status.success());
+        let is_its_own = |pid: u32| {
+            let user = fs::metadata(folder).unwrap().uid();
+            user == 0 || fs::metadata(format!("/proc/{pid}/fd")).unwrap().uid() == user
+        };
+        let shown = |pid: u32| {
+            let files = format!("/proc/{pid}/fd");
+            words().args(["ls", &files]).output().unwrap().status.success()
+        };
+        let mut serves = words();
+        serves.arg(program).arg("serve").arg(&home).stderr(Stdio::piped());
+        let mut serves = serves.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(serves.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("serving"), "{line}");
+        assert!(!is_its_own(serves.id()) && !shown(serves.id()));
+        // It is found all the same, by its command line.
+        let found = words().arg(program).args(["approvals", "list"]).output().unwrap();
+        let told = String::from_utf8_lossy(&found.stderr);
+        assert!(found.status.success() && told.contains("home: "), "{told}");
+        serves.kill().unwrap();
+        serves.wait().unwrap();
+        let mut gateway = words();
+        let seconds = std::process::id().to_string();
+        gateway.arg(program).arg("mcp").arg(&home).args(["--agent", "a", "--", "/bin/sleep"]);
+        gateway.arg(&seconds).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut gateway = gateway.spawn().unwrap();
+        gateway.stdin.as_mut().unwrap().write_all(hello().as_bytes()).unwrap();
+        let line = format!("/bin/sleep\0{seconds}\0");
+        let is_server = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|found| found == line.as_bytes())
+        };
+        let server = (0..500).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+            names.filter_map(|name| name.to_str()?.parse().ok()).find(is_server)
+        });
+        let (id, server) = (gateway.id(), server.unwrap());
+        assert!(!is_its_own(id) && !shown(id));
+        assert!(is_its_own(server) && shown(server));
+        gateway.kill().unwrap();
+        gateway.wait().unwrap();
     });
 }
 
@@ -249,12 +307,16 @@ fn confined_server_sees_what_is_opened_to_it() {
 
 /// A gateway whose only server can't be started.
 fn refused_start(home: &TestHome, options: &[&str]) -> (i32, String) {
+    let ran = crate::cli::support::run_with(words(home, options, &[]), hello().as_bytes());
+    (ran.code, ran.err)
+}
+
+/// The line by which a client begins.
+fn hello() -> String {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"}}});
-    let input = format!("{hello}\n");
-    let ran = crate::cli::support::run_with(words(home, options, &[]), input.as_bytes());
-    (ran.code, ran.err)
+    format!("{hello}\n")
 }
 
 /// Takes namespaces and capabilities away before it executes what follows.

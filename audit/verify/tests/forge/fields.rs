@@ -144,7 +144,8 @@ fn control_of(body: &mut Body) -> Option<&mut Control> {
         | Body::Tools(event)
         | Body::Config(event)
         | Body::Credit(event)
-        | Body::Approval(event) => Some(&mut event.control),
+        | Body::Approval(event)
+        | Body::Redact(event) => Some(&mut event.control),
         Body::Recovery(recovery) => recovery.control.as_mut(),
         Body::Cancel(cancel) => cancel.control.as_mut(),
         _ => None,

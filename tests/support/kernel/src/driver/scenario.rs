@@ -1,5 +1,6 @@
 //! A log with every kind of record that this version writes.
 
+use super::log::Log;
 use super::tools::AllowAll;
 use super::{Driver, HOUR_MS, Run, agent, body, key, new_home, parts, signed, start};
 use ed25519_dalek::SigningKey;
@@ -7,10 +8,10 @@ use syscap_audit::MemoryStore;
 use syscap_format::{
     AgentId, Amounts, ApprovalAnswer, ApprovalBody, ApprovalChannel, Budget, Confidentiality,
     ConfigChange, ControlBody, CreditChange, Dimension, Form, Freeze, FreezeChange, FreezeTarget,
-    HomeLimits, Input, Integrity, Label, RecordKind, Recovered, Resolution, Revocation, Role, Salt,
-    Seq, SnapshotId, Source, Status, TokenBody, TokenId, VaultText,
+    HomeLimits, Input, Integrity, Label, RecordKind, Recovered, RedactBody, Resolution, Revocation,
+    Role, Salt, Seq, SnapshotId, Source, Status, TokenBody, TokenId, VaultText,
 };
-use syscap_kernel::{Event, Kernel, Lost, Store, Submit, Ticket};
+use syscap_kernel::{Event, Kernel, Lost, Store, Submit, Ticket, WithRows};
 
 pub fn call(tool: &str, bytes: u64) -> String {
     format!(r#"{{"tool_id":"{tool}","args":{{"bytes":{bytes}}}}}"#)
@@ -45,7 +46,10 @@ pub fn everything() -> MemoryStore {
 
 /// Runs everything once.
 pub fn every_kind() -> MemoryStore {
-    everything_and(asks)
+    everything_and(|driver, session| {
+        asks(driver, session);
+        erases(driver);
+    })
 }
 
 fn everything_and(more: impl FnOnce(&mut Driver<MemoryStore>, Seq)) -> MemoryStore {
@@ -122,6 +126,21 @@ fn asks<S: Store>(driver: &mut Driver<S>, session: Seq) {
         answer(driver, said);
         driver.call(session, &call("post", bytes));
     }
+}
+
+/// An operator has the rows of the last call erased.
+fn erases(driver: &mut Driver<MemoryStore>) {
+    let kinds = [RecordKind::Intent, RecordKind::Outcome];
+    let log = Log::of(&driver.store);
+    let mut records = kinds.map(|kind| Seq::new(*log.places(kind).last().unwrap() as u64));
+    records.sort_unstable();
+    let rows = WithRows::find(&mut driver.store, &records).unwrap().unwrap();
+    let body = RedactBody { records: records.to_vec(), cause: None };
+    let control = driver.sign(&key(Role::Operator), RecordKind::Redact, body.to_bytes());
+    let ticket = driver.ticket();
+    driver.event(Event::Redact(ticket, control, None, rows, None));
+    driver.flush();
+    driver.acked(ticket).unwrap();
 }
 
 /// Answers the call that waits last.
