@@ -1,5 +1,6 @@
 //! A home and its keys, which no agent and no program that is started for one may reach.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -14,8 +15,9 @@ use crate::Home;
 #[derive(Debug)]
 pub struct Guarded {
     folders: Vec<(GuardedFolder, Place)>,
-    /// Each file of theirs, which may have a second name elsewhere.
-    files: Vec<Ident>,
+    /// Each file of theirs, which may have a second name elsewhere. They are held open: the number of
+    /// one that is removed would be that of a new file, which is nobody's.
+    files: Vec<(OwnedFd, Ident)>,
     /// The mount points.
     mounts: Vec<PathBuf>,
 }
@@ -84,7 +86,7 @@ impl Guarded {
                 return guarded(Reaches::LiesIn(*what));
             }
         }
-        if place.ident().is_some_and(|own| self.files.contains(&own)) {
+        if place.ident().is_some_and(|own| self.files.iter().any(|(_, file)| *file == own)) {
             return guarded(Reaches::IsFile);
         }
         Ok(())
@@ -126,7 +128,7 @@ impl std::fmt::Display for Reaches {
 }
 
 /// The files of a folder, without those below; and whether one of them has a second name.
-fn files_of(folder: &Path) -> io::Result<(Vec<Ident>, bool)> {
+fn files_of(folder: &Path) -> io::Result<(Vec<(OwnedFd, Ident)>, bool)> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), false)),
@@ -139,7 +141,8 @@ fn files_of(folder: &Path) -> io::Result<(Vec<Ident>, bool)> {
                 let stat = fstat(&handle)?;
                 let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
                 linked |= is_file && stat.st_nlink > 1;
-                files.push(ident(&handle)?.0);
+                let ident = ident(&handle)?.0;
+                files.push((handle, ident));
             }
             // A log's side files come and go.
             Err(rustix::io::Errno::NOENT) => {}
@@ -179,6 +182,27 @@ fn plain(mut field: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn new_file_is_no_removed_one_of_the_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, other) = (folder.path().join("home"), folder.path().join("other"));
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&other).unwrap();
+        let names = ["home.db-shm", "home.db-wal"].map(|name| home.join(name));
+        for name in &names {
+            fs::write(name, b"").unwrap();
+        }
+        let guarded = Guarded::of(&home).unwrap();
+        for name in &names {
+            fs::remove_file(name).unwrap();
+        }
+        for number in 0..64 {
+            let new = other.join(number.to_string());
+            fs::create_dir(&new).unwrap();
+            guarded.expect_apart(&Place::open(&new).unwrap()).unwrap();
+        }
+    }
 
     #[test]
     fn places_of_mounts_are_read_with_what_stands_for_spaces() {
