@@ -6,7 +6,9 @@ mod policy;
 mod tools;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, Write};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -74,11 +76,21 @@ impl World {
     fn open(ask: &Value) -> Result<Self, Value> {
         let clock = Moved::new(ask["clock"].as_u64().unwrap_or_default());
         let home = PathBuf::from(part(ask, "folder")).join("home");
-        let options = tools::added(Options::new(), part(ask, "server")).map_err(refused)?;
-        let options = options.base(part(ask, "files")).clock(clock.clone());
+        let options = || {
+            let options = tools::added(Options::new(), part(ask, "server")).map_err(refused)?;
+            Ok::<_, Value>(options.clock(clock.clone()))
+        };
         let is_new = !home.exists();
-        let runtime = if is_new { options.create(&home) } else { options.open(&home) };
-        let runtime = runtime.map_err(refused)?;
+        if is_new {
+            options()?.create(&home).and_then(|made| made.close()).map_err(refused)?;
+            // A base of its own, which a home does not claim: the suite's folder is for the tools' files
+            // alone, and the claim would be one that no tool has written.
+            let own = home.join("files");
+            fs::remove_dir_all(&own)
+                .and_then(|()| symlink(part(ask, "files"), own))
+                .map_err(refused)?;
+        }
+        let runtime = options()?.open(&home).map_err(refused)?;
         let world = Self { runtime, clock, sessions: Mutex::default(), home };
         if is_new {
             let policy = policy::document(&ask["policy"]).to_string();
