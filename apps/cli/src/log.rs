@@ -2,6 +2,7 @@
 
 mod acts;
 mod answers;
+pub(crate) mod head;
 mod kept;
 mod line;
 mod row;
@@ -26,10 +27,13 @@ use crate::verify;
 Examples:
   syscap log show home --last 20
   syscap log show home 17
+  syscap log head home
   syscap log export home --out copy")]
 pub(crate) enum Log {
     /// Show a line for each call, or one record whole.
     Show(show::Show),
+    /// Print the end of the log, SEQ:HASH, to be noted elsewhere: `verify --head` finds a cut before it.
+    Head(head::LogHead),
     /// Write the log to a folder that can be verified without the home.
     Export(Export),
 }
@@ -38,6 +42,7 @@ impl Log {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         match self {
             Self::Show(show) => show.run(out),
+            Self::Head(head) => head.run(out),
             Self::Export(export) => verify::export(&export.home, &export.out, out),
         }
     }

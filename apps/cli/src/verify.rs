@@ -8,7 +8,7 @@ use clap::Args;
 use syscap::audit::export::{self, ExportError};
 use syscap::audit::sqlite::APPLICATION_ID;
 use syscap::audit::{DATABASE_FILE, SqliteReader};
-use syscap::format::{HomeId, RECORDS_FILE, Seq};
+use syscap::format::{Head, HomeId, RECORDS_FILE, Seq};
 use syscap::kernel::StoreError;
 use syscap::verify::{
     Altered, Anchor, AnchorNeed, End, Fault, Newer, Options, Report, Soundness, Trust, TrustSource,
@@ -16,6 +16,7 @@ use syscap::verify::{
 };
 
 use crate::exit::{Ended, Exit, Failure};
+use crate::log::head;
 use crate::output::{Object, Out, array};
 
 /// Far more than a trust file has.
@@ -30,9 +31,11 @@ this version does not know, 4 no log that can be opened. Where several hold, the
 and 11. With 13 all records before the first unknown one were verified; of those after it only the
 chain was checked.
 A trust file anchors a log only where it was kept apart from it: the one in the home is not
-taken by itself. A home that a process holds is verified up to its head. With --vault arguments,
-results and texts are held against what their records commit to: what is otherwise is named, and is
-tampered with (10); what was erased is only counted.")]
+taken by itself. It does not show that records were cut off the end, or that an older copy was put
+back: --head does, by what `syscap log head` printed, up to that record. A home that a process holds
+is verified up to its head. With --vault arguments, results and texts are held against what their
+records commit to: what is otherwise is named, and is tampered with (10); what was erased is only
+counted.")]
 pub(crate) struct Verify {
     /// A home, or the folder of an export.
     #[arg(value_name = "HOME|EXPORT")]
@@ -40,6 +43,9 @@ pub(crate) struct Verify {
     /// The trust file, from where nobody who changes the log could change it.
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
+    /// A head of the log that was noted elsewhere.
+    #[arg(long, value_name = "SEQ:HASH", value_parser = head::parse)]
+    head: Option<Head>,
     /// Fail with 12 where there is no trust file.
     #[arg(long)]
     require_anchor: bool,
@@ -59,7 +65,8 @@ impl Verify {
         let trusted = given.as_ref().map(|trust| trust.home);
         let trust =
             given.map_or(TrustSource::SelfAnchored, |trust| TrustSource::Given(Box::new(trust)));
-        let Some(report) = verify(&self.log, &Options { trust, anchor_need })? else {
+        let options = Options { trust, anchor_need, noted: self.head };
+        let Some(report) = verify(&self.log, &options)? else {
             let json = Object::new().text("verdict", "tampered").flag("database_damaged", true);
             out.both("tampered: the database contradicts itself", json)?;
             return Ok(Exit::Tampered);
@@ -207,12 +214,18 @@ const fn anchor_name(anchor: Anchor) -> &'static str {
 }
 
 /// In one line what the report rests on.
-pub(crate) const fn anchor_text(anchor: Anchor) -> &'static str {
-    match anchor {
-        Anchor::SelfAnchored => {
-            "self-anchored: not shown is that nobody replaced the whole log; --trust COPY shows it"
-        }
-        Anchor::TrustFile => "anchored to the trust file",
+fn anchor_text(report: &Report) -> String {
+    let (begin, by) = match (report.anchor, report.noted) {
+        (Anchor::TrustFile, _) => ("anchored to the trust file", "--head"),
+        (Anchor::SelfAnchored, Some(_)) => ("self-anchored", ""),
+        (Anchor::SelfAnchored, None) => (
+            "self-anchored: not shown is that nobody replaced the whole log",
+            "--trust COPY, --head",
+        ),
+    };
+    match report.noted {
+        None => format!("{begin}; the end is not anchored ({by})"),
+        Some(head) => format!("{begin}; up to record {} it is the log that was noted", head.seq),
     }
 }
 
@@ -236,9 +249,14 @@ impl Shown<'_> {
         match self.first_fault() {
             Some(fault) => {
                 out.line(&format!("{verdict}: {fault}"))?;
-                out.line(&format!("anchor   {}", anchor_text(report.anchor)))?;
+                let foreign =
+                    report.findings.first().is_some_and(|one| one.fault == Fault::Foreign);
+                out.line(&format!(
+                    "anchor   {}",
+                    if foreign { "none" } else { anchor_name(report.anchor) }
+                ))?;
             }
-            None => out.line(&format!("{verdict}, {}", anchor_text(report.anchor)))?,
+            None => out.line(&format!("{verdict}, {}", anchor_text(report)))?,
         }
         if let Some(home) = report.home {
             out.line(&format!("home     {home}"))?;
@@ -291,6 +309,13 @@ impl Shown<'_> {
                 _ => "the trust file has other keys than this log begins with".to_owned(),
             });
         }
+        if let (Fault::HeadMoved, Some(noted)) = (first.fault, self.report.noted) {
+            return Some(format!(
+                "the log has not the record {} that was noted: its end was cut off, it is an older copy, \
+                 or another log",
+                noted.seq
+            ));
+        }
         let more = match self.report.findings_count.saturating_sub(1) {
             0 => String::new(),
             more => format!("; {more} more follow from there on (--all lists them)"),
@@ -338,6 +363,10 @@ fn json(verdict: Soundness, report: &Report) -> Object {
         .text("verdict", verdict_name(verdict))
         .text("anchor", anchor_name(report.anchor))
         .flag("anchor_required", report.anchor_need == AnchorNeed::Required);
+    let object = match report.noted {
+        Some(head) => object.uint("noted_seq", head.seq.get()),
+        None => object.json("noted_seq", "null"),
+    };
     let object = match report.home {
         Some(home) => object.shown("home_id", home),
         None => object.json("home_id", "null"),

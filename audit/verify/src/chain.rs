@@ -25,6 +25,8 @@ struct Chain {
     verified: Option<Head>,
     /// The first record that only newer software can read.
     newer: Option<Newer>,
+    /// A head that was noted outside.
+    noted: Option<Head>,
     findings: Findings,
 }
 
@@ -42,6 +44,7 @@ pub(super) fn walk<E>(
     source: &mut dyn Source<Error = E>,
     extent: Extent,
     trust: Option<&Trust>,
+    noted: Option<Head>,
 ) -> Result<Report, E> {
     let mut chain = Chain {
         head: None,
@@ -52,6 +55,7 @@ pub(super) fn walk<E>(
         named: None,
         verified: None,
         newer: None,
+        noted,
         findings: Findings::default(),
     };
     let mut chunk = Chunk::default();
@@ -119,6 +123,9 @@ impl Chain {
             return Ok(self.broken(Fault::Unchained));
         }
         let head = Head { seq, leaf: leaf(bytes) };
+        if self.noted.is_some_and(|noted| noted.seq == seq && noted != head) {
+            self.findings.add(seq, Fault::HeadMoved);
+        }
         // What follows on what can't be read can't be judged: only its place in the chain.
         if self.newer.is_some() {
             self.head = Some(head);
@@ -188,6 +195,10 @@ impl Chain {
                 self.findings.add(seq, Fault::HeadMoved);
             }
             _ if self.head.is_none() && intact => self.findings.add(Seq::GENESIS, Fault::Empty),
+            _ if intact && self.noted.is_some_and(|noted| noted.seq >= self.next()) => {
+                let seq = self.next();
+                self.findings.add(seq, Fault::HeadMoved);
+            }
             _ => {}
         }
         let ledger = self.ledger.as_ref();
@@ -213,6 +224,7 @@ impl Chain {
             end,
             anchor: if trust.is_some() { Anchor::TrustFile } else { Anchor::SelfAnchored },
             anchor_need: AnchorNeed::Optional,
+            noted: self.noted,
             findings: self.findings.list,
             findings_count: self.findings.count,
             passed_over: ledger.map(Ledger::passed_over).unwrap_or_default(),

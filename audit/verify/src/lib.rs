@@ -39,6 +39,7 @@ pub fn verify<E>(
             Some(Trust::from_bytes(&bytes).map_err(VerifyError::Trust)?)
         }
     };
-    let report = chain::walk(source, extent, trust.as_ref()).map_err(VerifyError::Source)?;
+    let report = chain::walk(source, extent, trust.as_ref(), options.noted);
+    let report = report.map_err(VerifyError::Source)?;
     Ok(Report { anchor_need: options.anchor_need, ..report })
 }

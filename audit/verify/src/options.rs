@@ -25,6 +25,9 @@ pub struct Options {
     pub trust: TrustSource,
     /// Decides if an anchor is required.
     pub anchor_need: AnchorNeed,
+    /// A head that was noted outside the log. A log that was cut off before it, or has another record
+    /// there, has [`Fault::HeadMoved`](crate::Fault::HeadMoved).
+    pub noted: Option<Head>,
 }
 
 /// A source's statement about the log's end.

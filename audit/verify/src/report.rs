@@ -27,7 +27,7 @@ pub enum Fault {
     Unchained,
     /// The first record is no genesis of the right form.
     NotGenesis,
-    /// The store's head is not the last record.
+    /// The store's head is not the last record, or a head that was noted is no record of the log.
     HeadMoved,
     /// The home is another than the trust file's, or began with other keys.
     Foreign,
@@ -299,6 +299,9 @@ pub struct Report {
     pub anchor: Anchor,
     /// The required anchor.
     pub anchor_need: AnchorNeed,
+    /// The head that was noted, if one was given. Without it nothing shows that records were cut off
+    /// the end.
+    pub noted: Option<Head>,
     /// The first [`FINDINGS_MAX`] faults, in order.
     pub findings: Vec<Finding>,
     /// How many faults there are in all.

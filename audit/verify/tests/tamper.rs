@@ -94,6 +94,34 @@ fn records_can_not_be_left_out_doubled_or_moved() {
     }
 }
 
+/// A log that was cut off is sound by itself. By a head that was noted it is found.
+#[test]
+fn log_that_was_cut_off_has_not_the_noted_head() {
+    let whole = Log::of(&small(|_, _| {}));
+    let heads: Vec<Head> = (0..)
+        .map(Seq::new)
+        .zip(&whole.records)
+        .map(|(seq, bytes)| Head { seq, leaf: leaf(bytes) })
+        .collect();
+    let found = |log: &Log, noted: Head| {
+        let options = Options { noted: Some(noted), ..Options::default() };
+        let report = log.verify_with(Extent::AtRest, &options);
+        assert_eq!(report.noted, Some(noted));
+        report.findings.iter().map(|one| (one.seq, one.fault)).collect::<Vec<_>>()
+    };
+    for (place, noted) in heads.iter().enumerate() {
+        assert_eq!(found(&whole, *noted), []);
+        for len in 1..=heads.len() {
+            let mut cut = whole.clone();
+            cut.records.truncate(len);
+            let missing = (Seq::new(len as u64), Fault::HeadMoved);
+            assert_eq!(found(&cut, *noted), if len > place { vec![] } else { vec![missing] });
+        }
+        let other = Head { leaf: heads[(place + 1) % heads.len()].leaf, ..*noted };
+        assert_eq!(found(&whole, other), [(noted.seq, Fault::HeadMoved)]);
+    }
+}
+
 #[test]
 fn a_record_changed_with_its_link_kept_breaks_the_next() {
     let whole = Log::of(&small(|_, _| {}));

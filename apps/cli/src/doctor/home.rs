@@ -12,7 +12,7 @@ use syscap::format::{
 use syscap::kernel::{Clock as _, Kernel, Next, StoreError};
 use syscap::syscalls::net::Network;
 use syscap::syscalls::stated::{Stated, Unlimited};
-use syscap::verify::{End, Options, Soundness};
+use syscap::verify::{End, Fault, Options, Soundness};
 use syscap::{Home, SystemClock};
 
 use super::container::Kind;
@@ -21,6 +21,7 @@ use super::{clients, holder, keys, machine, storage, work};
 use crate::config::is_program;
 use crate::exit::Failure;
 use crate::hook::client::Client;
+use crate::log::head;
 use crate::output::plain;
 use crate::policy::{Loaded, hosts};
 use crate::tools::stated::not_limited;
@@ -298,13 +299,34 @@ fn last_boot(reader: &mut SqliteReader) -> Result<Option<(Seq, Durability)>, Sto
 }
 
 fn log(findings: &mut Findings<'_>, folder: &Path) -> Result<(), Failure> {
-    let report = match verify::verify(folder, &Options::default()) {
+    let noted = match head::last_noted(folder) {
+        Ok(noted) => noted,
+        Err(error) => {
+            findings.bad("head", &format!("what was noted can't be read: {error}"))?;
+            None
+        }
+    };
+    let report = match verify::verify(folder, &Options { noted, ..Options::default() }) {
         Ok(Some(report)) => report,
         Ok(None) => return findings.bad("log", "tampered with: the database contradicts itself"),
         Err(failure) => return findings.bad("log", &failure.to_string()),
     };
+    let moved = report.findings.first().is_some_and(|one| one.fault == Fault::HeadMoved);
+    match noted {
+        Some(noted) => findings.fine("head", &format!("last noted: {}", head::text(noted)))?,
+        None => findings.note(
+            "head",
+            "none was noted: nothing shows that records were cut off the end; keep what `syscap log \
+             head HOME` prints elsewhere",
+        )?,
+    }
     let text = format!("{} records", report.records);
     match report.verdict() {
+        Soundness::Tampered if moved => {
+            let text = "has not the head that `syscap log head` printed last: its end was cut off, or \
+                        an older copy was put back";
+            findings.bad("log", text)?;
+        }
         Soundness::Tampered => {
             findings.bad("log", "tampered with; `syscap verify` says where")?;
         }

@@ -1,8 +1,9 @@
 //! `verify`: every exit code, by what was done to the log.
 
 use std::fs;
+use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use syscap::format::Record;
 
 use crate::cli::support::{ECHO, TestHome, run};
@@ -28,6 +29,42 @@ fn only_a_trust_file_that_is_named_anchors() {
     assert_eq!(anchor(&["verify", &out, "--trust", &trust, "--require-anchor"]), anchored);
     fs::copy(&trust, home.beside("out/trust.cbor")).unwrap();
     assert_eq!(anchor(&["verify", &out, "--require-anchor"]).0, 12);
+}
+
+/// What was cut off the end is found by the head that was noted, and by nothing else.
+#[test]
+fn cut_is_found_by_the_head_that_was_noted() {
+    let home = TestHome::new();
+    let (path, id) = (home.path(), home.worker("a"));
+    let of_head = |found: &[Value]| {
+        let head = found.iter().find(|one| one["what"] == "head").unwrap();
+        head["level"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(of_head(&run(["doctor", &path, "--json"]).json()), "note");
+    home.call("a", &id, format!("{ECHO}\n").as_bytes());
+    let copy = home.text_beside("copy");
+    let copied = Command::new("cp").args(["-a", &path, &copy]).status().unwrap();
+    assert!(copied.success());
+    home.call("a", &id, format!("{ECHO}\n").as_bytes());
+    let noted = run(["log", "head", &path, "--json"]).fine().one();
+    let head = noted["head"].as_str().unwrap();
+    assert_eq!(run(["log", "head", &path]).fine().out.trim_end(), head);
+    assert_eq!(of_head(&run(["doctor", &path, "--json"]).json()), "ok");
+    let known = run(["verify", &path, "--head", head, "--json"]).fine().one();
+    assert_eq!(known["noted_seq"], noted["seq"]);
+    assert_eq!(run(["verify", &copy]).code, 0);
+    assert_eq!(run(["verify", &copy, "--head", head]).code, 10);
+    let other = TestHome::new();
+    assert_eq!(run(["verify", &other.path(), "--head", head]).code, 10);
+    // An older database that is put back is no later one.
+    let put_back = r#"rm -f "$1"/home.db* && cp -a "$2"/home.db* "$1""#;
+    let put_back = Command::new("sh").args(["-ec", put_back, "sh", &path, &copy]).status().unwrap();
+    assert!(put_back.success());
+    let found = run(["doctor", &path, "--json"]).json();
+    assert!(found.iter().any(|one| one["what"] == "log" && one["level"] == "bad"), "{found:?}");
+    for bad in ["", "1", "1:ab", ":", "-1:00", &head.to_uppercase(), &format!("{head}0")] {
+        assert_eq!(run(["verify", &path, "--head", bad]).code, 2, "{bad}");
+    }
 }
 
 /// The vault is no part of the log: what it has is held against the log where that is asked for.
