@@ -116,7 +116,7 @@ fn open_intents_make_a_log_incomplete() {
 #[test]
 fn a_trust_file_anchors_its_own_home_only() {
     let log = Log::of(&small(|_, _| {}));
-    let need = |trust| Options { trust, anchor_need: AnchorNeed::Required };
+    let need = |trust| Options { trust, anchor_need: AnchorNeed::Required, noted: None };
     let bare = log.verify_with(Extent::AtRest, &need(TrustSource::SelfAnchored));
     assert_eq!((bare.verdict(), bare.verdict().exit_code()), (Soundness::NotAnchored, 12));
     let trust = log.trust();

@@ -51,7 +51,7 @@ pub(crate) struct Erase {
 impl Erase {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         let named: Vec<Seq> = self.record.iter().copied().map(Seq::new).collect();
-        let found = runtime::look(&self.home)?.erasure(&named)?;
+        let found = runtime::look(&self.home)?.erasure(&named).map_err(no_row)?;
         let records = found.records(self.with_copies);
         show(&found, self.with_copies, out)?;
         if self.dry_run {
@@ -79,6 +79,16 @@ impl Erase {
              home is idle, or opened again",
         );
         Ok(Exit::NotPurged)
+    }
+}
+
+fn no_row(error: Error) -> Failure {
+    match error {
+        Error::NoSuch { got, .. } => Failure::Usage {
+            what: format!("record {got}"),
+            advice: "has no row in the vault: it is erased, or there never was one".to_owned(),
+        },
+        error => error.into(),
     }
 }
 

@@ -8,7 +8,7 @@ use syscap::format::{ConstraintId, Extra, Manifest, Param, ParamType, ToolId};
 use syscap::host::MACHINE_ROOT;
 use syscap::policy::{Ask, Condition, Constant, Constraint, Effect, OnFail, Policy, Subject, Test};
 use syscap::syscalls::marks::Mark;
-use syscap::syscalls::net::{NET_EGRESS, Network, URL_PATH_DIMENSION};
+use syscap::syscalls::net::{NET_EGRESS, Network, URL_PATH_DIMENSION, URL_ROOT};
 
 use super::client_arguments;
 use crate::hook::client::Client;
@@ -272,24 +272,28 @@ pub(super) fn equals(ask: &Ask) -> Vec<&str> {
     }
 }
 
-/// Paths that lie below no root.
+/// Paths that lie below no root. Those of a URL have one of their own.
 fn paths<'c>(
     constraint: &Constraint,
     tests: &[&'c Test],
     named: impl Iterator<Item = &'c str>,
     roots: &BTreeSet<String>,
 ) -> Vec<Warning> {
-    let asked = tests.iter().filter(|test| test.attribute.argument().is_some());
-    let asked = asked.filter_map(|test| match &test.ask {
-        Ask::Within(path) => Some(&**path),
+    let asked = tests.iter().filter_map(|test| match (test.attribute.argument()?, &test.ask) {
+        (argument, Ask::Within(path)) => Some((argument == URL_PATH_DIMENSION, &**path)),
         _ => None,
     });
     // Nothing is no path that anybody has misspelt.
-    let named = named.filter(|path| !path.is_empty());
-    let asked: BTreeSet<&str> = asked.chain(named).collect();
+    let named = named.filter(|path| !path.is_empty()).map(|path| (false, path));
+    let asked: BTreeSet<(bool, &str)> = asked.chain(named).collect();
     let id = &constraint.id;
-    let warning = |path: &str| {
+    let says = |(is_of_url, path): (bool, &str)| {
         let (first, rest) = path.split_once('/').map_or((path, None), |(a, b)| (a, Some(b)));
+        if is_of_url {
+            let says =
+                format!("{id}: the path of a URL begins with {URL_ROOT}/, as {URL_ROOT}/{path}");
+            return (first != URL_ROOT).then_some(says);
+        }
         if roots.contains(first) {
             return None;
         }
@@ -298,14 +302,11 @@ fn paths<'c>(
             (Some(root), None) => root.to_owned(),
             (Some(root), Some(rest)) => format!("{root}/{rest}"),
         };
-        Some(Warning {
-            kind: "unknown_root",
-            constraint: Some(id.to_string()),
-            tool: None,
-            says: format!("{id}: the home has no root {first}, did you mean {meant}?"),
-        })
+        Some(format!("{id}: the home has no root {first}, did you mean {meant}?"))
     };
-    asked.into_iter().filter_map(warning).collect()
+    let warning =
+        |says| Warning { kind: "unknown_root", constraint: Some(id.to_string()), tool: None, says };
+    asked.into_iter().filter_map(says).map(warning).collect()
 }
 
 /// The roots of the home's paths: `workspace`, the folders that lie beside the agents' own, and

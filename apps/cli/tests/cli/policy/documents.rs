@@ -213,6 +213,10 @@ fn arguments_and_roots_are_held_against_a_home() {
         let says = format!("the home has no root {first}, did you mean {meant}?");
         assert_eq!(within(wrong), [format!("allow.fs.write: {says}")]);
     }
+    let of_url = |path: &str| says("http_request", when("within", "args.url_path", path));
+    assert_eq!(of_url("url/admin"), [""; 0]);
+    let wrong = "allow.http_request: the path of a URL begins with url/, as url/admin";
+    assert_eq!(of_url("admin"), [wrong]);
     let asks = |tool: &str, argument: &str| says(tool, when("eq", argument, "x"));
     assert_eq!(asks("fs.write", "args.text"), [""; 0]);
     // A text that is run says nothing of what it does.
