@@ -166,13 +166,16 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
 }
 
 /// Opens a regular file to read, without waiting for the other end of a pipe.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// What the operating system says; [`io::ErrorKind::InvalidInput`] for what is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::from(io::ErrorKind::InvalidInput))
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
     }
 }
 

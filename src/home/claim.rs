@@ -16,7 +16,7 @@ use syscap_syscalls::fs::Files;
 
 use crate::error::{Error, at};
 use crate::home::Home;
-use crate::home::files::{read_small, regular};
+use crate::home::files::read_small;
 
 /// The claim, in the folder of the agents' folders. No grant reaches that.
 const CLAIM: &str = ".home";
@@ -269,7 +269,7 @@ fn standing(there: Option<Claim>, mine: &Claim) -> Standing {
 
 /// The file of a claim, locked; `None` where another has taken its place.
 fn locked(path: &Path) -> Result<Option<File>, Error> {
-    let file = match regular(path) {
+    let file = match disk::open_regular(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(at(path))?,
     };

@@ -14,7 +14,7 @@ use syscap_kernel::Entropy;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, at};
-use crate::home::files::{regular, write_new};
+use crate::home::files::write_new;
 use crate::keys::fields::Fields;
 use crate::keys::kinds::{KeyFileError, KeyUse, SignerError};
 use crate::keys::seal::{Passphrase, Seal, Sealed};
@@ -250,7 +250,7 @@ fn bad(path: &Path) -> impl FnOnce(KeyFileError) -> Error {
 fn contents(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
     // Room for all of it at once: what grows leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX));
-    let file = regular(path).map_err(at(path))?;
+    let file = disk::open_regular(path).map_err(at(path))?;
     let most = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX);
     file.take(most).read_to_end(&mut bytes).map_err(at(path))?;
     Ok(bytes)

@@ -2,8 +2,8 @@
 //!
 //! A log whose end was cut off is a sound log. Only a head that was noted outside shows the cut.
 
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use clap::Args;
 use syscap::audit::{SqliteReader, disk};
@@ -57,8 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<Head, String> {
 
 /// The last head of a home that was printed.
 pub(crate) fn last_noted(home: &Path) -> io::Result<Option<Head>> {
-    use io::Read as _;
-    let file = match fs::File::open(home.join(NOTED_FILE)) {
+    let file = match disk::open_regular(&home.join(NOTED_FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };

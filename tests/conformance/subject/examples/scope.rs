@@ -1,8 +1,10 @@
 //! An adapter in a hundred lines: syscap as a subject that claims `scope`, and nothing else.
 //! `cargo run -p syscap-conformance -- -- target/debug/syscap-scope-subject`
 
+use std::fs;
 use std::io::{BufRead as _, Read as _, Write as _, stdin, stdout};
 use std::net::TcpStream;
+use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 use syscap::format::{EffectClass, Scope, ScopeType, ToolGrant, ToolId, json as text};
@@ -27,13 +29,21 @@ fn page(server: &str, page: &str) -> Result<String, Failure> {
 
 /// A home whose files are the runner's; each token decides by itself.
 fn open(ask: &Value) -> Result<Runtime, Error> {
-    let server = part(ask, "server").to_owned();
-    let get = HostTool::new("get", EffectClass::ExternalWrite)?
-        .text("page", "Which page.")
-        .argument("page", ScopeType::Names)
-        .run(move |call| page(&server, call.text("page")?));
-    let options = Options::new().tool(get)?.policy(WithinToken).base(part(ask, "files"));
-    options.create(format!("{}/home", part(ask, "folder")))
+    let options = || {
+        let server = part(ask, "server").to_owned();
+        let get = HostTool::new("get", EffectClass::ExternalWrite)?
+            .text("page", "Which page.")
+            .argument("page", ScopeType::Names)
+            .run(move |call| page(&server, call.text("page")?));
+        Ok::<_, Error>(Options::new().tool(get)?.policy(WithinToken))
+    };
+    let home = format!("{}/home", part(ask, "folder"));
+    options()?.create(&home)?.close()?;
+    // A home claims no base of its own; a claim would be a file that no tool has written.
+    let own = format!("{home}/files");
+    let linked = fs::remove_dir_all(&own).and_then(|()| symlink(part(ask, "files"), own));
+    linked.map_err(|_| Error::NotStarted)?;
+    options()?.open(home)
 }
 
 fn grant(rt: &Runtime, ask: &Value) -> Result<Value, Error> {
