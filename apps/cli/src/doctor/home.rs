@@ -47,6 +47,7 @@ pub(super) fn look(
     holder::look(findings, folder, &reader)?;
     let home = Home::at(folder);
     permissions(findings, &home)?;
+    claim(findings, &home)?;
     work::look(findings, folder)?;
     machine::opener(findings, &home)?;
     durability(findings, &mut reader)?;
@@ -66,6 +67,19 @@ pub(super) fn look(
         Err(failure) => findings.bad("log", &failure.to_string())?,
     }
     log(findings, folder)
+}
+
+/// Whether the home has its base for itself.
+fn claim(findings: &mut Findings<'_>, home: &Home) -> Result<(), Failure> {
+    match home.base_is_unclaimed() {
+        Ok(false) => findings.fine("base", "claimed, or the home's own"),
+        Ok(true) => findings.note(
+            "base",
+            "no home has a claim on it: the next opening makes one, or where it can't be written only \
+             reads below its agents' folders",
+        ),
+        Err(error) => findings.bad("base", &error.to_string()),
+    }
 }
 
 /// Checks that only the owner may read keys, or write anything, and that the owner can use it all.

@@ -100,6 +100,13 @@ fn a_base_of_another_home_is_shared_or_taken_by_the_operators_word() {
     for home in ["two", "three"] {
         run([&["token", "issue", at(home).as_str()], &token[..]].concat()).fine();
     }
+    let level = || {
+        let found = run(["doctor", &at("three"), "--json"]).json();
+        found.iter().find(|one| one["what"] == "base").unwrap()["level"].clone()
+    };
+    assert_eq!(level(), "ok");
+    fs::remove_file(folder.path().join("base/agents/.home")).unwrap();
+    assert_eq!(level(), "note");
 }
 
 #[test]
