@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use file_store::FileStore;
 use syscap::audit::kit::{Found, Kit, KitError, Rule, prove};
 use syscap::format::{Object, ObjectId, Seq};
-use syscap::kernel::{Batch, Next, Room, Store, StoreError};
+use syscap::kernel::{Batch, Next, Room, Settled, Store, StoreError};
 use syscap::prelude::*;
 
 /// Hands everything but commits on to the store in a file.
@@ -118,6 +118,14 @@ impl Drop for Lazy {
     fn drop(&mut self) {
         drop(fs::copy(Self::beside(&self.path), &self.path));
     }
+}
+
+/// A store that says nothing of it is not believed to have no rest of what was erased.
+#[test]
+fn store_without_a_purge_claims_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = FileStore::create(&folder.path().join("store")).unwrap();
+    assert_eq!(store.purge(), Ok(Settled::NotYet));
 }
 
 /// Everything looks well as long as the process lives.

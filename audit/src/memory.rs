@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use syscap_format::{Head, Object, ObjectId, Seq};
-use syscap_kernel::{Batch, Next, Room, Store, StoreError};
+use syscap_kernel::{Batch, Next, Room, Settled, Store, StoreError};
 
 /// A log in memory. Handles made by [`MemoryStore::share`] write to the same log.
 #[derive(Debug, Default)]
@@ -123,6 +123,10 @@ impl Store for MemoryStore {
             Err(_) => self.poisoned = true,
         }
         written
+    }
+
+    fn purge(&mut self) -> Result<Settled, StoreError> {
+        Ok(Settled::Whole)
     }
 
     fn records(

@@ -315,9 +315,10 @@ pub trait Store: Send {
 
     /// Leaves no byte of a row that was erased in any journal or free room of the store's files.
     /// [`Settled::NotYet`] where a reader is in the way: the next [idle](Store::idle) time or
-    /// opening goes on.
+    /// opening goes on. So says a store that has nothing of its own here, too: nobody is told that
+    /// all is gone who can't know it.
     fn purge(&mut self) -> Result<Settled, StoreError> {
-        Ok(Settled::Whole)
+        Ok(Settled::NotYet)
     }
 
     /// Housekeeping while nobody waits.

@@ -42,7 +42,17 @@ pub(crate) enum Claimed {
 /// The claim of a home that is held; until this is dropped no other process makes it.
 #[derive(Debug)]
 pub(crate) struct Held {
-    _claim: Option<File>,
+    claim: Option<File>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A process that was just forked has the file open too: closing does not free it. Where this
+        // fails the end of all of them does.
+        if let Some(claim) = &self.claim {
+            rustix::fs::flock(claim, FlockOperation::Unlock).unwrap_or(());
+        }
+    }
 }
 
 /// Whose a base is, as its claim says: a canonical array of version, home, device, inode, path.
@@ -156,7 +166,7 @@ impl Home {
         let base = self.base()?;
         if !self.folder.join("base").exists() {
             files.base().settle(Agents::Own);
-            return Ok(Held { _claim: None });
+            return Ok(Held { claim: None });
         }
         let shares = self.folder.join(SHARES);
         let (own, beside) = (base.join(AGENTS), base.join(AGENTS).join(OF).join(id.to_string()));
@@ -164,11 +174,11 @@ impl Home {
             match self.make_claim(&own, id, claimed == Claimed::Take)? {
                 Made::Held(claim) => {
                     files.base().settle(Agents::Own);
-                    return Ok(Held { _claim: Some(claim) });
+                    return Ok(Held { claim: Some(claim) });
                 }
                 Made::ReadOnly => {
                     files.base().settle(Agents::Nobodys);
-                    return Ok(Held { _claim: None });
+                    return Ok(Held { claim: None });
                 }
                 Made::Others(_) if claimed == Claimed::Share => {
                     disk::write_new(&shares, b"").map_err(at(&shares))?;
@@ -180,12 +190,12 @@ impl Home {
         match self.make_claim(&beside, id, false)? {
             Made::Held(claim) => {
                 files.base().settle(agents);
-                Ok(Held { _claim: Some(claim) })
+                Ok(Held { claim: Some(claim) })
             }
             // Its folders are there, or it has none: nothing is written either way.
             Made::ReadOnly => {
                 files.base().settle(agents);
-                Ok(Held { _claim: None })
+                Ok(Held { claim: None })
             }
             Made::Others(other) => Err(self.taken(&base, other)),
         }

@@ -24,7 +24,7 @@ use std::path::Path;
 use syscap::audit::disk::sync_parent;
 use syscap::audit::sqlite::ROOM_BYTES_MIN;
 use syscap::format::{Head, Object, ObjectId, ObjectKind, Seq, leaf};
-use syscap::kernel::{Batch, Next, Room, Settled, Store, StoreError};
+use syscap::kernel::{Batch, Next, Room, Store, StoreError};
 
 const MAGIC: &[u8; 10] = b"syscap-log";
 const VERSION: u16 = 1;
@@ -204,11 +204,6 @@ impl Store for FileStore {
 
     fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
         self.others.get(&(ROW, number(seq))).map(|span| self.read(*span)).transpose()
-    }
-
-    /// What is only added to keeps the bytes, and says so: they go when the file is made anew.
-    fn purge(&mut self) -> Result<Settled, StoreError> {
-        Ok(Settled::NotYet)
     }
 
     fn room(&mut self) -> Result<Room, StoreError> {

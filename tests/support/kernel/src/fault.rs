@@ -116,4 +116,8 @@ impl<S: Store> Store for FaultStore<S> {
     fn idle(&mut self) -> Result<(), StoreError> {
         self.up()?.idle()
     }
+
+    fn purge(&mut self) -> Result<Settled, StoreError> {
+        self.up()?.purge()
+    }
 }
