@@ -12,6 +12,7 @@ mod halves;
 mod holder;
 mod leads;
 mod model;
+mod passed;
 pub(crate) mod setup;
 mod tokens;
 mod user_settings;
@@ -123,6 +124,12 @@ pub(crate) struct Hook {
     /// The location of the run, in words: `syscap run` says so.
     #[arg(long, hide = true, requires = "in_run")]
     location: Option<String>,
+    /// The client's name for the gateway of the run: `syscap run` says so.
+    #[arg(long, value_name = "SERVER", hide = true, requires_all = ["in_run", "uses"])]
+    gateway: Option<String>,
+    /// The folder where uses are held against the gateway's calls: `syscap run` says so.
+    #[arg(long, value_name = "DIR", hide = true, requires = "gateway")]
+    uses: Option<PathBuf>,
     /// How long a use may be in flight.
     #[arg(long, value_name = "DURATION", value_parser = parse::life, default_value = "10m")]
     #[arg(help_heading = "Time")]
@@ -262,6 +269,11 @@ impl Hook {
         notes: &mut Vec<String>,
         out: &mut Out,
     ) -> Result<Exit, String> {
+        if self.passes(event)? {
+            let said = self.client.let_through(self.allow);
+            let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());
+            return printed.map(|()| Exit::Done).map_err(|failure| failure.to_string());
+        }
         let mut used = self.used(event)?;
         let manifest = self.manifest(&event.tool, used.tool.clone());
         if self.is_black_box(&event.tool) {
@@ -402,12 +414,14 @@ impl Hook {
     }
 
     fn after(&self, event: Event) -> Result<Exit, String> {
+        let Phase::After(reported) = &event.phase else { return Ok(Exit::Done) };
+        if let Some(exit) = self.settled_by_gateway(&event, reported)? {
+            return Ok(exit);
+        }
         let used = self.used(&event)?;
-        let Phase::After(reported) = event.phase else { return Ok(Exit::Done) };
         let named = self.own_token().map_err(|failure| failure.to_string())?;
-        let access = Runtime::attach(&self.home).map_err(|error| error.to_string())?;
-        let access = access.ok_or("no process holds the home: what was out is not known")?;
-        let settled = self.settle(&access, named, &used, &reported);
+        let access = self.reached()?;
+        let settled = self.settle(&access, named, &used, reported);
         access.close().map_err(|error| error.to_string())?;
         match settled {
             Ok(answer) if matches!(answer.reason(), Some(Reason::TimedOut | Reason::Cancelled)) => {

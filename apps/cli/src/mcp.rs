@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use clap::Args;
 use syscap::format::{AgentId, Dimension};
-use syscap_gateway::{ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand};
+use syscap_gateway::{
+    ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand, Uses,
+};
 
 use self::review::{Confirmed, review};
 use self::view::Views;
@@ -329,6 +331,7 @@ impl Mcp {
         options.expires = self.expires;
         options.limits.clone_from(&self.budget);
         options.settled = TokenName::of_any(self.views.settled.as_ref(), &self.home)?;
+        options.uses = self.views.uses.clone().map(Uses::at);
         options.renewals = match options.settled {
             // An agent that connects again gets nothing new.
             Some(_) => Some(0),

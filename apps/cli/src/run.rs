@@ -16,7 +16,9 @@ mod start;
 mod token;
 mod watch;
 
-use std::{ffi::OsString, io::IsTerminal as _, path::PathBuf};
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::format::{AgentId, TokenId};
@@ -139,8 +141,8 @@ impl Run {
             recording::warn_of_run(access)?;
             let token = token::of(&self, known, access)?;
             let gateway = self.gateway(&prepared)?;
-            let services =
-                self.services(known, token, gateway, prepared.location(&self, passed.as_ref())?)?;
+            let location = prepared.location(&self, passed.as_ref())?;
+            let services = self.services(known, token, gateway, location, &prepared.uses)?;
             let ended = start::run(&self, prepared, access, token, services);
             passed.iter().for_each(linked::Passed::list);
             ended
@@ -211,6 +213,7 @@ impl Run {
         token: TokenId,
         gateway: Option<Vec<OsString>>,
         location: String,
+        uses: &Path,
     ) -> Result<Vec<door::Command>, Failure> {
         let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
         let base = |name: &str| {
@@ -236,11 +239,16 @@ impl Run {
             if let Some(inside) = token::inside(self) {
                 words.extend(["--inside".into(), inside.option().into()]);
             }
+            if gateway.is_some() {
+                words.extend(["--gateway".into(), client::GATEWAY.into()]);
+                words.extend(["--uses".into(), uses.into()]);
+            }
             words.extend(self.hook_words().into_iter().map(OsString::from));
             services.push(door::Command { service: Service::Hook, words });
         }
         if let Some(more) = gateway {
             let mut words = base("mcp");
+            words.extend(["--uses".into(), uses.into()]);
             words.extend(more);
             services.push(door::Command { service: Service::Mcp, words });
         }

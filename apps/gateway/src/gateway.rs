@@ -20,6 +20,7 @@ use crate::governed::flight::{Flights, ServerRuns, random};
 use crate::governed::kernelside::{KernelSession, Kernelside, Unreached, blocking};
 use crate::governed::twins::Twins;
 use crate::options::Options;
+use crate::say::say;
 use crate::upstream::method::Method;
 use crate::upstream::routes::Routes;
 use crate::upstream::server::McpServer;
@@ -162,6 +163,7 @@ impl Gateway {
     /// Puts another catalog in its place.
     pub(crate) fn set_catalog(&self, catalog: Catalog) {
         self.catalog.send_replace(Arc::new(catalog));
+        self.note_offered();
     }
 
     pub(crate) fn server(&self, place: usize) -> Option<&McpServer> {
@@ -185,6 +187,17 @@ impl Gateway {
         let slots = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, CALLS_MAX);
         let open = Arc::new(Open { session, slots: Semaphore::new(slots) });
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(open);
+        self.note_offered();
+    }
+
+    /// Notes for the hook of this run which names the client is shown, before it is shown them. A name
+    /// that is not noted is judged there, too.
+    fn note_offered(&self) {
+        let Some(uses) = &self.options.uses else { return };
+        let tools = self.catalog().list(&self.granted());
+        if let Err(error) = uses.offer(&self.run, tools.iter().map(|tool| &*tool.name)) {
+            say(&format!("the run's hook asks about each tool once more: {error}"));
+        }
     }
 
     /// True if the command line's class of a definition is new.

@@ -19,6 +19,7 @@
 //! | `governed` | what the kernel decides about: calls, prompts, resources; tools as they are pinned |
 //! | `token` | the home, and the token that the client calls by: chosen, renewed, ended |
 //! | `upstream` | the servers: started, listed, asked, watched |
+//! | `uses` | inside a run: the client's uses, between its hook and its gateways |
 //! | `gateway` | what these share: state, no behaviour |
 #![deny(clippy::as_conversions)]
 #![allow(deprecated, reason = "the older wire is spoken too, all of it")]
@@ -34,6 +35,7 @@ mod options;
 mod say;
 mod token;
 mod upstream;
+mod uses;
 mod words;
 
 pub use crate::{
@@ -44,6 +46,7 @@ pub use crate::{
     governed::survey::{Proposed, survey},
     life::Settled,
     options::{Opened, Options, People, Question, ServerCommand, ServerView},
+    uses::{Held, Uses},
     words::{BadWords, split},
 };
 

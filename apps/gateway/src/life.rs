@@ -64,6 +64,11 @@ impl Begun {
     }
 
     fn end(self) -> Result<(), Error> {
+        if let Some(uses) = &self.gateway.options.uses
+            && let Err(error) = uses.withdraw(&self.gateway.run)
+        {
+            say(&format!("the names for the run's hook are left behind: {error}"));
+        }
         drop(self.gateway);
         // A thread that still reads standard input, or waits for a call without end, is left behind.
         self.runtime.shutdown_timeout(DRAIN);

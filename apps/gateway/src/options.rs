@@ -8,6 +8,7 @@ use syscap::provide::LocationText;
 use syscap::view::Owner;
 
 use crate::governed::effect::{ClassRule, Hints};
+use crate::uses::Uses;
 
 /// How a server is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,6 +215,8 @@ pub struct Options {
     /// The places that the agent may write where it is inside a run; none where it is not. Inside, no
     /// answer of the agent's own client counts as a person's.
     pub written: Vec<PathBuf>,
+    /// The uses of the run's client, which its hook passes to the gateways.
+    pub uses: Option<Uses>,
     /// The token that [`settle`](crate::settle) gave for this run: calls go by it, and by such that
     /// renew it and grant no more.
     pub settled: Option<TokenId>,
@@ -253,6 +256,7 @@ impl Options {
             people: People::Asked,
             approval_wait: Self::APPROVAL_WAIT,
             written: Vec::new(),
+            uses: None,
             settled: None,
             prompts: true,
             resources: true,

@@ -185,6 +185,18 @@ impl Client {
         }
     }
 
+    /// Its name for a tool of an MCP server: what that name can't hold is replaced.
+    pub(super) fn mcp_tool(self, server: &str, shown: &str) -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        match self {
+            Self::ClaudeCode => {
+                let shown: String = shown.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+                format!("mcp__{server}__{shown}")
+            }
+            Self::GeminiCli => format!("mcp_{server}_{shown}"),
+        }
+    }
+
     /// The event that tells of what its user says.
     pub(super) const fn prompt_event(self) -> &'static str {
         match self {

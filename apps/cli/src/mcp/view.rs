@@ -44,6 +44,9 @@ pub(super) struct Views {
     /// A place that the agent of this run may write: `syscap run` says so.
     #[arg(long, value_name = "PATH", hide = true)]
     pub(super) written: Vec<PathBuf>,
+    /// The folder where the run's hook holds uses against this gateway's calls: `syscap run` says so.
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(super) uses: Option<PathBuf>,
     /// The token that `syscap run` settled.
     #[arg(long, value_name = "ID", hide = true, value_parser = TokenName::parse)]
     pub(super) settled: Option<TokenName>,

@@ -7,6 +7,9 @@ use syscap_gateway::KnownClient;
 
 use crate::{exit::Failure, hook::client::Client, hook::setup};
 
+/// The clients' name for the run's gateway.
+pub(super) const GATEWAY: &str = "syscap";
+
 /// A client, if it is one that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
@@ -69,10 +72,12 @@ impl Known {
             Self::ClaudeCode => {
                 if let Some((program, words)) = gateway {
                     let client = Some(KnownClient::ClaudeCode);
-                    let text = syscap_gateway::snippet(client, "syscap", program, words);
+                    let text = syscap_gateway::snippet(client, GATEWAY, program, words);
                     let path = write("mcp.json", &text.to_string())?;
-                    // As one word: the option takes as many as follow it.
+                    // As one word: the option takes as many as follow it. Strict: no server of a
+                    // project's or a user's is started beside it, or in its place.
                     made.arguments.push(format!("--mcp-config={path}"));
+                    made.arguments.push("--strict-mcp-config".to_owned());
                 }
                 // What stands here is above what projects and users say.
                 let text = joined(hook, r#""disableAllHooks":false"#);
@@ -82,9 +87,10 @@ impl Known {
                 let mut text = hook.to_owned();
                 if let Some((program, words)) = gateway {
                     let client = Some(KnownClient::Gemini);
-                    let servers = syscap_gateway::snippet(client, "syscap", program, words);
+                    let servers = syscap_gateway::snippet(client, GATEWAY, program, words);
                     if let Some(servers) = servers.get("mcpServers") {
                         text = joined(&text, &format!("\"mcpServers\":{servers}"));
+                        text = joined(&text, &format!("\"mcp\":{{\"allowed\":[\"{GATEWAY}\"]}}"));
                     }
                 }
                 let path = write("settings.json", &text)?;

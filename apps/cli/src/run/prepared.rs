@@ -130,6 +130,8 @@ pub(super) struct Prepared {
     pub(super) elsewhere: Vec<(PathBuf, PathBuf)>,
     state: PathBuf,
     temporary: PathBuf,
+    /// Where the hook and the gateways outside keep the client's uses; the program can't reach it.
+    pub(super) uses: PathBuf,
     /// Dropped last: the folders that it is about.
     pub(super) scratch: Scratch,
 }
@@ -151,6 +153,7 @@ impl Prepared {
         guarded.expect_apart(&workspace)?;
         let scratch = Scratch::new("run")?;
         let (config, temporary) = (scratch.folder("config")?, scratch.folder("tmp")?);
+        let uses = scratch.folder("uses")?;
         let state = match &run.state {
             Some(state) => state.clone(),
             None => scratch.folder("home")?,
@@ -174,6 +177,7 @@ impl Prepared {
             granted,
             state,
             temporary,
+            uses,
             scratch,
         };
         prepared.check(&guarded)?;

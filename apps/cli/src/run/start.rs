@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
@@ -11,6 +12,7 @@ use syscap::format::{AgentId, TokenId};
 use syscap::launch::{
     Ended as Over, LaunchError, Launcher, Level, Orders, Report, Running, Said, Stream,
 };
+use syscap_gateway::Uses;
 
 use super::prepared::{Prepared, real};
 use super::screen::Screen;
@@ -72,6 +74,7 @@ pub(super) fn run(
     }
     let said = door.close();
     let alone = prepared.alone();
+    tell_missed(&prepared.uses);
     if let Err(error) = prepared.scratch.remove() {
         diagnose(&format!("left behind: {error}"));
     }
@@ -95,6 +98,16 @@ pub(super) fn run(
         diagnose(&advice);
     }
     Ok(ended)
+}
+
+/// Says which uses the client made past the gateway.
+fn tell_missed(uses: &Path) {
+    match Uses::at(uses.to_path_buf()).missed() {
+        Ok(missed) => missed.lines().for_each(|line| {
+            diagnose(&format!("a use that this run's gateway got no call of: {line}"));
+        }),
+        Err(error) => diagnose(&format!("uses past the gateway are not known: {error}")),
+    }
 }
 
 /// Says what has begun, and what its boundary does not hold.

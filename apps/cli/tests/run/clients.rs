@@ -150,6 +150,60 @@ p.stdin.close(); print(p.wait())"
     assert_eq!(world.home.verify(), 0);
 }
 
+/// The gateway decides about its own tools: the hook passes these names, and no other.
+#[test]
+fn hook_passes_the_gateways_tools_alone() {
+    let Some(world) = World::new() else { return };
+    let code = format!(
+        "{CLAUDE}{SPEAK}
+print('--strict-mcp-config' in sys.argv)
+tools = ['mcp__syscap__echo', 'mcp__syscap___echo', 'mcp__syscap__nosuch', 'mcp__syscap2__echo',
+    'mcp__syscap__fs.read', 'MCP__syscap__echo']
+def asked(tool, use):
+    before = hook('PreToolUse', tool, use, dict(value=1))
+    return before.returncode, 'deny' in before.stdout
+print(asked(tools[0], 'early'))
+server = json.load(open(options['--mcp-config']))['mcpServers']['syscap']
+p, ask = speak(server['command'], server['args'])
+ask(2, 'tools/list', {{}})
+for n, tool in enumerate(tools): print(asked(tool, 'u%d' % n))
+def call(id, use, value):
+    meta = {{'claudecode/toolUseId': use}}
+    params = {{'name': 'echo', 'arguments': dict(value=value), '_meta': meta}}
+    return ask(id, 'tools/call', params).get('isError')
+def after(use): return hook('PostToolUse', tools[0], use, dict(value=1), tool_response={{}})
+print(call(3, 'u0', 1), after('u0').returncode)
+# Sent twice it is made once; by another input it is another call of the same name.
+print(call(4, 'u0', 1), call(5, 'u0', 2))
+# One that no gateway got.
+print(asked(tools[0], 'past'))
+past = after('past')
+print(past.returncode, 'got no call' in past.stderr, after('past').returncode)
+p.stdin.close(); p.wait()
+print(asked(tools[0], 'late'))"
+    );
+    let program = client(&world, "claude", &code);
+    let ran = world.run(&["--mcp", "--builtins", "--hook", "--patience 6s"], &[&program]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let passed = "(0, False)\n";
+    let judged = "(0, True)\n";
+    let expected = format!(
+        "True\n{judged}{passed}{}False 0\nFalse True\n{passed}1 True 1\n{judged}",
+        judged.repeat(5)
+    );
+    assert_eq!(ran.out.replace("None", "False"), expected, "{}", ran.err);
+    assert!(ran.err.contains("got no call of: mcp__syscap__echo: not_granted"), "{}", ran.err);
+    let log = world.home.log();
+    let of = |tool: &str, kind: &str| {
+        log.iter().filter(|one| one["tool_id"] == tool && one["kind"] == kind).count()
+    };
+    assert_eq!((of("echo", "intent"), of("echo", "repeat"), of("echo", "refusal")), (1, 1, 1));
+    let hooked = "claude_code.tool.mcp__syscap__echo";
+    // Before the gateway's list, past it, and after its end.
+    assert_eq!((of(hooked, "refusal"), of(hooked, "intent")), (3, 0));
+    assert_eq!(world.home.verify(), 0);
+}
+
 /// A gateway's servers run outside, with what they need there, and the agent reaches neither that
 /// nor what they say to the operator.
 #[test]
@@ -202,7 +256,7 @@ print(sorted(settings), told(open, FILE, 'w'))";
     assert_eq!(ran.code, 0, "{}", ran.err);
     let (first, second) = ran.out.split_once('\n').unwrap();
     assert_eq!(first, "(0, None) (0, None)");
-    assert!(second.starts_with("['hooks', 'mcpServers'] E"), "{}", ran.out);
+    assert!(second.starts_with("['hooks', 'mcp', 'mcpServers'] E"), "{}", ran.out);
 }
 
 /// The token that is named is the gateway's too, though the agent has a wider one.

@@ -9,7 +9,9 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use syscap::CallContext;
-use syscap::format::{Canonical, MapBuilder, Source, TRACE_BYTES_MAX, ToolId, object_id};
+use syscap::format::{
+    Canonical, IdempotencyKey, MapBuilder, Source, TRACE_BYTES_MAX, ToolId, object_id,
+};
 use tokio::sync::oneshot;
 
 use tokio::time::Instant;
@@ -21,8 +23,10 @@ use crate::governed::flight::{Flight, RetryInput};
 use crate::governed::kernelside::{CallOutcome, Envelope, Lack, NoAnswer, Unreached};
 use crate::governed::twins::Like;
 use crate::governed::{data, names, refusal, result};
+use crate::say::say;
 use crate::token::{next, renewal};
 use crate::upstream::starting;
+use crate::uses;
 
 /// Longest id of a request that stands in a key as it is.
 const ID_BYTES_MAX: usize = 40;
@@ -38,7 +42,10 @@ pub(crate) async fn call(
     let flight = Arc::new(Flight::new(context, input));
     let args = params.arguments.unwrap_or_default();
     let exact = context.extensions.get::<AsSent>();
-    let key = key(&gateway.run, &context.id);
+    let key = match use_of_client(gateway, &params.name, context, &flight) {
+        Ok(used) => used.unwrap_or_else(|| key(&gateway.run, &context.id)),
+        Err(why) => return Ok(unanswered(gateway, &not_made(why)).into()),
+    };
     let (envelope, like) = envelope(gateway, &id, &args, exact, &flight, &key);
     let is_built_in = gateway.catalog().is_built_in(&id);
     let sent = Sent { tool: ToolId::new(&id), envelope, like: Some(like) };
@@ -59,6 +66,25 @@ pub(crate) async fn call(
         None if is_built_in => Ok(result::built_in(delivered).into()),
         None => result::foreign(delivered),
     }
+}
+
+/// Inside a run: notes for the hook that the call of a use has arrived, and gives the client's name for
+/// the use, which then is the call's key: a use that is sent twice is made once. What answers a
+/// server's question is another call of the same use.
+fn use_of_client(
+    gateway: &Gateway,
+    name: &str,
+    context: &RequestContext<RoleServer>,
+    flight: &Flight,
+) -> Result<Option<String>, &'static str> {
+    let Some(uses) = &gateway.options.uses else { return Ok(None) };
+    let id = uses::id_of(&context.meta);
+    if let Err(error) = uses.call(id, name) {
+        say(&format!("a call can't be held against its use: {error}"));
+        return Err("the gateway can't note the call for the hook of this run");
+    }
+    let is_key = |id: &&str| IdempotencyKey::new(id).is_some() && flight.input.is_none();
+    Ok(id.filter(is_key).map(str::to_owned))
 }
 
 /// A `tools/call` that has not the form of one. If its name and its arguments are sound, it is a
@@ -323,8 +349,6 @@ async fn send_by(
 
 #[cfg(test)]
 mod tests {
-    use syscap::format::IdempotencyKey;
-
     use super::*;
 
     #[test]

@@ -1,0 +1,93 @@
+//! The uses of tools that this run's gateway offers: it decides about them, and the hook passes them.
+//!
+//! The hook knows the gateway's name from `syscap run`, never from the client's event: a project may
+//! configure a server of any name. A passed use is held against the call that the gateway gets.
+
+use syscap::Runtime;
+use syscap::format::{Reason, ToolResult};
+use syscap::host::{Begun, Reported};
+use syscap::plain::plain;
+use syscap_gateway::{Held, Uses};
+
+use super::event::Event;
+use super::{Hook, tokens};
+use crate::exit::{Exit, diagnose};
+
+impl Hook {
+    /// Passes a use of a tool that a gateway of this run offers, by exactly the client's spelling of
+    /// its name. False for any other use: that is judged.
+    pub(super) fn passes(&self, event: &Event) -> Result<bool, String> {
+        let Some((uses, shown)) = self.offered(event)? else { return Ok(false) };
+        let id = event.id.as_deref();
+        uses.pass(id, &shown).map_err(|error| format!("the use can't be noted: {error}"))?;
+        Ok(true)
+    }
+
+    /// Holds a reported use against the gateway's call. `None` where it was not passed; a use that was
+    /// passed and of which no gateway got the call is put on record, and told.
+    pub(super) fn settled_by_gateway(
+        &self,
+        event: &Event,
+        reported: &Reported,
+    ) -> Result<Option<Exit>, String> {
+        let Some(uses) = self.uses.clone().map(Uses::at) else { return Ok(None) };
+        let shown = self.offered(event)?.map(|(_, shown)| shown);
+        let held = uses.take(event.id.as_deref(), shown.as_deref().unwrap_or(&event.tool));
+        match held.map_err(|error| format!("the use can't be held against its call: {error}"))? {
+            Held::Called => Ok(Some(Exit::Done)),
+            // A client without names for its uses may report two of one name one after the other.
+            Held::NotPassed if event.id.is_none() && shown.is_some() => Ok(Some(Exit::Done)),
+            Held::NotPassed => Ok(None),
+            Held::Missed => self.missed(event, reported, &uses).map(Some),
+        }
+    }
+
+    /// The tool as the gateway shows it, where one of this run offers it.
+    fn offered(&self, event: &Event) -> Result<Option<(Uses, String)>, String> {
+        let (Some(server), Some(folder)) = (&self.gateway, &self.uses) else { return Ok(None) };
+        let uses = Uses::at(folder.clone());
+        let names = uses.offered().map_err(|error| format!("the gateway's tools: {error}"))?;
+        let is_meant = |shown: &String| self.client.mcp_tool(server, shown) == event.tool;
+        Ok(names.into_iter().find(is_meant).map(|shown| (uses, shown)))
+    }
+
+    /// Puts on record a use that went past the gateway: as one of a tool that the client runs itself,
+    /// judged after the fact.
+    fn missed(&self, event: &Event, reported: &Reported, uses: &Uses) -> Result<Exit, String> {
+        let used = self.used(event)?;
+        let access = self.reached()?;
+        let named = self.own_token().map_err(|failure| failure.to_string())?;
+        let token = match named {
+            Some(token) => token,
+            None => tokens::newest(&access, &self.agent, |tool| *tool == used.tool)?.id(),
+        };
+        let manifest = self.manifest(&event.tool, used.tool.clone());
+        let begun = access.begin_use(token, &used, &manifest).map_err(|error| error.to_string());
+        let on_record = begun.and_then(|begun| match begun {
+            Begun::Out(_) => {
+                let settled = access.settle_use(token, &used, reported);
+                settled.map(Box::new).map_err(|error| error.to_string())
+            }
+            Begun::Answered(answer) => Ok(answer),
+        });
+        let tool = plain(&event.tool);
+        let line = match &on_record {
+            Ok(answer) => on_record_as(&tool, answer),
+            Err(why) => format!("{tool}: not on record: {}", plain(why)),
+        };
+        let noted = uses.miss(&line).map_err(|error| error.to_string());
+        let closed = access.close().map_err(|error| error.to_string());
+        diagnose(&format!("this run's gateway got no call of a use that its client made: {line}"));
+        on_record.and(noted).and(closed).map(|()| Exit::Failed)
+    }
+
+    pub(super) fn reached(&self) -> Result<Runtime, String> {
+        let access = Runtime::attach(&self.home).map_err(|error| error.to_string())?;
+        access.ok_or_else(|| "no process holds the home".to_owned())
+    }
+}
+
+fn on_record_as(tool: &str, answer: &ToolResult) -> String {
+    let reason = answer.reason().map_or("ok", Reason::name);
+    format!("{tool}: {reason} (record {})", answer.receipt().outcome_seq.get())
+}
