@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use syscap_format::{
     AgentId, Amounts, Canonical, Dimension, EffectClass, IdempotencyKey, ItemKind, Label, Manifest,
-    MapBuilder, Reason, Refused, Seq, Source, TokenId, ToolId, ToolResult, TxOutcome,
+    MapBuilder, Reason, Refused, Seq, Source, TRACE_BYTES_MAX, TokenId, ToolId, ToolResult,
+    TxOutcome,
 };
 
 use syscap_kernel::Kernel;
@@ -385,7 +386,7 @@ impl Use {
         used: &ToolUse,
         reported: Reported,
     ) -> (Result<Canonical, Refused>, TxOutcome) {
-        let failed = |got: &str| Err(Refused::new(Reason::Failed).got(got));
+        let failed = |got: &str| Err(Refused::new(Reason::Failed).got(&got));
         if self.used.args != used.args {
             let got = "it was made with other arguments than those that were let through";
             return (failed(got), TxOutcome::Unknown);
@@ -393,6 +394,10 @@ impl Use {
         match reported {
             Reported::Result(result) => (Ok(result), done(self.effect)),
             Reported::Failed(words) => (failed(&words), unsure(self.effect)),
+            Reported::NotMade(words) => {
+                let got = format!("not made: {words}");
+                (Err(Refused::new(Reason::Cancelled).got(&got)), TxOutcome::NoOp)
+            }
         }
     }
 }
@@ -552,6 +557,14 @@ fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {
     let key = used.id.as_deref().filter(|id| IdempotencyKey::new(id).is_some());
     let map = match key {
         Some(key) => map.text("idempotency_key", key),
+        None => map,
+    };
+    let part = used.part.as_deref().filter(|part| part.len() <= TRACE_BYTES_MAX);
+    let map = match part {
+        Some(part) => {
+            let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", part);
+            map.item("provenance", from.finish().item())
+        }
         None => map,
     };
     map.finish().into_bytes()

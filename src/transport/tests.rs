@@ -81,6 +81,19 @@ fn provided(location: Option<&str>) -> Provided {
     Provided { manifest, location: location.map(str::to_owned) }
 }
 
+fn used(id: Option<&str>) -> ToolUse {
+    ToolUse {
+        agent: AgentId::new("a").unwrap(),
+        conversation: "c".to_owned(),
+        id: id.map(str::to_owned),
+        tool: tool("t.a"),
+        args: deep(),
+        place: None,
+        location: None,
+        part: id.map(|_| "a part".to_owned()),
+    }
+}
+
 fn asks() -> Vec<Ask> {
     let (session, token) = (Seq::new(7), TokenId::from_bytes([7; 32]));
     let engine = EngineIdentity { name: Box::from("none"), version: 3 };
@@ -98,15 +111,6 @@ fn asks() -> Vec<Ask> {
     let scope = Scope::Names(Names::new(names).unwrap());
     let grant = Grant::to("a").tools(["t.a"]).workspace().scope("names", scope.clone());
     let grant = grant.tool_with(tool("t.b"), ToolGrant::new().with("names", scope));
-    let used = |id: Option<&str>| ToolUse {
-        agent: AgentId::new("a").unwrap(),
-        conversation: "c".to_owned(),
-        id: id.map(str::to_owned),
-        tool: tool("t.a"),
-        args: deep(),
-        place: None,
-        location: None,
-    };
     let prompt = Prompt {
         agent: AgentId::new("a").unwrap(),
         conversation: "c".to_owned(),
@@ -143,6 +147,7 @@ fn asks() -> Vec<Ask> {
         Ask::Begin(Box::new(Begin { token, used: used(Some("u")), manifest })),
         settle(Reported::Result(deep())),
         settle(Reported::Failed("no".to_owned())),
+        settle(Reported::NotMade("no".to_owned())),
         Ask::View,
         Ask::ViewOf(Box::new(Looked { agent: AgentId::new("a").unwrap(), token: None })),
         Ask::Stamp,

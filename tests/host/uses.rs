@@ -60,6 +60,7 @@ impl Desk {
             args: args! { "n": n }.finish(),
             place: None,
             location: None,
+            part: None,
         }
     }
 

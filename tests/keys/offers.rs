@@ -170,6 +170,7 @@ fn a_use_of_a_new_tool_names_what_to_do() {
         args: MapBuilder::new().finish(),
         place: None,
         location: None,
+        part: None,
     };
     let manifest = manifest("client.bash", "runs things");
     for _ in 0..2 {

@@ -10,17 +10,18 @@ mod event;
 mod grant;
 mod halves;
 mod holder;
+mod known;
 mod leads;
 mod model;
 mod passed;
 pub(crate) mod setup;
 mod tokens;
+mod used;
 mod user_settings;
 pub(crate) mod version;
 mod watch;
 mod words;
 
-use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -28,13 +29,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use syscap::Runtime;
-use syscap::format::{
-    AgentId, Canonical, EffectClass, Item, MapBuilder, Reason, Refused, Seq, TokenId, ToolId,
-    ToolResult,
-};
+use syscap::format::{AgentId, EffectClass, Manifest, Reason, Refused, Seq, TokenId, ToolResult};
 use syscap::host::{Begun, Prompt, Reported, ToolUse};
 use syscap::kernel::StoreError;
-use syscap::provide::LocationText;
 use syscap::remedy::{Remedy, for_model};
 use syscap::syscalls::auto_executed::{Kind, kinds_of_path};
 use syscap::syscalls::stated::Stated;
@@ -44,6 +41,7 @@ use self::class::ClassRule;
 use self::client::{Client, Inside};
 use self::event::{Event, Phase, Told};
 use self::tokens::Found;
+use self::used::Naming;
 use self::watch::Watch;
 use crate::exit::{Ended, Exit, Failure, diagnose};
 use crate::output::Out;
@@ -180,6 +178,13 @@ impl Hook {
                     Exit::Failed
                 });
             }
+            Ok((watch, Told::Batch(events))) => {
+                watch.is_after();
+                return self.over(events).unwrap_or_else(|problem| {
+                    diagnose(&format!("uses that were not made could not be recorded: {problem}"));
+                    Exit::Failed
+                });
+            }
             Err(problem) => {
                 diagnose(&format!("{problem}; denied"));
                 return Exit::Blocked;
@@ -274,14 +279,15 @@ impl Hook {
             let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());
             return printed.map(|()| Exit::Done).map_err(|failure| failure.to_string());
         }
-        let mut used = self.used(event)?;
-        let manifest = self.manifest(&event.tool, used.tool.clone());
-        if self.is_black_box(&event.tool) {
-            used.place = event.folder.as_deref().map(place);
-        }
         let access =
             holder::reach(&self.home, self.people).map_err(|why| model::unreached(&why))?;
         let named = self.own_token().map_err(|failure| failure.to_string())?;
+        let naming = self.naming(&access, named, event)?;
+        let used = self.used(event, naming)?;
+        let manifest = match naming {
+            Naming::Own => self.manifest(&event.tool, used.tool.clone()),
+            Naming::Other => self.manifest_of_others(used.tool.clone()),
+        };
         let found = match named {
             Some(token) => Found::Live(token),
             None => tokens::newest(&access, &self.agent, |tool| *tool == used.tool)?,
@@ -305,24 +311,24 @@ impl Hook {
         }
         let said = match begun {
             Some(Begun::Out(_)) if taken == Taken::ToTheClient => {
-                let why = format!("the policy wants a person to approve {}", used.tool);
+                let why = format!("the policy wants a person to approve {}", event.tool);
                 self.client.asked(&why)
             }
             Some(Begun::Out(intent)) => {
                 match self.plants(event).or_else(|| strays(event, &access, &used)) {
                     Some(what) if !self.is_approved(intent, notes) => {
-                        self.client.asked(&format!("{} {what}", used.tool))
+                        self.client.asked(&format!("{} {what}", event.tool))
                     }
                     _ => self.client.let_through(self.allow),
                 }
             }
             Some(Begun::Answered(answer)) => {
-                let (said, note) = self.refused(&access, event, &used, token, &answer)?;
+                let (said, note) = self.refused(&access, event, &manifest, token, &answer)?;
                 notes.extend(note);
                 Some(said)
             }
             None => {
-                let (said, note) = self.expired(&access, &used, token)?;
+                let (said, note) = self.expired(&access, event, &used, token)?;
                 notes.extend(note);
                 Some(said)
             }
@@ -338,30 +344,32 @@ impl Hook {
         &self,
         access: &Runtime,
         event: &Event,
-        used: &ToolUse,
+        manifest: &Manifest,
         token: TokenId,
         answer: &ToolResult,
     ) -> Result<(String, Option<String>), String> {
-        let tool = &used.tool;
+        let tool = &manifest.tool;
         // What is not on record counts as what it would be put there as.
-        let class = match access.tool(tool) {
-            Ok(it) => it.manifest.effect,
-            Err(_) => self.manifest(&event.tool, tool.clone()).effect,
-        };
+        let class = access.tool(tool).map_or(manifest.effect, |it| it.manifest.effect);
         let expired = match answer.reason() {
             Some(Reason::Expired) => tokens::expiry(access, token)?,
             _ => None,
         };
         let home = &*self.home;
-        let against = words::Against { home, tool, token, class, expired };
+        let name = &*event.tool;
+        let against = words::Against { home, name, tool, token, class, expired };
         let command = match answer.reason() {
+            // A token of before the list had it, or before others had one.
+            Some(Reason::NotGranted | Reason::UnknownTool) if self.is_of_setup(name) => {
+                Some(self.setting_up().map_err(|failure| failure.to_string())?)
+            }
             // The hook's own words are what has changed: they are accepted, and no token is issued.
             Some(Reason::ToolChanged) => {
                 Some(self.accepting(&event.tool, token).map_err(|failure| failure.to_string())?)
             }
             _ => words::remedy(tool, token, answer).and_then(|remedy| remedy.command(&self.home)),
         };
-        let note = command.map(|command| goes_on(tool, &command));
+        let note = command.map(|command| goes_on(name, &command));
         Ok((self.client.denied(&words::refusal(&against, answer)), note))
     }
 
@@ -369,15 +377,17 @@ impl Hook {
     fn expired(
         &self,
         access: &Runtime,
+        event: &Event,
         used: &ToolUse,
         token: TokenId,
     ) -> Result<(String, Option<String>), String> {
         let (tool, reason) = (&used.tool, Reason::Expired);
         let (got, ask, intent) = (None, None, None);
         let remedy = Remedy { reason, tool: Some(tool), token: Some(token), got, ask, intent };
-        let note = remedy.command(&self.home).map(|command| goes_on(tool, &command));
+        let command = remedy.command(&self.home);
+        let note = command.map(|command| goes_on(&event.tool, &command));
         let at = tokens::expiry(access, token)?;
-        Ok((self.client.denied(&words::expired(tool, at)), note))
+        Ok((self.client.denied(&words::expired(&event.tool, at)), note))
     }
 
     /// The danger if one of the client's own tools for files writes a file that other programs
@@ -418,11 +428,11 @@ impl Hook {
         if let Some(exit) = self.settled_by_gateway(&event, reported)? {
             return Ok(exit);
         }
-        let used = self.used(&event)?;
         let named = self.own_token().map_err(|failure| failure.to_string())?;
         let access = self.reached()?;
-        let settled = self.settle(&access, named, &used, reported);
+        let settled = self.settle(&access, named, &event, reported);
         access.close().map_err(|error| error.to_string())?;
+        let settled = settled?;
         match settled {
             Ok(answer) if matches!(answer.reason(), Some(Reason::TimedOut | Reason::Cancelled)) => {
                 Err("the use was given up a moment before".into())
@@ -436,62 +446,63 @@ impl Hook {
         }
     }
 
+    /// Tells of the uses of a message that were not made: of them no result was reported before. All
+    /// others are settled already.
+    fn over(&self, events: Vec<Event>) -> Result<Exit, String> {
+        let named = self.own_token().map_err(|failure| failure.to_string())?;
+        let access = self.reached()?;
+        let mut failed = Ok(Exit::Done);
+        for event in events {
+            let Phase::After(reported) = &event.phase else { continue };
+            let settled = match self.is_passed(&event) {
+                // A gateway makes no call for it, and nothing is in flight.
+                Ok(true) => continue,
+                Ok(false) => self.settle(&access, named, &event, reported),
+                Err(problem) => Err(problem),
+            };
+            match settled {
+                Ok(Err(syscap::Error::Refused(why)))
+                    if why.reason() == Reason::UnknownReference => {}
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => failed = Err(error.to_string()),
+                Err(problem) => failed = Err(problem),
+            }
+        }
+        access.close().map_err(|error| error.to_string())?;
+        failed
+    }
+
     /// Tells of a use with the token that it was begun with: where none is named that need not be
     /// the newest any more, but one that the agent has a session with.
     fn settle(
         &self,
         access: &Runtime,
         named: Option<TokenId>,
-        used: &ToolUse,
+        event: &Event,
         reported: &Reported,
-    ) -> Result<ToolResult, syscap::Error> {
+    ) -> Result<Result<ToolResult, syscap::Error>, String> {
         let tokens = match named {
             Some(token) => vec![token],
-            None => tokens::seated(access, &self.agent)?,
+            None => tokens::seated(access, &self.agent).map_err(|error| error.to_string())?,
         };
-        let unknown = Refused::new(Reason::UnknownReference).field("tool_use_id");
-        let mut settled = Err(syscap::Error::Refused(unknown));
-        for token in tokens {
-            settled = access.settle_use(token, used, reported);
-            match &settled {
+        let mut uses = vec![self.used(event, Naming::Own)?];
+        if self.client.is_other(&event.tool) {
+            uses.push(self.used(event, Naming::Other)?);
+        }
+        let tried = uses.iter().flat_map(|used| tokens.iter().map(move |token| (used, *token)));
+        for (used, token) in tried {
+            match access.settle_use(token, used, reported) {
                 Err(syscap::Error::Refused(why)) if why.reason() == Reason::UnknownReference => {}
-                _ => break,
+                settled => return Ok(settled),
             }
         }
-        settled
-    }
-
-    /// The location of a use outside of any run: the client's project, or where it works. A shell's
-    /// folder is an argument of its call.
-    fn location_outside(&self, event: &Event) -> Option<String> {
-        if self.is_black_box(&event.tool) {
-            return None;
-        }
-        let project = self.client.project_variable();
-        let project = std::env::var_os(project).filter(|folder| !folder.is_empty());
-        let folder = project.or_else(|| event.folder.clone().map(OsString::from))?;
-        Some(LocationText::default().part("client in", [folder]).finish())
+        let unknown = Refused::new(Reason::UnknownReference).field("tool_use_id");
+        Ok(Err(syscap::Error::Refused(unknown)))
     }
 
     /// The token that the command line names.
     fn own_token(&self) -> Result<Option<TokenId>, Failure> {
         TokenName::of_any(self.token.as_ref(), &self.home)
-    }
-
-    fn used(&self, event: &Event) -> Result<ToolUse, String> {
-        let long = || format!("the tool's name can't be used here: {}", event.tool);
-        Ok(ToolUse {
-            agent: self.agent.clone(),
-            conversation: event.conversation.clone(),
-            id: event.id.clone(),
-            tool: self.tool(&event.tool).ok_or_else(long)?,
-            args: match self.is_black_box(&event.tool) || self.is_shell_inside(&event.tool) {
-                true => without_words(event.args.item()),
-                false => event.args.clone(),
-            },
-            place: None,
-            location: self.location.clone().or_else(|| self.location_outside(event)),
-        })
     }
 }
 
@@ -521,7 +532,7 @@ fn is_plain(pattern: &str) -> bool {
 }
 
 /// The remedy for a refused use, for the operator.
-fn goes_on(tool: &ToolId, command: &str) -> String {
+fn goes_on(tool: &str, command: &str) -> String {
     format!("{tool}: an operator goes on with: {command}")
 }
 
@@ -531,19 +542,6 @@ fn asked(begun: &Begun) -> Option<Seq> {
         Begun::Answered(answer) => answer.ask(),
         Begun::Out(_) => None,
     }
-}
-
-/// The location at which the client's shell runs a command: shown to the person who is asked, and a
-/// part of the approved call. It decides nothing.
-fn place(folder: &str) -> Canonical {
-    MapBuilder::new().text("folder", folder).finish()
-}
-
-/// A shell's arguments without the model's own words for them: the same command is the same call,
-/// whatever it is called today.
-fn without_words(args: Item<'_>) -> Canonical {
-    let others = args.entries().filter(|(key, _)| *key != "description");
-    others.fold(MapBuilder::new(), |map, (key, value)| map.item(key, value)).finish()
 }
 
 /// One event, whole.

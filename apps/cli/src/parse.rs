@@ -11,6 +11,8 @@ use syscap::launch::Network;
 use syscap::policy::Preset;
 use syscap::syscalls::beneath::Openers;
 
+use crate::hook::client::Client;
+
 /// Why a word of the command line is not of its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadWord {
@@ -86,8 +88,9 @@ pub(crate) fn agent(text: &str) -> Result<AgentId, BadWord> {
     AgentId::new(text).ok_or(BadWord::Agent)
 }
 
+/// A tool by its id, or as the log shows one that a client runs itself: `claude_code:WebFetch`.
 pub(crate) fn tool(text: &str) -> Result<ToolId, BadWord> {
-    ToolId::new(text).ok_or(BadWord::Tool)
+    ToolId::new(text).or_else(|| Client::read(text)).ok_or(BadWord::Tool)
 }
 
 /// Tools: one by its name, all whose names begin alike, or all.

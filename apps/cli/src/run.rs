@@ -6,6 +6,7 @@
 mod client;
 mod door;
 mod environment;
+mod gemini;
 mod linked;
 mod prepared;
 mod record;
@@ -135,6 +136,9 @@ impl Run {
         // What is wrong with the command line is seen before anything is opened or signed.
         let known = self.known();
         let prepared = Prepared::of(&self, known)?;
+        if known == Known::GeminiCli {
+            gemini::check(&prepared.program()?, &self.program)?;
+        }
         let passed = linked::settle(prepared.written(), self.linked)?;
         let access = runtime::reached(&self.home, || self.people.options().share(&self.home))?;
         runtime::finish(access, |access| {

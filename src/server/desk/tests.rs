@@ -16,6 +16,7 @@ fn used() -> ToolUse {
         args: args! { "n": 1_u64 }.finish(),
         place: None,
         location: None,
+        part: None,
     }
 }
 

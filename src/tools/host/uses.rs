@@ -28,6 +28,9 @@ shape! {
             ///
             /// [`Provider::location`]: crate::provide::Provider::location
             7 => pub location: String,
+            /// The part of the client that makes it, such as a sub-agent, by the client's name for it:
+            /// at most 64 bytes. It stands in the call's provenance as its trace, and decides nothing.
+            8 => pub part: String,
         }
     }
 }
@@ -60,6 +63,8 @@ choice! {
         1 => Result(Canonical),
         /// It failed: in the client's words.
         2 => Failed(String),
+        /// It was not made, since the client or its user refused it: in the client's words.
+        3 => NotMade(String),
     }
 }
 
@@ -68,7 +73,7 @@ impl Reported {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Result(result) => result.as_bytes().len(),
-            Self::Failed(words) => words.len(),
+            Self::Failed(words) | Self::NotMade(words) => words.len(),
         }
     }
 }

@@ -7,6 +7,7 @@ use syscap::format::{Grants, Resource, Rule, SET_LIFE_MS, Scope, Seq, UnixMillis
 
 use super::shown::left;
 use crate::exit::{Ended, Exit, Failure};
+use crate::hook::client::Client;
 use crate::output::{Object, Out, array, plain, quote};
 use crate::runtime;
 
@@ -141,7 +142,7 @@ pub(super) fn list(home: &Path, out: &mut Out) -> Ended {
             set.ask,
             set.left,
             set.agent,
-            set.tool,
+            Client::shown(&set.tool, None),
             left(set.until, now),
         );
         let object = Object::new()

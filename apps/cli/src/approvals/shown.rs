@@ -2,7 +2,7 @@
 
 use syscap::approvals::{Changed, Compared, WaitingCall};
 use syscap::format::json::from_data;
-use syscap::format::{ApprovalAnswer, Seq, UnixMillis};
+use syscap::format::{ApprovalAnswer, Canonical, Seq, UnixMillis};
 use syscap::kernel::Condition;
 
 use crate::exit::{Ended, Exit, Failure};
@@ -16,7 +16,12 @@ pub(super) fn listed(call: &WaitingCall, now: UnixMillis) -> String {
         false => left(call.expires, now),
     };
     let (standing, cut) = (standing(call), cut(&arguments(call)));
-    format!("{}  {standing}  {}  {}  {cut}  {left}", call.ask, call.agent, call.tool)
+    format!("{}  {standing}  {}  {}  {cut}  {left}", call.ask, call.agent, tool(call))
+}
+
+/// Its tool, as people read it.
+pub(super) fn tool(call: &WaitingCall) -> String {
+    Client::shown(&call.tool, call.args.as_ref().map(Canonical::item))
 }
 
 /// How much time is left, in minutes or hours.
@@ -71,7 +76,7 @@ fn cut(text: &str) -> String {
 
 /// The call to be approved, for people: nothing of it is cut.
 pub(super) fn brief(out: &mut Out, call: &WaitingCall) -> Result<(), Failure> {
-    out.line(&format!("{} asks for {}", call.agent, call.tool))?;
+    out.line(&format!("{} asks for {}", call.agent, tool(call)))?;
     all_arguments(out, call)?;
     if call.label.is_untrusted() {
         out.line("  (after it has read untrusted content)")?;
@@ -111,7 +116,7 @@ pub(super) fn text_as(out: &mut Out, call: &WaitingCall, standing: String) -> Re
         ("standing", standing),
         ("agent", call.agent.to_string()),
         ("token", call.token.map_or_else(|| "none".to_owned(), |token| token.to_string())),
-        ("tool", call.tool.to_string()),
+        ("tool", Client::shown_with_id(&call.tool, call.args.as_ref().map(Canonical::item))),
         ("asked by", constraint),
         ("since", call.since.to_string()),
         ("expires", call.expires.to_string()),

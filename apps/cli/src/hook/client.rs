@@ -1,9 +1,9 @@
 //! The clients that are known: their tools, and what they take for an answer.
 
 use clap::ValueEnum;
-use syscap::format::{EffectClass, ToolId};
+use syscap::format::{EffectClass, Item, ToolId};
 
-use crate::output::Object;
+use crate::output::{Object, plain};
 
 /// An agent's client that runs a command before and after each use of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,61 +51,12 @@ impl Inside {
     }
 }
 
-/// A tool that comes with a client: its name there, its name here, what it does.
-pub(crate) type Known = (&'static str, &'static str, EffectClass);
-
-const CLAUDE_CODE: &[Known] = &[
-    ("AskUserQuestion", "ask_user_question", EffectClass::Pure),
-    ("Bash", "bash", EffectClass::ExternalWrite),
-    ("BashOutput", "bash_output", EffectClass::Read),
-    ("Edit", "edit", EffectClass::LocalWrite),
-    ("ExitPlanMode", "exit_plan_mode", EffectClass::Pure),
-    ("Glob", "glob", EffectClass::Read),
-    ("Grep", "grep", EffectClass::Read),
-    ("KillShell", "kill_shell", EffectClass::LocalWrite),
-    ("LS", "ls", EffectClass::Read),
-    ("MultiEdit", "multi_edit", EffectClass::LocalWrite),
-    ("NotebookEdit", "notebook_edit", EffectClass::LocalWrite),
-    ("Read", "read", EffectClass::Read),
-    // Each tool that it starts is asked about by itself.
-    ("Skill", "skill", EffectClass::Read),
-    ("Task", "task", EffectClass::Pure),
-    ("TodoWrite", "todo_write", EffectClass::LocalWrite),
-    ("WebFetch", "web_fetch", EffectClass::ExternalRead),
-    ("WebSearch", "web_search", EffectClass::ExternalRead),
-    ("Write", "write", EffectClass::LocalWrite),
-];
-
-const GEMINI_CLI: &[Known] = &[
-    ("glob", "glob", EffectClass::Read),
-    ("google_web_search", "google_web_search", EffectClass::ExternalRead),
-    ("grep_search", "grep_search", EffectClass::Read),
-    ("list_directory", "list_directory", EffectClass::Read),
-    ("read_file", "read_file", EffectClass::Read),
-    ("read_many_files", "read_many_files", EffectClass::Read),
-    ("replace", "replace", EffectClass::LocalWrite),
-    ("run_shell_command", "run_shell_command", EffectClass::ExternalWrite),
-    ("save_memory", "save_memory", EffectClass::LocalWrite),
-    ("search_file_content", "search_file_content", EffectClass::Read),
-    ("web_fetch", "web_fetch", EffectClass::ExternalRead),
-    ("write_file", "write_file", EffectClass::LocalWrite),
-    ("write_todos", "write_todos", EffectClass::LocalWrite),
-];
-
 impl Client {
     /// The first part of its tools' names.
     pub(super) const fn prefix(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude_code",
             Self::GeminiCli => "gemini_cli",
-        }
-    }
-
-    /// The tools that come with it.
-    pub(crate) const fn known(self) -> &'static [Known] {
-        match self {
-            Self::ClaudeCode => CLAUDE_CODE,
-            Self::GeminiCli => GEMINI_CLI,
         }
     }
 
@@ -131,8 +82,8 @@ impl Client {
 
     /// Its shell inside a contained run.
     pub(super) fn shell_inside(self, inside: Inside) -> Option<ToolId> {
-        let (_, ours, _) = self.known().iter().find(|(theirs, _, _)| *theirs == self.shell())?;
-        ToolId::new(&format!("{}.{}.{ours}", self.prefix(), inside.part()))
+        let shell = self.known_as(self.shell())?;
+        ToolId::new(&format!("{}.{}.{}", self.prefix(), inside.part(), shell.id))
     }
 
     /// The shells of all clients inside contained runs.
@@ -149,23 +100,14 @@ impl Client {
         Self::value_variants().iter().filter_map(|client| client.tool(client.shell()))
     }
 
-    /// The argument by which a tool of its own for files names one, always, and in full. Tools that
-    /// may leave it out work in the client's folder then. Gemini CLI has named that of its reading
-    /// tools anew more than once, so that they have none here.
+    /// The argument by which a tool of its own for files names one, always, and in full.
     pub(super) fn file_argument(self, name: &str) -> Option<&'static str> {
-        match (self, name) {
-            (Self::ClaudeCode, "Read" | "Edit" | "MultiEdit" | "Write") => Some("file_path"),
-            (Self::ClaudeCode, "NotebookEdit") => Some("notebook_path"),
-            (Self::ClaudeCode, "Glob" | "Grep" | "LS") => Some("path"),
-            (Self::GeminiCli, "replace" | "write_file") => Some("file_path"),
-            _ => None,
-        }
+        self.known_as(name)?.file
     }
 
     /// The default class; a foreign tool may do anything.
     pub(super) fn class(self, name: &str) -> EffectClass {
-        let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);
-        known.map_or(EffectClass::ExternalWrite, |(_, _, class)| *class)
+        self.known_as(name).map_or(EffectClass::ExternalWrite, |known| known.class)
     }
 
     /// The tool of that name: no two names are one tool. The client's built-in tools have a place
@@ -173,9 +115,8 @@ impl Client {
     /// can, and else escaped. `None` where that is too long.
     pub(crate) fn tool(self, name: &str) -> Option<ToolId> {
         let prefix = self.prefix();
-        let known = self.known().iter().find(|(theirs, _, _)| *theirs == name);
-        if let Some((_, ours, _)) = known {
-            return ToolId::new(&format!("{prefix}.{ours}"));
+        if let Some(known) = self.known_as(name) {
+            return ToolId::new(&format!("{prefix}.{}", known.id));
         }
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let plain = name.bytes().all(fits) && name.starts_with(|c: char| c.is_ascii_lowercase());
@@ -185,15 +126,63 @@ impl Client {
         }
     }
 
+    /// Its own name for the tool of an id; `None` where the id is no tool's of that form, as that of its
+    /// shell inside a run, which is another one.
+    pub(crate) fn own_name(self, tool: &ToolId) -> Option<String> {
+        let rest = tool.as_str().strip_prefix(self.prefix())?.strip_prefix('.')?;
+        if let Some(known) = self.known().iter().find(|known| known.id == rest) {
+            return Some(known.name.to_owned());
+        }
+        match rest.split_once('.')? {
+            ("tool", name) => Some(name.to_owned()),
+            ("spelt", name) => unspelt(name.strip_prefix('n')?),
+            _ => None,
+        }
+    }
+
+    /// A tool as people read it: `claude_code:WebFetch` where a client runs it itself, else its id. No id
+    /// has a colon, so that no name that a client tells reads as another tool's.
+    pub(crate) fn shown(tool: &ToolId, args: Option<Item<'_>>) -> String {
+        let named = |client: &Self| {
+            let name = match client.other().as_ref() == Some(tool) {
+                true => args?.get("tool")?.as_text()?.to_owned(),
+                false => client.own_name(tool)?,
+            };
+            Some(format!("{}:{}", client.prefix(), plain(&name)))
+        };
+        Self::value_variants().iter().find_map(named).unwrap_or_else(|| tool.to_string())
+    }
+
+    /// The same with its id, where that is another word.
+    pub(crate) fn shown_with_id(tool: &ToolId, args: Option<Item<'_>>) -> String {
+        let (shown, id) = (Self::shown(tool, args), tool.as_str());
+        if shown == id { shown } else { format!("{shown} ({id})") }
+    }
+
+    /// The tool that [`Client::shown`] shows so.
+    pub(crate) fn read(shown: &str) -> Option<ToolId> {
+        let (prefix, name) = shown.split_once(':')?;
+        let client = Self::value_variants().iter().find(|client| client.prefix() == prefix)?;
+        client.tool(name)
+    }
+
+    /// The beginning of its names for tools of MCP servers.
+    pub(super) const fn mcp_prefix(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "mcp__",
+            Self::GeminiCli => "mcp_",
+        }
+    }
+
     /// Its name for a tool of an MCP server: what that name can't hold is replaced.
     pub(super) fn mcp_tool(self, server: &str, shown: &str) -> String {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         match self {
             Self::ClaudeCode => {
                 let shown: String = shown.chars().map(|c| if fits(c) { c } else { '_' }).collect();
-                format!("mcp__{server}__{shown}")
+                format!("{}{server}__{shown}", self.mcp_prefix())
             }
-            Self::GeminiCli => format!("mcp_{server}_{shown}"),
+            Self::GeminiCli => format!("{}{server}_{shown}", self.mcp_prefix()),
         }
     }
 
@@ -202,6 +191,14 @@ impl Client {
         match self {
             Self::ClaudeCode => "UserPromptSubmit",
             Self::GeminiCli => "BeforeAgent",
+        }
+    }
+
+    /// The event that tells that all uses of one of the model's messages are over.
+    pub(super) const fn batch_event(self) -> Option<&'static str> {
+        match self {
+            Self::ClaudeCode => Some("PostToolBatch"),
+            Self::GeminiCli => None,
         }
     }
 
@@ -280,6 +277,30 @@ fn spelt(name: &str) -> String {
     text
 }
 
+/// The name that [`spelt`] wrote so.
+fn unspelt(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let byte = match byte {
+            b'_' => match rest.next()? {
+                b'_' => b'_',
+                b'm' => b'-',
+                b'p' => b'.',
+                b'c' => rest.next()?.to_ascii_uppercase(),
+                b'x' => {
+                    let digits = [rest.next()?, rest.next()?];
+                    u8::from_str_radix(str::from_utf8(&digits).ok()?, 16).ok()?
+                }
+                _ => return None,
+            },
+            byte => byte,
+        };
+        bytes.push(byte);
+    }
+    String::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,15 +328,14 @@ mod tests {
             ("spelt.na", "claude_code.spelt.nspelt_pna"),
         ] {
             assert_eq!(tool(name).as_deref(), Some(id), "{name}");
+            let tool = ToolId::new(id).unwrap();
+            assert_eq!(Client::ClaudeCode.own_name(&tool).as_deref(), Some(name));
+            assert_eq!(Client::GeminiCli.own_name(&tool), None);
+            assert_eq!(Client::read(&Client::shown(&tool, None)), Some(tool), "{name}");
         }
         assert_eq!(tool(&"x".repeat(64)), None);
-        for client in [Client::ClaudeCode, Client::GeminiCli] {
-            let mut ids: Vec<_> = client.known().iter().map(|(_, id, _)| *id).collect();
-            let count = ids.len();
-            ids.sort_unstable();
-            ids.dedup();
-            assert_eq!(ids.len(), count);
-            assert!(client.known().iter().all(|(name, _, _)| client.tool(name).is_some()));
+        for id in ["claude_code.contained.bash", "claude_code.other", "claude_code.spelt.n_x8"] {
+            assert_eq!(Client::ClaudeCode.own_name(&ToolId::new(id).unwrap()), None, "{id}");
         }
     }
 }

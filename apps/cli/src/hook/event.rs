@@ -16,7 +16,14 @@ pub(super) enum Told {
         conversation: String,
         text: String,
     },
+    /// All uses of one of the model's messages are over: these, each with what the model is told of it.
+    Batch(Vec<Event>),
 }
+
+/// What Claude Code writes itself where a user's prompt stands: a background task has ended.
+const OWN_PROMPT: &str = "<task-notification>";
+/// Longest name of a sub-agent with its type, in bytes: it stands in a record.
+const PART_BYTES_MAX: usize = 64;
 
 /// Before or after a use of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +38,8 @@ pub(super) struct Event {
     pub(super) args: Canonical,
     /// The folder that the client works in, where it says one.
     pub(super) folder: Option<String>,
+    /// The sub-agent that makes the use: the client's name for it, and its type.
+    pub(super) part: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +79,17 @@ impl Told {
         let name = text_of(map, "hook_event_name")?;
         if client.prompt_event() == name {
             let (conversation, text) = (text_of(map, "session_id")?, text_of(map, "prompt")?);
-            let (conversation, text) = (conversation.to_owned(), text.to_owned());
-            return Ok(Self::Prompt { conversation, text });
+            // No user said it, and a sub-agent's own words may stand in it.
+            let is_own = client == Client::ClaudeCode && text.trim_start().starts_with(OWN_PROMPT);
+            let text = if is_own { String::new() } else { text.to_owned() };
+            return Ok(Self::Prompt { conversation: conversation.to_owned(), text });
+        }
+        if client.batch_event() == Some(name) {
+            let calls = map.get("tool_calls").filter(|calls| calls.kind() == ItemKind::Array);
+            let calls = calls.ok_or("the event has no tool_calls that are an array")?;
+            let conversation = text_of(map, "session_id")?;
+            let over = |call| Event::over(conversation, map, call);
+            return calls.elements().map(over).collect::<Result<_, _>>().map(Self::Batch);
         }
         Event::of(client, name, map).map(Self::Use)
     }
@@ -105,9 +123,38 @@ impl Event {
             tool: text_of(map, "tool_name")?.to_owned(),
             id,
             folder: map.get("cwd").and_then(Item::as_text).map(str::to_owned),
+            part: part(map),
             args: Canonical::from(args.ok_or("the event has no tool_input that is an object")?),
         })
     }
+
+    /// A use that is over: if its result was not reported before, it was not made.
+    fn over(conversation: &str, map: Item<'_>, call: Item<'_>) -> Result<Self, String> {
+        let args = call.get("tool_input").filter(|args| args.kind() == ItemKind::Map);
+        let told = call.get("tool_response");
+        Ok(Self {
+            phase: Phase::After(Reported::NotMade(
+                told.map_or_else(String::new, |it| words(Some(it))),
+            )),
+            conversation: conversation.to_owned(),
+            tool: text_of(call, "tool_name")?.to_owned(),
+            id: Some(text_of(call, "tool_use_id")?.to_owned()),
+            folder: map.get("cwd").and_then(Item::as_text).map(str::to_owned),
+            part: part(map),
+            args: Canonical::from(args.ok_or("a use has no tool_input that is an object")?),
+        })
+    }
+}
+
+/// `a615ddd78959e1f1e general-purpose`: the sub-agent of an event, by the client's name and its type.
+fn part(map: Item<'_>) -> Option<String> {
+    let name = map.get("agent_id").and_then(Item::as_text)?;
+    let kind = map.get("agent_type").and_then(Item::as_text).unwrap_or_default();
+    let mut part = format!("{name} {kind}").trim_end().to_owned();
+    while part.len() > PART_BYTES_MAX {
+        part.pop();
+    }
+    Some(part)
 }
 
 fn text_of<'a>(map: Item<'a>, key: &str) -> Result<&'a str, String> {

@@ -132,12 +132,17 @@ impl Hook {
 }
 
 impl Hook {
+    /// True if a token grants all of the client's own tools, those of its list here and the others.
+    pub(crate) fn has_tools(&self, grants: &Grants) -> bool {
+        let known = self.client.known().iter().map(|known| self.tool(known.name));
+        let mut all = known.chain([self.client.other()]);
+        all.all(|tool| tool.is_some_and(|tool| grants.get(&tool).is_some()))
+    }
+
     /// True if a token holds each of the client's own tools for files to exactly these roots.
     pub(crate) fn has_roots(&self, grants: &Grants, roots: &ToolGrant) -> bool {
-        let names = self.client.known().iter().map(|(name, _, _)| *name);
-        let mut files = names.filter(|name| self.client.file_argument(name).is_some());
-        files.all(|name| {
-            let granted = self.client.tool(name).and_then(|tool| grants.get(&tool).cloned());
+        self.client.known().iter().filter(|known| known.file.is_some()).all(|known| {
+            let granted = self.client.tool(known.name).and_then(|tool| grants.get(&tool).cloned());
             granted.is_some_and(|granted| granted == *roots)
         })
     }

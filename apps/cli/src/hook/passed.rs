@@ -10,6 +10,7 @@ use syscap::plain::plain;
 use syscap_gateway::{Held, Uses};
 
 use super::event::Event;
+use super::used::Naming;
 use super::{Hook, tokens};
 use crate::exit::{Exit, diagnose};
 
@@ -42,6 +43,13 @@ impl Hook {
         }
     }
 
+    /// True if a use that is over was passed: its gateway has it on record, or no call was made.
+    pub(super) fn is_passed(&self, event: &Event) -> Result<bool, String> {
+        let Some(uses) = self.uses.clone().map(Uses::at) else { return Ok(false) };
+        let held = uses.take(event.id.as_deref(), &event.tool);
+        Ok(held.map_err(|error| error.to_string())? != Held::NotPassed)
+    }
+
     /// The tool as the gateway shows it, where one of this run offers it.
     fn offered(&self, event: &Event) -> Result<Option<(Uses, String)>, String> {
         let (Some(server), Some(folder)) = (&self.gateway, &self.uses) else { return Ok(None) };
@@ -54,7 +62,7 @@ impl Hook {
     /// Puts on record a use that went past the gateway: as one of a tool that the client runs itself,
     /// judged after the fact.
     fn missed(&self, event: &Event, reported: &Reported, uses: &Uses) -> Result<Exit, String> {
-        let used = self.used(event)?;
+        let used = self.used(event, Naming::Own)?;
         let access = self.reached()?;
         let named = self.own_token().map_err(|failure| failure.to_string())?;
         let token = match named {

@@ -3,8 +3,8 @@
 use std::{env, path::Path, sync::Arc, time::Duration};
 
 use syscap::format::{
-    Amounts, Dimension, Extra, Label, Manifest, ObjectId, Param, ParamType, RESULT_BYTES_MAX,
-    Reason, Refused, Role, TokenId, ToolId, TxOutcome,
+    Amounts, Dimension, EffectClass, Extra, Label, Manifest, ObjectId, Param, ParamType,
+    RESULT_BYTES_MAX, Reason, Refused, Role, TokenId, ToolId, TxOutcome,
 };
 use syscap::host::MACHINE_ROOT;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
@@ -82,8 +82,9 @@ impl Hook {
         if self.token.is_none() || !self.roots.is_empty() {
             drop(self.of_files()?);
         }
-        let known = self.client.known().iter().map(|(name, _, _)| (*name).to_owned());
+        let known = self.client.known().iter().map(|known| known.name.to_owned());
         let names: Vec<String> = known.chain(self.named(access)?).collect();
+        let others = self.client.other().map(|tool| Ok(self.manifest_of_others(tool)));
         let manifests: Result<Vec<Manifest>, Failure> = names
             .iter()
             .map(|name| {
@@ -91,6 +92,7 @@ impl Hook {
                 let bad = || Failure::Usage { what: name.clone(), advice };
                 Ok(self.manifest(name, self.tool(name).ok_or_else(bad)?))
             })
+            .chain(others)
             .collect();
         let tools = pin(access, &hands.operator, manifests?)?;
         if !self.roots.is_empty() {
@@ -111,6 +113,9 @@ impl Hook {
                         Some(scopes) => grant.tool_with(tool.clone(), scopes.clone()),
                         None => grant.tools([tool.as_str()]),
                     };
+                }
+                if let Some(others) = self.client.other() {
+                    grant = grant.tools([others.as_str()]);
                 }
                 if self.workspace.is_some() {
                     // It is a run's alone.
@@ -184,6 +189,24 @@ impl Hook {
                 "Where: the hook's own word.",
             ));
         }
+        self.limited(manifest)
+    }
+
+    /// The tool for all of the client's own that the list does not have: what such a one does is not
+    /// known, and so it is asked about each time.
+    pub(super) fn manifest_of_others(&self, tool: ToolId) -> Manifest {
+        let client = self.client.prefix();
+        let label = if self.trust_results { Label::PUBLIC } else { Label::UNTRUSTED };
+        let about = format!("A tool that {client} runs itself, and that is not known here.");
+        let manifest = Manifest::new(tool, EffectClass::ExternalWrite).labelled(label);
+        let manifest = manifest.described("other", &about);
+        let manifest =
+            manifest.param(Param::required("tool", ParamType::Text, "The client's name for it."));
+        let input = Param::required("input", ParamType::Code, "What it is given, as JSON.");
+        self.limited(manifest.param(input))
+    }
+
+    fn limited(&self, mut manifest: Manifest) -> Manifest {
         let ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         let us = ms.saturating_mul(1_000).saturating_add(SLACK_US);
         manifest.wall_ms_max = Some(ms);
@@ -206,6 +229,18 @@ impl Hook {
             None => format!(" --token {token}"),
         };
         Ok(format!("syscap {}{more} --setup --print --tool {}", self.words()?, quoted(name)))
+    }
+
+    /// True if the set-up grants the tool of that name by its list.
+    pub(super) fn is_of_setup(&self, name: &str) -> bool {
+        let listed = self.client.known_as(name).is_some() || self.client.is_other(name);
+        listed && !self.in_run
+    }
+
+    /// The command that puts the client's tools on record as they are listed now, and issues a token for
+    /// them.
+    pub(super) fn setting_up(&self) -> Result<String, Failure> {
+        Ok(format!("syscap {} --setup", self.words()?))
     }
 
     fn words(&self) -> Result<String, Failure> {
@@ -344,9 +379,12 @@ impl Client {
         };
         let hooks =
             events.iter().fold(Object::new(), |object, event| object.json(event, &entry(event)));
-        // What its user says is of no tool.
-        let said = Object::new().json("hooks", &array([hook.finish()])).finish();
-        let hooks = hooks.json(self.prompt_event(), &array([said]));
+        // What its user says is of no tool, and what is over of many.
+        let every = Object::new().json("hooks", &array([hook.finish()])).finish();
+        let hooks = [Some(self.prompt_event()), self.batch_event()]
+            .into_iter()
+            .flatten()
+            .fold(hooks, |hooks, event| hooks.json(event, &array([every.clone()])));
         Object::new().json("hooks", &hooks.finish()).finish()
     }
 }

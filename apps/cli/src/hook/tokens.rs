@@ -2,7 +2,7 @@
 
 use syscap::Runtime;
 use syscap::format::{AgentId, TokenId, ToolId, UnixMillis};
-use syscap::view::{Choice, Owner};
+use syscap::view::{Choice, Owner, TokenInfo};
 
 /// Most tokens of an agent that are tried for a use that is told of.
 const TOKENS_MAX: usize = 16;
@@ -55,6 +55,21 @@ pub(super) fn newest(
             "agent `{agent}` has no token; tell your user, who sets the hook up with --setup"
         )),
     }
+}
+
+/// True if a token grants a tool: the named one, or else the agent's newest that does.
+pub(super) fn grants(
+    access: &Runtime,
+    agent: &AgentId,
+    token: Option<TokenId>,
+    tool: &ToolId,
+) -> Result<bool, String> {
+    let view = access.view_of(agent, token).map_err(|error| error.to_string())?;
+    let has = |token: &TokenInfo| token.tools.contains(tool);
+    Ok(match token {
+        Some(id) => view.token(id).is_some_and(has),
+        None => matches!(view.choose(agent, Owner::Agent, has), Choice::Use(token) if has(token)),
+    })
 }
 
 /// When a token ends.

@@ -22,7 +22,7 @@ const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 /// The settings files of Claude Code, below a project and below HOME.
 const SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
-/// A version of Claude Code: `2.1.295`.
+/// A version of a client: `2.1.295`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version([u32; 3]);
 
@@ -34,8 +34,12 @@ impl std::fmt::Display for Version {
 }
 
 impl Version {
+    pub(crate) const fn new(numbers: [u32; 3]) -> Self {
+        Self(numbers)
+    }
+
     /// Reads `2.1.295 (Claude Code)`.
-    fn read(line: &str) -> Option<Self> {
+    pub(crate) fn read(line: &str) -> Option<Self> {
         let word = line.split_whitespace().next()?;
         let mut numbers = word.split('.').map(|number| number.parse().ok());
         let mut next = || numbers.next().flatten();

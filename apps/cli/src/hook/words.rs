@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use syscap::format::{EffectClass, Item, Reason, TokenId, ToolId, ToolResult, UnixMillis, json};
+use syscap::plain::plain;
 use syscap::remedy::{Remedy, allowed_word, for_model};
 
 /// The rules that a use was compared with.
 pub(super) struct Against<'a> {
     pub(super) home: &'a Path,
+    /// The client's name for the tool.
+    pub(super) name: &'a str,
     pub(super) tool: &'a ToolId,
     pub(super) token: TokenId,
     /// The class of the tool.
@@ -19,11 +22,12 @@ pub(super) struct Against<'a> {
 /// Why a use must not be made, and what to do about it.
 pub(super) fn refusal(against: &Against<'_>, answer: &ToolResult) -> String {
     let Against { tool, token, .. } = *against;
+    let name = plain(against.name);
     let record = answer.receipt().outcome_seq.get();
     let Some(reason) = answer.reason() else {
-        return format!("syscap: this use of {tool} has ended already (record {record}).");
+        return format!("syscap: this use of {name} has ended already (record {record}).");
     };
-    let mut text = format!("syscap refused {tool}: {} ({}).", reason.name(), reason.code());
+    let mut text = format!("syscap refused {name}: {} ({}).", reason.name(), reason.code());
     let error = answer.delivered().item();
     for key in ["field", "got", "allowed"] {
         if let Some(value) = error.get(key) {
@@ -64,10 +68,10 @@ pub(super) fn remedy<'a>(
 }
 
 /// The same where nothing could be recorded, since the token had expired before.
-pub(super) fn expired(tool: &ToolId, at: Option<UnixMillis>) -> String {
+pub(super) fn expired(tool: &str, at: Option<UnixMillis>) -> String {
     let reason = Reason::Expired;
     let at = at.map_or_else(String::new, |at| format!(" The token expired at {at}."));
-    let (name, code) = (reason.name(), reason.code());
+    let (tool, name, code) = (plain(tool), reason.name(), reason.code());
     format!(
         "syscap refused {tool}: {name} ({code}).{at} To go on: an operator can issue the token \
          once more."

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use syscap::audit::SqliteReader;
-use syscap::format::{ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, leaf};
+use syscap::format::{ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, ToolId, leaf};
 use syscap::kernel::{Next, StoreError};
+
+use crate::hook::client::Client;
 
 /// A call that was asked about.
 #[derive(Clone, Debug)]
@@ -12,6 +14,13 @@ pub(super) struct Asked {
     pub(super) ask: Seq,
     pub(super) agent: String,
     pub(super) tool: String,
+}
+
+impl Asked {
+    /// Its tool as people read it.
+    pub(super) fn shown(&self) -> String {
+        ToolId::new(&self.tool).map_or_else(|| self.tool.clone(), |it| Client::shown(&it, None))
+    }
 }
 
 /// The calls that were asked about, as far as the log was read for them: only where there is an

@@ -59,7 +59,12 @@ fn columns(seq: &str, time: &str, agent: &str, what: &str) -> String {
 
 fn of(call: &CallFields, sides: Option<&Sides>, came: &str) -> (String, String) {
     let agent = call.agent_id.as_ref().map(ToString::to_string).unwrap_or_default();
-    let tool = call.tool_id.as_ref().map_or_else(|| "no tool".to_owned(), ToString::to_string);
+    let args = match sides.map(|sides| &sides.arguments) {
+        Some(Kept::There(map)) => Some(map.item()),
+        _ => None,
+    };
+    let named = |tool| Client::shown(tool, args);
+    let tool = call.tool_id.as_ref().map_or_else(|| "no tool".to_owned(), named);
     let arguments =
         sides.map(|sides| shown(&sides.arguments, call.tool_id.as_ref())).unwrap_or_default();
     (agent, format!("{tool}{arguments} -> {came}"))

@@ -6,6 +6,7 @@ use syscap::format::{
 };
 
 use super::{acts, answers::Asked};
+use crate::hook::client::Client;
 use crate::token;
 
 pub(super) fn heading() -> String {
@@ -19,7 +20,7 @@ pub(super) fn row(record: &Record, asked: Option<Asked>) -> String {
     let Columns { mut agent, mut tool, mut status, used } = Columns::of(&record.body);
     if let Some(asked) = asked {
         status.push_str(&format!(", to {}", asked.ask));
-        (agent, tool) = (asked.agent, asked.tool);
+        (tool, agent) = (asked.shown(), asked.agent);
     }
     columns([&seq, &time, kind.name(), &agent, &tool, &status, &used])
 }
@@ -27,9 +28,11 @@ pub(super) fn row(record: &Record, asked: Option<Asked>) -> String {
 /// The owner and the text of a record that is no call's.
 pub(super) fn event(record: &Record, asked: Option<Asked>) -> (String, String) {
     let Columns { agent, status, used, .. } = Columns::of(&record.body);
-    if let Some(Asked { ask, agent, tool }) = asked {
-        let what = format!("approval request {ask} of {agent} for {tool} was answered: {status}");
-        return (acts::actor(&record.body).unwrap_or(agent), what);
+    if let Some(asked) = asked {
+        let (ask, tool) = (asked.ask, asked.shown());
+        let what =
+            format!("approval request {ask} of {} for {tool} was answered: {status}", asked.agent);
+        return (acts::actor(&record.body).unwrap_or(asked.agent), what);
     }
     let agent = acts::actor(&record.body).unwrap_or(agent);
     if let Some(what) = acts::words(&record.body, &status) {
@@ -156,7 +159,7 @@ impl Columns {
     fn call(call: &CallFields) -> Self {
         Self {
             agent: call.agent_id.as_ref().map(ToString::to_string).unwrap_or_default(),
-            tool: call.tool_id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            tool: call.tool_id.as_ref().map(|it| Client::shown(it, None)).unwrap_or_default(),
             status: String::new(),
             used: shown(&call.used),
         }

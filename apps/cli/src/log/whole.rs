@@ -16,6 +16,7 @@ use super::settled::{Settled, settled};
 use super::{row, tools};
 use crate::exit::{Ended, Exit, Failure};
 use crate::fields;
+use crate::hook::client::Client;
 use crate::output::{Form, Object, Out, plain};
 
 /// Shows a record, with what the vault has of it unless it is to be left out.
@@ -97,7 +98,11 @@ fn text(
         }
         return sides.map_or(Ok(()), |sides| arguments(&sides.arguments, out));
     };
-    for (name, value) in of_call(call) {
+    let args = match sides.map(|sides| &sides.arguments) {
+        Some(Kept::There(map)) => Some(map.item()),
+        _ => None,
+    };
+    for (name, value) in of_call(call, args) {
         say(name, &value)?;
     }
     if let Some(manifest) = manifest(reader, call).map_err(failed)? {
@@ -153,7 +158,7 @@ fn became(
 }
 
 /// The common fields of records of calls.
-fn of_call(call: &CallFields) -> Vec<(&'static str, String)> {
+fn of_call(call: &CallFields, args: Option<Item<'_>>) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     let mut some = |name, value: Option<String>| {
         all.extend(value.filter(|value| !value.is_empty()).map(|value| (name, value)));
@@ -161,7 +166,9 @@ fn of_call(call: &CallFields) -> Vec<(&'static str, String)> {
     some("agent", call.agent_id.as_ref().map(ToString::to_string));
     some("session", call.session.map(|session| session.to_string()));
     some("token", call.capability_token_id.map(|token| token.to_string()));
-    some("tool", call.tool_id.as_ref().map(ToString::to_string));
+    some("tool", call.tool_id.as_ref().map(|tool| Client::shown_with_id(tool, args)));
+    let trace = call.provenance.as_ref().and_then(|from| from.trace.as_deref());
+    some("trace", trace.map(|trace| plain(trace).into_owned()));
     let decided = call.decision.as_ref();
     let verdict = |decision| {
         let asked = row::obligations(decision);

@@ -279,6 +279,11 @@ impl Prepared {
         }
     }
 
+    /// The program's real path.
+    pub(super) fn program(&self) -> Result<PathBuf, Failure> {
+        real(&self.program)
+    }
+
     pub(super) fn written(&self) -> impl Iterator<Item = &Place> + Clone {
         let named = self.granted.iter().filter(|(_, right)| *right == Right::Write);
         [&self.workspace].into_iter().chain(named.map(|(place, _)| place))

@@ -120,10 +120,10 @@ pub(super) fn of(run: &Run, known: Known, access: &Runtime) -> Result<TokenId, F
     let files = hook.as_ref().map(Hook::of_files).transpose()?;
     let log = runtime::look(&run.home)?;
     let fits = |token: &TokenInfo| match (&hook, &shell, &files) {
-        (Some(hook), Some(shell), Some(files)) => {
+        (Some(hook), Some(_), Some(files)) => {
             let body = log.kernel().token(&token.id).map(|token| token.body);
             body.is_some_and(|body| {
-                body.grants.get(shell).is_some() && hook.has_roots(&body.grants, files)
+                hook.has_tools(&body.grants) && hook.has_roots(&body.grants, files)
             })
         }
         _ => true,

@@ -4,7 +4,7 @@ use syscap::format::Dimension;
 use syscap::view::{TokenInfo, ToolInfo, View};
 
 use super::look::{Holder, Seen};
-use crate::{exit::Failure, output::Out, tools::standing};
+use crate::{exit::Failure, hook::client::Client, output::Out, tools::standing};
 
 /// Prints it, with so many rows of a kind at most.
 pub(super) fn print(out: &mut Out, seen: &Seen, rows: usize) -> Result<(), Failure> {
@@ -82,7 +82,8 @@ fn running(out: &mut Out, seen: &Seen, rows: usize) -> Result<(), Failure> {
     out.line(&format!("running {}", view.running_in_all))?;
     for run in view.running.iter().take(rows) {
         let lasts = seconds(at.since(run.since));
-        let (intent, tool, agent) = (run.intent, run.tool.as_str(), run.agent.as_str());
+        let (intent, agent) = (run.intent, run.agent.as_str());
+        let tool = Client::shown(&run.tool, None);
         out.line(&format!("  {intent:>7}  {tool:<32}  {agent:<16}  {lasts}"))?;
     }
     more(out, view.running_in_all, view.running.len().min(rows))

@@ -7,4 +7,5 @@ mod hostile;
 mod settings;
 mod shell;
 mod told;
+mod unlisted;
 mod world;

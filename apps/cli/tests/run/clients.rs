@@ -53,7 +53,8 @@ print(said.returncode, said.stdout == '', said.stderr)"
     let ask = ["--hook", "--ask deny"];
     let ran = world.run(&ask, &[&program, "prompt"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let events = "['PostToolUse', 'PostToolUseFailure', 'PreToolUse', 'UserPromptSubmit']";
+    let events = "['PostToolBatch', 'PostToolUse', 'PostToolUseFailure', 'PreToolUse', \
+                  'UserPromptSubmit']";
     assert_eq!(ran.out, format!("prompt False {events}\n0 True \n0 \n0 True\n0 True \n"));
     assert_eq!(world.of_kind("input"), 1);
     let log = world.home.log();
@@ -252,7 +253,21 @@ def before(tool, input):
 print(before('read_file', dict(path='a')), before('run_shell_command', dict(command='ls')))
 print(sorted(settings), told(open, FILE, 'w'))";
     let program = client(&world, "gemini", code);
-    let ran = world.run(&["--mcp", "--builtins", "--hook", "--patience 6s"], &[&program]);
+    let options = ["--mcp", "--builtins", "--hook", "--patience 6s"];
+    // A version that would skip the settings, and with them the hook, is not started, nor is one that
+    // does not say which it is.
+    let package = world.home.beside("bin/package.json");
+    for version in ["", "0.60.0", "0.61.1", "x"] {
+        if !version.is_empty() {
+            let text = format!(r#"{{"name": "@google/gemini-cli", "version": "{version}"}}"#);
+            fs::write(&package, text).unwrap();
+        }
+        let ran = world.run(&options, &[&program]);
+        assert_eq!((ran.code, &*ran.out), (2, ""), "{}", ran.err);
+        assert!(ran.err.contains("--client none"), "{}", ran.err);
+    }
+    fs::write(&package, r#"{"name": "@google/gemini-cli", "version": "0.59.0"}"#).unwrap();
+    let ran = world.run(&options, &[&program]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let (first, second) = ran.out.split_once('\n').unwrap();
     assert_eq!(first, "(0, None) (0, None)");

@@ -4,7 +4,7 @@
 use syscap::approvals::WaitingCall;
 use syscap::format::{ApprovalAnswer, Seq, TEXT_BYTES_MAX, UnixMillis};
 
-use super::super::shown::{arguments, standing, text};
+use super::super::shown::{arguments, standing, text, tool};
 use super::keys::Key;
 use crate::exit::Failure;
 use crate::output::{Out, plain};
@@ -131,7 +131,9 @@ impl View {
             let (standing, args) = (standing(call), arguments(call));
             let row = format!(
                 "{mark} {left}  {}  {standing}  {}  {}  {args}",
-                call.ask, call.agent, call.tool
+                call.ask,
+                call.agent,
+                tool(call)
             );
             plain(&row).into_owned()
         };

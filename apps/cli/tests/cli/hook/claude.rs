@@ -30,9 +30,12 @@ fn the_settings_name_the_hook_for_each_event() {
     let settings: Value = serde_json::from_str(&hooked.set_up(&[]).out).unwrap();
     let hooks = settings["hooks"].as_object().unwrap();
     let events: Vec<&String> = hooks.keys().collect();
-    assert_eq!(events, ["PostToolUse", "PostToolUseFailure", "PreToolUse", "UserPromptSubmit"]);
+    let all =
+        ["PostToolBatch", "PostToolUse", "PostToolUseFailure", "PreToolUse", "UserPromptSubmit"];
+    assert_eq!(events, all);
     for (event, entries) in hooks {
-        let matcher = if event == "UserPromptSubmit" { Value::Null } else { json!("*") };
+        let of_tool = !["UserPromptSubmit", "PostToolBatch"].contains(&event.as_str());
+        let matcher = if of_tool { json!("*") } else { Value::Null };
         assert_eq!(entries[0]["matcher"], matcher);
         let hook = &entries[0]["hooks"][0];
         assert_eq!((&hook["type"], &hook["timeout"]), (&json!("command"), &json!(60)));

@@ -33,7 +33,8 @@ fn input_that_is_no_event_is_a_no() {
         with(read("toolu_01"), "tool_use_id", json!(7)).to_string(),
         with(read("toolu_01"), "session_id", json!("")).to_string(),
         with(read("toolu_01"), "session_id", json!("x".repeat(10_000))).to_string(),
-        with(read("toolu_01"), "tool_name", json!("x".repeat(10_000))).to_string(),
+        with(read("toolu_01"), "tool_name", json!(format!("mcp__{}", "x".repeat(10_000))))
+            .to_string(),
     ];
     for event in events {
         hooked.changes_nothing(2, |hooked| hooked.raw(event.as_bytes()));

@@ -74,7 +74,7 @@ fn a_command_is_approved_once_where_it_is() {
     assert_eq!(hooked.last()["kind"], "intent");
     let log = run(["log", "show", &home]).fine().out;
     // The folder is the client's word: the record has it, a line does not.
-    assert!(log.contains(r#"claude_code.bash(command: "git push") ->"#), "{log}");
+    assert!(log.contains(r#"claude_code:Bash(command: "git push") ->"#), "{log}");
     let whole = run(["log", "show", &home, &hooked.last()["seq"].to_string()]).fine().out;
     assert!(whole.contains("/tmp/project"), "{whole}");
     asks(hooked.hook(&bash("t5", "git push")));
