@@ -16,9 +16,10 @@ use syscap::format::{
 };
 use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 
+pub(crate) use shown::left;
 use shown::{brief, json, listed, recorded, text};
 
-use crate::exit::{Ended, Exit, Failure};
+use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Form, Out, array, plain, word_of};
 use crate::signing::{salted, submit};
 use crate::terminal::{self, Terminal};
@@ -37,7 +38,7 @@ The number is that of the record that asks; `list` shows it. An approved call ru
 repeats it.")]
 pub(crate) enum Approvals {
     /// List the calls that wait.
-    List(List),
+    List(Waiting),
     /// Show one whole: its arguments, what it would touch, and why it waits.
     Show(Show),
     /// Approve one, for one call or more.
@@ -61,6 +62,16 @@ pub(crate) enum Approvals {
 pub(crate) struct List {
     /// The home.
     home: PathBuf,
+}
+
+/// Which calls.
+#[derive(Args, Debug)]
+pub(crate) struct Waiting {
+    #[command(flatten)]
+    list: List,
+    /// Those of ended sessions, too: an agent that is started again may repeat its call.
+    #[arg(long)]
+    all: bool,
 }
 
 /// Which call.
@@ -193,12 +204,18 @@ fn open(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
     Err(Failure::Usage { what: format!("{ask}"), advice })
 }
 
-impl List {
+impl Waiting {
     fn run(self, out: &mut Out) -> Ended {
-        let (calls, now) = waiting(&self.home)?;
-        for call in calls {
+        let home = word_of(&self.list.home);
+        let (calls, now) = waiting(&self.list.home)?;
+        let (shown, hidden): (Vec<_>, Vec<_>) =
+            calls.into_iter().partition(|call| self.all || call.session.is_some());
+        if !hidden.is_empty() {
+            let count = hidden.len();
+            tell(&format!("{count} more of ended sessions: syscap approvals list {home} --all"));
+        }
+        for call in shown {
             let waits = call.approved.is_some() && !call.superseded;
-            let home = word_of(&self.home);
             let command = waits.then(|| format!("syscap approvals approve {home} {}", call.ask));
             let text = match &command {
                 Some(command) => format!("{}  {command}", listed(&call, now)),
@@ -240,6 +257,7 @@ impl Show {
             Form::Text => {
                 text(out, call)?;
                 shown::differs(out, compared.as_ref())?;
+                sets::outlived(out, &self.home, call)?;
                 for other in elsewhere {
                     let (at, standing) = (other.location.as_deref(), shown::standing(other));
                     let at = plain(at.unwrap_or("not stated"));
@@ -271,8 +289,9 @@ impl Give {
             };
             if out.form() == Form::Text {
                 brief(out, &call)?;
+                sets::outlived(out, &home, &call)?;
                 if let Some(terms) = terms {
-                    sets::given(out, terms)?;
+                    sets::given(out, &call, terms)?;
                 }
                 out.flush()?;
             }

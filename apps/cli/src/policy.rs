@@ -1,5 +1,6 @@
 //! `syscap policy`: what may be done, and what is asked first.
 
+mod allow;
 mod check;
 mod client_arguments;
 mod diff;
@@ -36,6 +37,8 @@ pub(crate) enum Policy {
     Show(show::Show),
     /// Put a policy in force, or ask one beside it for the record only.
     Set(set::Set),
+    /// Let one tool run unasked for one agent, for a while.
+    Allow(allow::Allow),
     /// Say what comes of a call, and why.
     Explain(explain::Explain),
     /// Hold a document against a table of calls and verdicts.
@@ -55,6 +58,7 @@ impl Policy {
             Self::Hash(hash) => hash.run(out),
             Self::Show(show) => show.run(out),
             Self::Set(set) => set.run(out),
+            Self::Allow(allow) => allow.run(out),
             Self::Explain(explain) => explain.run(out),
             Self::Test(test) => test.run(out),
             Self::Diff(diff) => diff.run(out),

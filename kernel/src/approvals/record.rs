@@ -16,8 +16,8 @@ use crate::run::answer::Reply;
 use syscap_format::field::count;
 use syscap_format::{
     ASK_LIFE_MS, AgentId, ApprovalAnswer, ApprovalChannel, Ask, BodyView, CallFields, Canonical,
-    Control, ErrorKind, Grants, Leaf, PublicKey, Reason, Refused, Salt, Seq, Status, ToolId,
-    TxOutcome, UnixMillis, VaultEntry, VaultText, VaultWrite, result_hash,
+    Control, ErrorKind, Grants, Label, Leaf, PublicKey, Reason, Refused, Salt, Seq, Status,
+    TokenId, ToolId, TxOutcome, UnixMillis, VaultEntry, VaultText, VaultWrite, result_hash,
 };
 
 /// The key under which the reason of an answer is committed to.
@@ -74,8 +74,24 @@ pub struct SetView {
     pub left: u64,
     /// When it ends.
     pub until: UnixMillis,
+    /// The token.
+    pub token: Option<TokenId>,
+    /// The label of everything that the session had been given when a person saw the call. A session
+    /// that has been given more asks anew.
+    pub label: Label,
+    /// The label of everything that sessions by the token have been given by now.
+    pub given: Label,
     /// The keys that may end it.
     pub eligible: Vec<PublicKey>,
+}
+
+impl SetView {
+    /// True if no session by its token can use it any more: one of them has been given what the person
+    /// was not shown, such as untrusted content.
+    #[must_use]
+    pub fn is_outlived(&self) -> bool {
+        !self.given.leq(self.label)
+    }
 }
 
 impl Kernel {
@@ -250,6 +266,9 @@ impl Kernel {
             scopes: set.scopes.clone(),
             left: set.left,
             until: set.until,
+            token: self.state.tokens.view(set.bounds.token).map(|token| token.id),
+            label: set.bounds.label(),
+            given: self.state.tokens.begins(set.bounds.token),
             eligible: set.eligible.clone(),
         })
     }

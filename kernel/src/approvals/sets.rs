@@ -120,6 +120,11 @@ impl Bounds {
         !self.label.is_untrusted()
     }
 
+    /// The label of the session when a person saw the call.
+    pub(crate) const fn label(&self) -> Label {
+        self.label
+    }
+
     /// The session that asked.
     pub(crate) const fn session(&self) -> Option<Seq> {
         self.session

@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use syscap::approvals::{Proposal, SetTerms, WaitingCall};
 use syscap::format::{Grants, Resource, Rule, SET_LIFE_MS, Scope, Seq, UnixMillis};
+use syscap::kernel::SetView;
 
 use super::shown::left;
 use crate::exit::{Ended, Exit, Failure};
@@ -61,7 +62,7 @@ pub(super) fn stands(home: &Path, ask: u64) -> Result<bool, Failure> {
 }
 
 /// The terms that are about to be signed, beside the call.
-pub(super) fn given(out: &mut Out, terms: &SetTerms) -> Result<(), Failure> {
+pub(super) fn given(out: &mut Out, call: &WaitingCall, terms: &SetTerms) -> Result<(), Failure> {
     let until = match terms.expires {
         Some(until) => format!("until {until}"),
         None => "until its session ends".to_owned(),
@@ -74,6 +75,31 @@ pub(super) fn given(out: &mut Out, terms: &SetTerms) -> Result<(), Failure> {
                 out.line(&format!("covers     {shown}"))?;
             }
         }
+    }
+    let sessions = match terms.expires {
+        Some(_) => "all sessions of its token",
+        None => "its session",
+    };
+    out.line(&match call.label.is_untrusted() {
+        true => format!("holds      in {sessions}, whatever untrusted content they read"),
+        false => format!(
+            "holds      in {sessions}, up to the first untrusted result: the same call then asks \
+             once more, and that answer holds on"
+        ),
+    })
+}
+
+/// Says of a call that waits which standing approval of its tool has ended, and why.
+pub(super) fn outlived(out: &mut Out, home: &Path, call: &WaitingCall) -> Result<(), Failure> {
+    let log = runtime::look(home)?;
+    let is_its =
+        |set: &SetView| (&set.agent, &set.tool, set.token) == (&call.agent, &call.tool, call.token);
+    for set in log.kernel().sets().filter(is_its).filter(SetView::is_outlived) {
+        out.line(&format!(
+            "ended      the standing approval {} of this tool ({} calls left): a session of its \
+             token has read untrusted content since; an answer with --for now holds on",
+            set.ask, set.left
+        ))?;
     }
     Ok(())
 }
@@ -137,13 +163,17 @@ pub(super) fn list(home: &Path, out: &mut Out) -> Ended {
             None => "what it touched".to_owned(),
             Some(scopes) => shown(scopes).join("; "),
         };
+        let is_outlived = set.is_outlived();
+        let stands = match is_outlived {
+            true => "ended by untrusted content".to_owned(),
+            false => left(set.until, now),
+        };
         let text = format!(
-            "{}  {} calls left  {}  {}  {covers}  {}",
+            "{}  {} calls left  {}  {}  {covers}  {stands}",
             set.ask,
             set.left,
             set.agent,
             Client::shown(&set.tool, None),
-            left(set.until, now),
         );
         let object = Object::new()
             .uint("ask", set.ask.get())
@@ -151,6 +181,7 @@ pub(super) fn list(home: &Path, out: &mut Out) -> Ended {
             .shown("agent", &set.agent)
             .shown("tool", &set.tool)
             .uint("left", set.left)
+            .flag("outlived", is_outlived)
             .shown("until", set.until)
             .uint("until_ms", set.until.get());
         let object = match set.session {

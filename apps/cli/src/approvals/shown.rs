@@ -25,7 +25,7 @@ pub(super) fn tool(call: &WaitingCall) -> String {
 }
 
 /// How much time is left, in minutes or hours.
-pub(super) fn left(until: UnixMillis, now: UnixMillis) -> String {
+pub(crate) fn left(until: UnixMillis, now: UnixMillis) -> String {
     match until.since(now).div_ceil(60_000) {
         minutes @ ..120 => format!("{minutes} min left"),
         minutes => format!("{} h left", minutes.div_euclid(60)),

@@ -36,9 +36,13 @@ fn calls_that_wait_are_listed_and_answered() {
     let (one, other) = (write("a.txt", "hello"), write("b.txt", "there"));
     let first = ask(&home.call("a", &token, one.as_bytes())[0]);
     let second = ask(&home.call("a", &token, other.as_bytes())[0]);
-    let list = run(["--json", "approvals", "list", &path]).fine().json();
+    let list = run(["--json", "approvals", "list", &path, "--all"]).fine().json();
     let shown: Vec<_> = list.iter().map(|call| call["ask"].to_string()).collect();
     assert_eq!(shown, [first.clone(), second.clone()]);
+    // Their sessions have ended.
+    let open = run(["approvals", "list", &path]);
+    assert_eq!((open.code, &*open.out), (0, ""), "{}", open.err);
+    assert!(open.err.contains("2 more of ended sessions: syscap approvals list "), "{}", open.err);
     let call = run(["--json", "approvals", "show", &path, &first]).fine().one();
     assert_eq!(call["arguments"], json!({"path": "a.txt", "text": "hello"}));
     assert_eq!(call["resources"], json!(["path: write workspace/a.txt of a"]));
@@ -54,7 +58,7 @@ fn calls_that_wait_are_listed_and_answered() {
     run(["approvals", "approve", &path, &first, "--because", "it is a draft"]).fine();
     run(["approvals", "deny", &path, &second, "--because", "not there"]).fine();
     // Until they are taken up it is seen which is which, and neither is answered again.
-    let list = run(["--json", "approvals", "list", &path]).fine().json();
+    let list = run(["--json", "approvals", "list", &path, "--all"]).fine().json();
     let states = list.iter().map(|call| (call["standing"].clone(), call["approved"].clone()));
     let wanted = [(json!("approved"), json!(1)), (json!("denied"), json!(0))];
     assert_eq!(states.collect::<Vec<_>>(), wanted);
@@ -232,7 +236,7 @@ fn without_a_head_nothing_waits() {
         let words = ["call", &path, "--agent", "a", "--token", &token];
         run_with(words.iter().chain(flags).copied(), call.as_bytes()).fine().one()
     };
-    let waits = || run(["approvals", "list", &path]).fine().out.lines().count();
+    let waits = || run(["approvals", "list", &path, "--all"]).fine().out.lines().count();
     let refused = made(&["--headless"]);
     assert_eq!((reason(&refused), &refused["error"]["field"]), ("asked", &json!("path")));
     assert_eq!(waits(), 0);

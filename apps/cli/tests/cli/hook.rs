@@ -7,5 +7,6 @@ mod hostile;
 mod settings;
 mod shell;
 mod told;
+mod unasked;
 mod unlisted;
 mod world;

@@ -315,7 +315,7 @@ fn a_call_whose_tool_was_set_anew_is_over() {
     let provided = offer(&path);
     let token = home.token("a", &["--tool", "notes.get"]);
     assert_eq!(reason(&call(&home, &token, "x")), "asked");
-    let list = || run(["approvals", "list", &path]).fine().out;
+    let list = || run(["approvals", "list", &path, "--all"]).fine().out;
     assert!(list().contains("  waits  ") && list().contains(" min left"), "{}", list());
     let ask = list().split_whitespace().next().unwrap().to_owned();
     run(["tools", "class", &path, "notes.get", "local_write"]).fine();
