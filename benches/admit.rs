@@ -75,7 +75,7 @@ fn main() {
 fn decided_by(sim: &mut Sim, policy: Policy) {
     let change = PolicyChange { policy: policy.hash(), shadow: None };
     let (control, ticket) = (sim.signed(&change), sim.ticket());
-    sim.event(Event::Policy(ticket, control, None, vec![Box::new(policy)]));
+    sim.event(Event::Policy(ticket, control, None, vec![Box::new(policy)], None));
     drain(sim);
 }
 

@@ -78,7 +78,7 @@ pub use crate::runtime::remote::ProvedSession;
 pub use crate::runtime::sent::{CallContext, CallWith, Written};
 pub use crate::runtime::session::Session;
 pub use crate::runtime::state::{AgentState, Changed};
-pub use crate::runtime::submit::{Beside, Configured, PolicyPlace};
+pub use crate::runtime::submit::{Beside, Configured, PolicyPlace, PolicyWhy};
 pub use crate::runtime::{Runtime, resume};
 pub use crate::server::lend::SessionTicket;
 pub use crate::tools::{host, provide};

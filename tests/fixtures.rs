@@ -13,11 +13,12 @@ use host_support::{end, new_home, records};
 use syscap::approvals::SetTerms;
 use syscap::audit::SqliteReader;
 use syscap::format::{
-    Amounts, ApprovalAnswer, Body, Canonical, Cidr, CreditChange, EffectClass, Freeze,
-    FreezeChange, FreezeTarget, Item, Label, Manifest, Param, ParamType, PortRange, Record,
-    RecordKind, Role, Scope, Seq, TokenId, TxOutcome, json,
+    AgentId, Amounts, ApprovalAnswer, Body, Canonical, Cidr, ControlBody as _, CreditChange,
+    EffectClass, Freeze, FreezeBecause, FreezeChange, FreezeTarget, Item, Label, Manifest, Param,
+    ParamType, PolicyBecause, PolicyChange, PortRange, Record, RecordKind, Role, Salt, Scope, Seq,
+    TokenId, TxOutcome, VaultText, json,
 };
-use syscap::kernel::Next;
+use syscap::kernel::{Next, vault_entry};
 use syscap::keys::{KeyFile, KeyUse, Rotation, Seal, replacing};
 use syscap::policy::{Policy, Preset, WithinToken};
 use syscap::prelude::*;
@@ -26,7 +27,7 @@ use syscap::secrets::SecretFiles;
 use syscap::syscalls::net::Network;
 use syscap::syscalls::stated::{ArgumentKind, Declared, PathRoot, Stated};
 use syscap::verify::{Options as VerifyOptions, Soundness, TrustSource, verify_home};
-use syscap::{Beside, Configured, Home, Options, SystemEntropy};
+use syscap::{Beside, Configured, FileKeys, Home, Options, PolicyWhy, Signer as _, SystemEntropy};
 
 /// Where they lie, each under the name of what it was made for.
 fn fixtures() -> PathBuf {
@@ -91,7 +92,7 @@ fn homes_of_earlier_versions_open_and_verify() {
         end(&rt, &home);
         seen += 1;
     }
-    assert_eq!(seen, 5, "a home for each set of formats, and none that is gone");
+    assert_eq!(seen, 6, "a home for each set of formats, and none that is gone");
     assert!(labelled > 0);
 }
 
@@ -138,6 +139,16 @@ fn a_home_for_later_versions() {
     ];
     let made = kinds(&home);
     assert!(wanted.iter().all(|kind| made.contains(kind)), "{made:?}");
+    // A freeze or a policy with a reason is of version 3, and has its text.
+    let with_reason =
+        |record: &Record| matches!(record.body, Body::FreezeBecause(_) | Body::PolicyBecause(_));
+    let reasons: Vec<Record> = records(&home).into_iter().filter(with_reason).collect();
+    assert_eq!(reasons.len(), 3);
+    let mut reader = SqliteReader::open(&home).unwrap();
+    for record in reasons {
+        assert_eq!(record.encode()[2], 3);
+        assert_eq!(vault_entry(&mut reader, record.seq, record.seq).unwrap().texts.len(), 1);
+    }
     assert_eq!(verdict(&home), Soundness::Sound);
 }
 
@@ -168,6 +179,31 @@ fn make(home: &Path) {
     authorise(home);
     act(home);
     offer(home);
+    reason(home);
+}
+
+/// A freeze, its end and a policy, each for a reason.
+fn reason(home: &Path) {
+    let rt = Runtime::open(home).unwrap();
+    let agent = AgentId::new("ada").unwrap();
+    for freeze in [Freeze::agent(&agent), Freeze::agent(&agent).thaw()] {
+        let because = |why| FreezeBecause::new(freeze.clone(), why);
+        rt.control_because("a fire drill", because).unwrap();
+    }
+    let keys = FileKeys::open(&Home::at(home).keys()).unwrap();
+    let log = Options::new().inspect(home).unwrap();
+    let why = VaultText {
+        salt: Salt::from_bytes([5; 32]),
+        field: PolicyBecause::CAUSE,
+        text: "as before".into(),
+    };
+    let change = PolicyChange { policy: log.kernel().policy_hash().unwrap(), shadow: None };
+    let body = PolicyBecause::new(change, why.hash());
+    let key = keys.public_key(Role::Policy).unwrap();
+    let control = log.sign(&body, &key, |message| keys.sign(Role::Policy, message)).unwrap();
+    let beside = Beside::PolicyWhy(Box::new(PolicyWhy { policy: None, why }));
+    rt.submit_with(RecordKind::Policy, control, &beside).unwrap();
+    rt.close().unwrap();
 }
 
 /// Asks whether somebody looks at what is written.

@@ -12,18 +12,18 @@ use syscap::format::{
     ApprovalChannel, ArgumentLabel, ArgumentResource, ArgumentSource, AskImage, COMMON_FIELDS,
     CONTROL_CONTEXT, CallFields, CancelBody, Cidrs, Confidentiality, ConfigChange, ConstraintId,
     Control, ControlBody, CreditChange, Decision, Dimension, Domain, Durability, EffectClass,
-    Enforcement, EngineIdentity, Extra, FactImage, FactKey, Freeze, FreezeChange, FreezeTarget,
-    HomeLimits, Host, HostPattern, Hosts, IN_FLIGHT_MAX, IdempotencyKey, Integrity, KeyChange,
-    KeyImage, KeyStanding, KeysChangedImage, Manifest, Name, Names, Namespace, Notify, ObjectKind,
-    Obligation, ObligationKind, OpenImage, Opening, POSSESSION_CONTEXT, Param, ParamType, Paths,
-    PolicyChange, PolicyObject, Ports, Possession, Precondition, PreconditionKind, Presence,
-    PreviousRun, Profile, Proof, Provenance, PruneBody, REFUSALS_IN_A_ROW_MAX, RateImage, Reason,
-    RecordKind, Recovered, RedactBody, RefusalKind, ReleasedImage, Resolution, Revocation,
-    RevocationList, RevokeTarget, Role, RoleKey, RoleSet, RootName, RootedPath, RowImage, RunMode,
-    RunningImage, SKEW_MS_MAX, ScopeType, SessionImage, SessionPhase, SetImage, Shadow, Signed,
-    SignerImage, Snapshot, Source, StateImage, Status, TOKEN_CONTEXT, TOKEN_LIFE_MS_MAX,
-    TermsImage, TokenBody, TokenImage, ToolEntry, ToolId, ToolsChange, ToolsObject, Trust,
-    TxOutcome, Verdict,
+    Enforcement, EngineIdentity, Extra, FactImage, FactKey, Freeze, FreezeBecause, FreezeChange,
+    FreezeTarget, HomeLimits, Host, HostPattern, Hosts, IN_FLIGHT_MAX, IdempotencyKey, Integrity,
+    KeyChange, KeyImage, KeyStanding, KeysChangedImage, Manifest, Name, Names, Namespace, Notify,
+    ObjectKind, Obligation, ObligationKind, OpenImage, Opening, POSSESSION_CONTEXT, Param,
+    ParamType, Paths, PolicyBecause, PolicyChange, PolicyObject, Ports, Possession, Precondition,
+    PreconditionKind, Presence, PreviousRun, Profile, Proof, Provenance, PruneBody,
+    REFUSALS_IN_A_ROW_MAX, RateImage, Reason, RecordKind, Recovered, RedactBody, RefusalKind,
+    ReleasedImage, Resolution, Revocation, RevocationList, RevokeTarget, Role, RoleKey, RoleSet,
+    RootName, RootedPath, RowImage, RunMode, RunningImage, SKEW_MS_MAX, ScopeType, SessionImage,
+    SessionPhase, SetImage, Shadow, Signed, SignerImage, Snapshot, Source, StateImage, Status,
+    TOKEN_CONTEXT, TOKEN_LIFE_MS_MAX, TermsImage, TokenBody, TokenImage, ToolEntry, ToolId,
+    ToolsChange, ToolsObject, Trust, TxOutcome, Verdict,
 };
 use syscap::verify::Soundness as Verified;
 
@@ -37,7 +37,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
     }
     shapes! {
         CallFields HomeLimits Control Signed KeyChange RoleSet RoleKey Possession Revocation Freeze
-        PolicyChange ToolsChange ConfigChange Resolution ApprovalBody CancelBody RedactBody
+        FreezeBecause PolicyChange PolicyBecause ToolsChange ConfigChange Resolution ApprovalBody CancelBody RedactBody
         PruneBody Provenance Decision Obligation Shadow ArgumentLabel Precondition EngineIdentity
         PolicyObject Manifest ArgumentResource Param ToolEntry ToolsObject Snapshot TokenBody Trust
         StateImage SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage

@@ -287,7 +287,7 @@ fn ready(host: &mut Host) -> Result<(Seq, TokenId), Refused> {
     host.ask(Event::Tools(Ticket(0), tools, None, ToolsDelta::default()))?;
     let policy = PolicyChange { policy: host.kernel.engine_hash(), shadow: None };
     let policy = host.signed(&policy);
-    host.ask(Event::Policy(Ticket(0), policy, None, Vec::new()))?;
+    host.ask(Event::Policy(Ticket(0), policy, None, Vec::new(), None))?;
     let wire = host.token("ada", "say");
     let Ack::Token(token) = host.ask(Event::Issue(Ticket(0), wire, None))? else {
         panic!("a token was asked for");

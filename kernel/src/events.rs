@@ -93,8 +93,8 @@ pub enum Event {
     /// A signed event: of kind `key`, `revoke`, `freeze`, `config`, `credit`, `cancel`, `recovery`
     /// or `approval`, which is what a person answers to a call that waits. If the kernel does not
     /// [remember](crate::Kernel::remembers) the head that it names, it needs the proof that the
-    /// head is durable. The same holds for the variants below. With one that revokes, cancels or
-    /// answers, the text that it commits to: it is kept in the vault, under the record.
+    /// head is durable. The same holds for the variants below. With one that revokes, freezes,
+    /// cancels or answers, the text that it commits to: it is kept in the vault, under the record.
     Control(Ticket, RecordKind, Control, Option<Ancestor>, Option<VaultText>),
     /// A signed event of kind `redact`, the proof that the records which it names may have rows, and
     /// the text that it commits to.
@@ -104,9 +104,9 @@ pub enum Event {
     Heard(Ticket, Box<Input>, VaultText),
     /// A session cancels a call of its own: the session, the intent.
     Cancel(Ticket, Seq, Seq),
-    /// A signed event of kind `policy`, and those of the engines that it names which the kernel
-    /// does not have.
-    Policy(Ticket, Control, Option<Ancestor>, Vec<Box<dyn PolicyEngine>>),
+    /// A signed event of kind `policy`, those of the engines that it names which the kernel does not
+    /// have, and the text that it commits to.
+    Policy(Ticket, Control, Option<Ancestor>, Vec<Box<dyn PolicyEngine>>, Option<VaultText>),
     /// A policy document that no engine could be made of: where it is wrong, and how. It is
     /// refused on the record.
     BadPolicy(Ticket, Box<str>, Box<str>),

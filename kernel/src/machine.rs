@@ -120,8 +120,8 @@ impl Kernel {
             }
             Event::Heard(ticket, input, text) => self.heard(ticket, &input, text),
             Event::Cancel(ticket, session, intent) => self.cancel_own(ticket, session, intent),
-            Event::Policy(ticket, event, past, engines) => {
-                self.policy(ticket, event, past, engines)
+            Event::Policy(ticket, event, past, engines, text) => {
+                self.policy(ticket, event, past, engines, text)
             }
             Event::BadPolicy(ticket, place, why) => self.bad_policy(ticket, &place, &why),
             Event::Propose(proposal) => self.propose(*proposal),

@@ -3,9 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::halt::Halt;
-use syscap_format::{
-    Head, HomeId, Leaf, Object, ObjectId, Record, RecordKind, Seq, VaultWrite, leaf,
-};
+use syscap_format::{Head, HomeId, Leaf, Object, ObjectId, Record, Seq, VaultWrite, leaf};
 
 /// A record's bytes and leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,8 +148,8 @@ impl WithRows {
         for seq in records {
             let kind = record_at(store, *seq)?
                 .and_then(|bytes| Record::decode(&bytes).ok())
-                .map(|record| record.body.kind());
-            if !kind.is_some_and(RecordKind::may_have_row) {
+                .map(|record| record.body.may_have_row());
+            if kind != Some(true) {
                 return Ok(Err(*seq));
             }
         }

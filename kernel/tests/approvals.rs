@@ -72,7 +72,7 @@ fn enforce(driver: &mut Driver<MemoryStore>, engine: &Elevated) {
     let change = PolicyChange { policy: object_of(engine).hash(), shadow: None };
     let control = driver.sign(&key(Role::Policy), RecordKind::Policy, change.to_bytes());
     let ticket = driver.ticket();
-    driver.event(Event::Policy(ticket, control, None, vec![Box::new(engine.clone())]));
+    driver.event(Event::Policy(ticket, control, None, vec![Box::new(engine.clone())], None));
     driver.acked(ticket).unwrap();
 }
 

@@ -162,7 +162,7 @@ impl Home {
         let control = driver.sign(&key(Role::Policy), RecordKind::Policy, change);
         let ticket = driver.ticket();
         let engine = Box::new(WordyEngine(SAID));
-        driver.event(Event::Policy(ticket, control, None, vec![engine]));
+        driver.event(Event::Policy(ticket, control, None, vec![engine], None));
         driver.acked(ticket).unwrap();
         let scopes = ToolGrant::new()
             .with("part", Scope::ints(0, 1 << 20).unwrap())

@@ -10,6 +10,7 @@
 mod approvals;
 mod bounds;
 mod calls;
+mod causes;
 mod families;
 mod fields;
 mod gone_keys;

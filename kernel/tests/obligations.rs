@@ -312,7 +312,13 @@ fn a_policy_that_is_not_there_is_refused() {
     ] {
         let change = PolicyChange { policy: hash(policy), shadow: shadow.map(hash) };
         let (control, ticket) = (sim.signed(&change), sim.ticket());
-        sim.event(Event::Policy(ticket, control, None, engines.into_iter().map(boxed).collect()));
+        sim.event(Event::Policy(
+            ticket,
+            control,
+            None,
+            engines.into_iter().map(boxed).collect(),
+            None,
+        ));
         sim.commit();
         let refused = sim.acked(ticket).unwrap().as_ref().unwrap_err();
         assert_eq!(refused.reason(), Reason::WrongPolicy);
@@ -331,12 +337,12 @@ fn a_policy_that_is_not_there_is_refused() {
     sim.rule(1, Some(2));
     let change = PolicyChange { policy: hash(1), shadow: Some(hash(2)) };
     let (control, ticket) = (sim.signed(&change), sim.ticket());
-    sim.event(Event::Policy(ticket, control, None, Vec::new()));
+    sim.event(Event::Policy(ticket, control, None, Vec::new(), None));
     sim.commit();
     assert!(sim.acked(ticket).unwrap().is_ok());
     let change = PolicyChange { policy: hash(0), shadow: None };
     let (control, ticket) = (sim.signed(&change), sim.ticket());
-    sim.event(Event::Policy(ticket, control, None, Vec::new()));
+    sim.event(Event::Policy(ticket, control, None, Vec::new(), None));
     sim.commit();
     assert_eq!(sim.acked(ticket).unwrap().as_ref().unwrap_err().reason(), Reason::WrongPolicy);
     verifies(&mut sim);

@@ -421,7 +421,7 @@ fn home_without_policy_runs_nothing() {
     // What else was left out has another reason.
     let policy = PolicyChange { policy: sim.kernel.engine_hash(), shadow: None };
     let (control, ticket) = (sim.signed(&policy), sim.ticket());
-    sim.event(Event::Policy(ticket, control, None, Vec::new()));
+    sim.event(Event::Policy(ticket, control, None, Vec::new(), None));
     sim.commit();
     let look = r#"{"tool_id": "look", "args": {"at": 1}}"#;
     let ticket = sim.submit_json(session, look);

@@ -312,7 +312,7 @@ fn replacement_without_the_last_head_is_refused() {
     // Policies.
     let before = sim.kernel.durable().unwrap();
     let policy = PolicyChange { policy: sim.kernel.engine_hash(), shadow: None };
-    let made = |control, ticket| Event::Policy(ticket, control, None, Vec::new());
+    let made = |control, ticket| Event::Policy(ticket, control, None, Vec::new(), None);
     let control = event(&mut sim, &[&policies.0], &policy);
     replace(&mut sim, control, made).unwrap();
     let stale = event_over(&sim, before, &[&policies.1], &policy);

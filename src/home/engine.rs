@@ -2,7 +2,7 @@
 
 use syscap_format::{
     Control, ControlBody, Decision, EngineIdentity, ObjectId, ObjectKind, PolicyChange, PolicyHash,
-    PolicyObject, Reason, Refused, Seq, ToolId, Verdict,
+    PolicyObject, Reason, Refused, Seq, ToolId, VaultText, Verdict,
 };
 use syscap_kernel::{
     Anchor, Event, Halt, Kernel, Parts, PolicyEngine, Question, Registry, Store, object_of,
@@ -89,7 +89,7 @@ impl Holding {
         engine: impl PolicyEngine + 'static,
     ) -> Result<Seq, Error> {
         let engine = Box::new(GuardedEngine::new(engine));
-        self.submit_engines(control, vec![engine])
+        self.submit_engines(control, vec![engine], None)
     }
 
     /// The same with an engine that this version has for the object, or, where the change needs
@@ -98,18 +98,20 @@ impl Holding {
         &self,
         control: Control,
         object: Option<&PolicyObject>,
+        why: Option<VaultText>,
     ) -> Result<Seq, Error> {
         let engine = object.map(|object| self.engine_for(object)).transpose()?;
-        self.submit_engines(control, engine.into_iter().collect())
+        self.submit_engines(control, engine.into_iter().collect(), why)
     }
 
     fn submit_engines(
         &self,
         control: Control,
         engines: Vec<Box<dyn PolicyEngine>>,
+        why: Option<VaultText>,
     ) -> Result<Seq, Error> {
         self.submit_as(control, |ticket, control, ancestor| {
-            Event::Policy(ticket, control, ancestor, engines)
+            Event::Policy(ticket, control, ancestor, engines, why)
         })
     }
 
@@ -190,7 +192,8 @@ impl Holding {
     ) -> Result<Seq, Error> {
         let none = || Error::Refused(Refused::new(Reason::PolicyNotInForce));
         let body = || Ok(self.core.look(change).ok_or_else(none)?.to_bytes());
-        let event = |ticket, control, ancestor| Event::Policy(ticket, control, ancestor, engines);
+        let event =
+            |ticket, control, ancestor| Event::Policy(ticket, control, ancestor, engines, None);
         self.sign_made(PolicyChange::KIND, body, event)
     }
 

@@ -499,7 +499,7 @@ impl Options {
             // The first policy is the engine that the kernel was made with.
             let change = PolicyChange { policy, shadow: None };
             unless_unsigned(holding.sign(&change, |ticket, control, ancestor| {
-                Event::Policy(ticket, control, ancestor, Vec::new())
+                Event::Policy(ticket, control, ancestor, Vec::new(), None)
             }))?;
         }
         Ok(holding)

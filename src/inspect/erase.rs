@@ -88,8 +88,9 @@ impl Inspection {
         for seq in &named {
             let none = || Error::NoSuch { what: "a record with a row", got: seq.to_string() };
             let bytes = record_at(store, *seq)?.ok_or_else(none)?;
-            let kind = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?.body.kind();
-            if !kind.may_have_row() || store.vault_len(*seq)?.is_none() {
+            let body = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?.body;
+            let kind = body.kind();
+            if !body.may_have_row() || store.vault_len(*seq)?.is_none() {
                 return Err(none());
             }
             texts.add_row(vault_entry(store, *seq, *seq)?);
@@ -113,7 +114,7 @@ fn with_rows(store: &mut dyn Store) -> Result<Vec<(Seq, RecordKind)>, StoreError
     store.records(Seq::GENESIS, &mut |seq, bytes| match Record::decode(bytes) {
         Ok(record) => {
             let kind = record.body.kind();
-            found.extend(kind.may_have_row().then_some((seq, kind)));
+            found.extend(record.body.may_have_row().then_some((seq, kind)));
             Next::More
         }
         Err(_) => {

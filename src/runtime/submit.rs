@@ -29,10 +29,23 @@ choice! {
         4 => Forgotten(Vec<ToolId> [..DELEGATED_MAX]),
         /// The tools that the holder has itself.
         5 => OwnTools,
-        /// The text of the reason that an answer, a revocation or a `cancel` commits to.
+        /// The text of the reason that an answer, a revocation, a freeze or a `cancel` commits to.
         6 => Why(VaultText),
         /// An operator's settings of tools.
         7 => Configured(Box<Configured>),
+        /// The document of a policy, where one is needed, and the text of the reason that its event
+        /// commits to.
+        8 => PolicyWhy(Box<PolicyWhy>),
+    }
+}
+
+shape! {
+    /// A policy's document, and why it is put in force.
+    pub struct PolicyWhy {
+        /// The document; null where the change needs none.
+        1 => pub policy: Option<PolicyObject>,
+        /// The text of the reason.
+        2 => pub why: VaultText,
     }
 }
 
@@ -65,9 +78,13 @@ impl Holding {
         let control = control.clone();
         let by = |control| By::Event(Box::new(control));
         match (kind, beside) {
-            (RecordKind::Policy, Beside::Nothing) => self.submit_policy_object(control, None),
+            (RecordKind::Policy, Beside::Nothing) => self.submit_policy_object(control, None, None),
             (RecordKind::Policy, Beside::Policy(object)) => {
-                self.submit_policy_object(control, Some(object))
+                self.submit_policy_object(control, Some(object), None)
+            }
+            (RecordKind::Policy, Beside::PolicyWhy(beside)) => {
+                let PolicyWhy { policy, why } = &**beside;
+                self.submit_policy_object(control, policy.as_ref(), Some(why.clone()))
             }
             (RecordKind::Tools, Beside::Accepted(tools)) => self.accept_by(tools, by(control)),
             (RecordKind::Tools, Beside::Forgotten(tools)) => self.forget_by(tools, by(control)),
@@ -79,7 +96,7 @@ impl Holding {
             (RecordKind::Approval, Beside::Why(why)) => {
                 self.submit_answer(control, Some(why.clone()))
             }
-            (RecordKind::Revoke | RecordKind::Cancel, Beside::Why(why)) => {
+            (RecordKind::Revoke | RecordKind::Freeze | RecordKind::Cancel, Beside::Why(why)) => {
                 let (kind, why) = (*kind, why.clone());
                 self.submit_as(control, |ticket, control, ancestor| {
                     Event::Control(ticket, kind, control, ancestor, Some(why))

@@ -12,7 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::{AgentId, Control, Reason, RecordKind, Refused, Seq};
+use syscap_format::{
+    AgentId, Control, ControlBody as _, FreezeBecause, Reason, RecordKind, Refused, Seq,
+};
 
 use crate::Error;
 use crate::driver::guard::caught;
@@ -530,13 +532,23 @@ impl Reads for Connection {
     }
 }
 
+/// The version of a record of a freeze with a cause.
+const WITH_CAUSE: u64 = 3;
+
 /// Takes a control event that was signed elsewhere, as it stands in a record of that version.
 fn submit(runtime: &Holding, kind: RecordKind, version: u64, event: &[u8]) -> Result<Seq, Error> {
-    if version != kind.version() {
-        return Err(Refused::new(Reason::UnknownVersion).field("version").into());
-    }
     let bad = |_| Refused::new(Reason::BadControl).field("event");
-    runtime.submit(kind, Control::from_bytes(event).map_err(bad)?)
+    let unknown = || Refused::new(Reason::UnknownVersion).field("version").into();
+    if version != kind.version() && (kind, version) != (RecordKind::Freeze, WITH_CAUSE) {
+        return Err(unknown());
+    }
+    let control = Control::from_bytes(event).map_err(bad)?;
+    // A body says which version its record gets.
+    let has_cause = kind == RecordKind::Freeze && FreezeBecause::from_bytes(&control.body).is_ok();
+    match has_cause == (version != kind.version()) {
+        true => runtime.submit(kind, control),
+        false => Err(unknown()),
+    }
 }
 
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {

@@ -6,7 +6,7 @@ use support::*;
 
 fn attack(kernel: &mut Kernel, ticket: Ticket, now: Reading) {
     let engine = Box::new(syscap::policy::WithinToken);
-    kernel.handle(Event::Policy(ticket, (), None, vec![engine]), now); //~
+    kernel.handle(Event::Policy(ticket, (), None, vec![engine], None), now); //~
 }
 
 fn main() {

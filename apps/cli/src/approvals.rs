@@ -251,11 +251,13 @@ impl Show {
                         .json("elsewhere", &array(elsewhere.map(|other| other.ask.to_string())))
                         .json("proposals", &array(all))
                         .json("last_like", &shown::last_like(compared.as_ref()))
+                        .json("answers", &past::answers_json(&self.home, ask)?)
                         .finish(),
                 )?;
             }
             Form::Text => {
                 text(out, call)?;
+                past::answers(&self.home, ask, out)?;
                 shown::differs(out, compared.as_ref())?;
                 sets::outlived(out, &self.home, call)?;
                 for other in elsewhere {

@@ -8,8 +8,8 @@ use syscap::format::field::{FieldSpec, Shape as _};
 use syscap::format::{
     AggregatePhase, Algorithm, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgumentLabel,
     COMMON_FIELDS, CancelBody, ConfigChange, Control, CreditChange, Decision, Decoder, Dimension,
-    Durability, EffectClass, Enforcement, Freeze, FreezeChange, FreezeTarget, HomeLimits, Item,
-    ItemKind, KeyChange, Obligation, ObligationKind, PolicyChange, Possession, Precondition,
+    Durability, EffectClass, Enforcement, FreezeBecause, FreezeChange, FreezeTarget, HomeLimits,
+    Item, ItemKind, KeyChange, Obligation, ObligationKind, PolicyBecause, Possession, Precondition,
     PreviousRun, Profile, Provenance, Reason, Record, RecordKind, Recovered, RedactBody,
     RefusalKind, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, RunMode,
     SessionPhase, Shadow, Signed, Source, Status, ToolsChange, TxOutcome, Verdict, json, leaf,
@@ -115,8 +115,9 @@ fn said_by(kind: RecordKind) -> Vec<FieldSpec> {
     match kind {
         RecordKind::Key => KeyChange::fields(),
         RecordKind::Revoke => Revocation::fields(),
-        RecordKind::Freeze => Freeze::fields(),
-        RecordKind::Policy => PolicyChange::fields(),
+        // The keys of the bodies without a reason are the same.
+        RecordKind::Freeze => FreezeBecause::fields(),
+        RecordKind::Policy => PolicyBecause::fields(),
         RecordKind::Tools => ToolsChange::fields(),
         RecordKind::Config => ConfigChange::fields(),
         RecordKind::Recovery => Resolution::fields(),

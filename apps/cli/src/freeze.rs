@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::Beside;
-use syscap::format::{AgentId, Freeze as Change, FreezeChange, FreezeTarget, Role, Seq, ToolId};
+use syscap::format::{
+    AgentId, Freeze as Change, FreezeBecause, FreezeChange, FreezeTarget, Role, Seq, ToolId,
+};
 
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out};
@@ -20,6 +22,9 @@ pub(crate) struct Frozen {
     home: PathBuf,
     #[command(flatten)]
     what: What,
+    /// Why: on record as a commitment, the text in the vault. The stop does not wait for it.
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -53,6 +58,23 @@ impl Frozen {
         runtime::operate(&self.home, |operator| operator.freeze(change))
     }
 
+    /// Records the reason, in a second event of the same: a cause never delays a stop, which any server
+    /// takes and a server of an older version takes without one.
+    fn record_why(&self, change: &Change, why: &str) -> Result<Seq, Failure> {
+        let role = match change.change {
+            FreezeChange::Freeze => Role::Revoker,
+            FreezeChange::Thaw => {
+                runtime::look(&self.home)?.kernel().limits().thaws.unwrap_or(Role::Revoker)
+            }
+        };
+        let person = signing::own(&self.home, role)?;
+        let why = signing::salted::<FreezeBecause>(why)?;
+        let body = FreezeBecause::new(change.clone(), why.hash());
+        runtime::with(&self.home, |access| {
+            person.submit(access, |_| Ok(body.clone()), &Beside::Why(why.clone()), Failure::from)
+        })
+    }
+
     pub(crate) fn run(self, change: FreezeChange, out: &mut Out) -> Ended {
         let (target, name) = match (&self.what.agent, &self.what.tool) {
             (Some(agent), _) => (FreezeTarget::Agent, agent.as_str()),
@@ -76,8 +98,16 @@ impl Frozen {
             FreezeChange::Freeze => "frozen",
             FreezeChange::Thaw => "thawed",
         };
-        out.both(&format!("{done} by record {seq}"), json)?;
+        let why = self.because.as_deref().map(|why| self.record_why(&change, why));
+        let (text, json) = match &why {
+            Some(Ok(why)) => (format!(", the reason by record {why}"), json.uint("why", why.get())),
+            Some(Err(_)) | None => (String::new(), json),
+        };
+        out.both(&format!("{done} by record {seq}{text}"), json)?;
         out.flush()?;
+        if let Some(Err(failure)) = why {
+            tell(&format!("the reason is not on record: {failure}"));
+        }
         if let Some(doubt) = self.doubt(change.change) {
             tell(&doubt);
         }

@@ -4,6 +4,7 @@ mod authority;
 mod change;
 pub(crate) mod list;
 pub(crate) mod make;
+pub(crate) mod name;
 mod rotate;
 
 pub(crate) use authority::unsealed;
@@ -24,6 +25,8 @@ what to do then.")]
 pub(crate) enum Keys {
     /// List the keys of each role, and which lie here.
     List(list::List),
+    /// Name a key, for people who read the log.
+    Name(name::Name),
     /// Make a key file that belongs to no home yet.
     New(make::New),
     /// Prove that you hold a key, for somebody who adds it elsewhere.
@@ -40,6 +43,7 @@ impl Keys {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
         match self {
             Self::List(list) => list.run(out),
+            Self::Name(name) => name.run(out),
             Self::New(new) => new.run(out),
             Self::Prove(prove) => prove.run(out),
             Self::Add(add) => add.run(out),

@@ -40,6 +40,7 @@ mod run;
 mod runtime;
 mod secret;
 mod serve;
+mod signed;
 mod signing;
 mod started;
 mod state;

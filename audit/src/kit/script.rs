@@ -173,7 +173,7 @@ impl Script {
         let policy = object_of(&engine).hash();
         let control = self.signed(&PolicyChange { policy, shadow: None })?;
         let ticket = self.ticket();
-        self.handle(Event::Policy(ticket, control, None, vec![Box::new(engine)]))
+        self.handle(Event::Policy(ticket, control, None, vec![Box::new(engine)], None))
     }
 
     fn call(&mut self, bytes: usize) -> Result<(), Found> {

@@ -154,7 +154,9 @@ fn records_of_other_versions_and_sizes_are_not_read() {
     assert_eq!(record[1..3], [0, 2], "key 0, version 2");
     assert_eq!(change(record, &|bytes| bytes[2] = 1), (3, Fault::UnknownForm));
     // Newer ones can't be judged; but the next record shows that they were changed.
-    assert_eq!(change(record, &|bytes| bytes[2] = 3), (4, Fault::Unchained));
+    assert_eq!(change(record, &|bytes| bytes[2] = 4), (4, Fault::Unchained));
+    // A policy without a reason has no form of one that has.
+    assert_eq!(change(record, &|bytes| bytes[2] = 3), (3, Fault::BadControl));
     // seq and prev take 2 + 1 + 34 bytes more; then comes key 3 with the kind.
     let kind = record.windows(3).position(|w| w == [3, 9, 4]).expect("kind of a policy record");
     let reserved = change(record, &|bytes| bytes[kind + 1] = 14);

@@ -51,9 +51,9 @@ pub use cbor::{
 };
 pub use control::{
     Algorithm, CONTROL_CONTEXT, ConfigChange, Control, ControlBody, CreditChange, Freeze,
-    FreezeChange, FreezeTarget, KeyChange, Notify, POSSESSION_CONTEXT, PolicyChange, Possession,
-    Resolution, Revocation, RevocationList, RevokeTarget, Revoked, Role, RoleKey, RoleSet, Roles,
-    Signed, ToolsChange, Trust, possession, recovery_hash,
+    FreezeBecause, FreezeChange, FreezeTarget, KeyChange, Notify, POSSESSION_CONTEXT,
+    PolicyBecause, PolicyChange, Possession, Resolution, Revocation, RevocationList, RevokeTarget,
+    Revoked, Role, RoleKey, RoleSet, Roles, Signed, ToolsChange, Trust, possession, recovery_hash,
 };
 pub use decision::{Decision, Shadow, Verdict, matches_digest};
 pub use envelope::{

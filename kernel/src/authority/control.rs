@@ -11,11 +11,12 @@ use crate::store::Ancestor;
 use crate::tool::Ticket;
 use syscap_format::{
     AgentId, Amounts, BodyView, CONTROL_BODY_BYTES_MAX, Cancel, CancelBody, Charge, ConfigChange,
-    Control, ControlBody, CreditChange, Dimension, Freeze, FreezeTarget, Head, Input, Issue,
-    KeyChange, Notify, OBJECT_BYTES_MAX, Object, Opened, Opening, PolicyChange, PolicyHash, Reason,
-    RecordKind, Recovery, RedactBody, Refused, Resolution, Revocation, RevocationList, Role,
-    SESSIONS_MAX, Seq, SessionChange, SessionPhase, SignedEvent, Snapshot, SnapshotId,
-    TEXT_BYTES_MAX, TextHash, Token, TokenBody, TokenId, VaultText, VaultWrite, attenuates,
+    Control, ControlBody, CreditChange, Dimension, Freeze, FreezeBecause, FreezeTarget, Head,
+    Input, Issue, KeyChange, Notify, OBJECT_BYTES_MAX, Object, Opened, Opening, PolicyBecause,
+    PolicyChange, PolicyHash, Reason, RecordKind, Recovery, RedactBody, Refused, Resolution,
+    Revocation, RevocationList, Role, SESSIONS_MAX, Seq, SessionChange, SessionPhase, SignedEvent,
+    Snapshot, SnapshotId, TEXT_BYTES_MAX, TextHash, Token, TokenBody, TokenId, VaultText,
+    VaultWrite, attenuates,
 };
 
 /// The key under which what a user said is committed to.
@@ -63,6 +64,9 @@ impl Kernel {
         let body = match kind {
             RecordKind::Key => BodyView::Key(&event),
             RecordKind::Revoke => BodyView::Revoke(&event),
+            RecordKind::Freeze if FreezeBecause::from_bytes(&event.control.body).is_ok() => {
+                BodyView::FreezeBecause(&event)
+            }
             RecordKind::Freeze => BodyView::Freeze(&event),
             RecordKind::Config => BodyView::Config(&event),
             RecordKind::Credit => BodyView::Credit(&event),
@@ -192,7 +196,9 @@ impl Kernel {
                 self.state.cancellable(intent, None).map(drop)
             }
             RecordKind::Freeze => {
-                let freeze = Freeze::from_bytes(body).map_err(|_| bad("body"))?;
+                let because = || FreezeBecause::from_bytes(body).map(FreezeBecause::freeze);
+                let freeze = Freeze::from_bytes(body).or_else(|_| because());
+                let freeze = freeze.map_err(|_| bad("body"))?;
                 let fine = match freeze.target {
                     FreezeTarget::Agent => AgentId::new(&freeze.name).is_some(),
                     FreezeTarget::Tool => self.freezes_a_tool(&freeze.name),
@@ -244,10 +250,16 @@ impl Kernel {
         control: Control,
         ancestor: Option<Ancestor>,
         engines: Vec<Box<dyn PolicyEngine>>,
+        text: Option<VaultText>,
     ) -> Result<(), Halt> {
-        let named = PolicyChange::from_bytes(&control.body);
-        let checked =
-            self.authorised(RecordKind::Policy, &control, ancestor).and_then(|()| match named {
+        let because = PolicyBecause::from_bytes(&control.body).map(|because| because.change());
+        let has_cause = because.is_ok();
+        let named = PolicyChange::from_bytes(&control.body).or(because);
+        let is_why = |text| is_the_cause(RecordKind::Policy, &control.body, text);
+        let checked = self
+            .authorised(RecordKind::Policy, &control, ancestor)
+            .and_then(|()| text.as_ref().map_or(Ok(()), is_why))
+            .and_then(|()| match named {
                 Ok(named) => self.engines_of(&named, engines),
                 Err(_) => Err(Refused::new(Reason::BadControl).field("body")),
             });
@@ -255,8 +267,13 @@ impl Kernel {
             Ok(engines) => engines,
             Err(refused) => return self.refuse_control(ticket, refused),
         };
-        let body = SignedEvent { control };
-        let (seq, _) = self.append_with(BodyView::Policy(&body), objects)?;
+        let event = SignedEvent { control };
+        let body = match has_cause {
+            true => BodyView::PolicyBecause(&event),
+            false => BodyView::Policy(&event),
+        };
+        let (seq, _) = self.append_with(body, objects)?;
+        text.into_iter().for_each(|text| self.pending.keep(VaultWrite::texts(seq, [text].into())));
         if let Some((hash, engine)) = policy {
             (self.engine, self.engine_hash) = (engine, hash);
         }
@@ -532,6 +549,8 @@ pub(crate) fn is_the_cause(kind: RecordKind, body: &[u8], text: &VaultText) -> R
         RecordKind::Revoke => cause::<Revocation>(body).or_else(|| cause::<RevocationList>(body)),
         RecordKind::Cancel => cause::<CancelBody>(body),
         RecordKind::Redact => cause::<RedactBody>(body),
+        RecordKind::Freeze => cause::<FreezeBecause>(body),
+        RecordKind::Policy => cause::<PolicyBecause>(body),
         _ => None,
     };
     let fits = (1..=TEXT_BYTES_MAX).contains(&text.text.len());

@@ -15,11 +15,12 @@ use crate::state::rates::{Doer, Rates};
 use crate::state::sessions::{Aggregate, Released, Session, Streak};
 use syscap_format::{
     AgentId, AggregatePhase, Amounts, Body, BodyView, CallFields, ClockFlags, ConfigChange,
-    Control, ControlBody, CreditChange, Dimension, Freeze, FreezeChange, FreezeTarget, Genesis,
-    Head, HomeId, Input, Intent, Issue, KeyChange, Label, Late, Leaf, Notify, Object, ObjectId,
-    Outcome, OutcomeFlags, PolicyChange, PreviousRun, Reason, Record, RecordView, Recovered,
-    Recovery, RedactBody, Refusals, Role, Seq, SessionChange, SessionPhase, Snapshot, StateChange,
-    Status, Token, TokenBody, ToolId, ToolsChange, TxOutcome, UnixMillis,
+    Control, ControlBody, CreditChange, Dimension, Freeze, FreezeBecause, FreezeChange,
+    FreezeTarget, Genesis, Head, HomeId, Input, Intent, Issue, KeyChange, Label, Late, Leaf,
+    Notify, Object, ObjectId, Outcome, OutcomeFlags, PolicyBecause, PolicyChange, PreviousRun,
+    Reason, Record, RecordView, Recovered, Recovery, RedactBody, Refusals, Role, Seq,
+    SessionChange, SessionPhase, Snapshot, StateChange, Status, Token, TokenBody, ToolId,
+    ToolsChange, TxOutcome, UnixMillis,
 };
 
 /// The access of `apply` to the control documents that a record names.
@@ -131,7 +132,9 @@ impl State {
             BodyView::Key(event)
             | BodyView::Revoke(event)
             | BodyView::Freeze(event)
+            | BodyView::FreezeBecause(event)
             | BodyView::Policy(event)
+            | BodyView::PolicyBecause(event)
             | BodyView::Tools(event)
             | BodyView::Config(event)
             | BodyView::Credit(event) => self.control(record, &event.control)?,
@@ -261,8 +264,14 @@ impl State {
                 self.end(self.ended_by(bytes).ok()?, record.time);
             }
             BodyView::Freeze(_) => self.freeze(&Freeze::from_bytes(bytes).ok()?)?,
-            BodyView::Policy(_) => {
-                let change = PolicyChange::from_bytes(bytes).ok()?;
+            BodyView::FreezeBecause(_) => {
+                self.freeze(&FreezeBecause::from_bytes(bytes).ok()?.freeze())?;
+            }
+            BodyView::Policy(_) | BodyView::PolicyBecause(_) => {
+                let change = match record.body {
+                    BodyView::Policy(_) => PolicyChange::from_bytes(bytes).ok()?,
+                    _ => PolicyBecause::from_bytes(bytes).ok()?.change(),
+                };
                 self.policy = Some(change.policy);
                 self.sets.swap(change.policy);
                 self.shadow = change.shadow;

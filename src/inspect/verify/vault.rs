@@ -4,8 +4,9 @@
 //! record says was changed by somebody.
 
 use syscap_format::{
-    ApprovalBody, Body, CallFields, CancelBody, Commitment, ControlBody as _, Record, RedactBody,
-    Revocation, RevocationList, Seq, Status, TextHash, VaultEntry,
+    ApprovalBody, Body, CallFields, CancelBody, Commitment, ControlBody as _, FreezeBecause,
+    PolicyBecause, Record, RedactBody, Revocation, RevocationList, Seq, Status, TextHash,
+    VaultEntry,
 };
 use syscap_kernel::{Next, Store, StoreError, vault_entry};
 
@@ -204,6 +205,14 @@ fn texts(body: &Body) -> Vec<TextHash> {
         Body::Approval(event) => {
             let said = ApprovalBody::from_bytes(&event.control.body).ok();
             said.and_then(|said| said.reason).into_iter().collect()
+        }
+        Body::FreezeBecause(event) => {
+            let freeze = FreezeBecause::from_bytes(&event.control.body).ok();
+            freeze.map(|freeze| freeze.cause).into_iter().collect()
+        }
+        Body::PolicyBecause(event) => {
+            let policy = PolicyBecause::from_bytes(&event.control.body).ok();
+            policy.map(|policy| policy.cause).into_iter().collect()
         }
         Body::Revoke(event) => {
             let body = &event.control.body;

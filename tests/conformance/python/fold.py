@@ -211,7 +211,7 @@ class Fold:
                 self.gap = self.gap and not (change and change[0] is not None)
             self.expect(has_gap == self.gap, "ClockFlags")
         getattr(self, "on_" + r.what)(r)
-        if r.what in WITH_ROWS:
+        if r.what in WITH_ROWS or r.what in ("freeze", "policy") and r.version == 3:
             self.rows.add(r.seq)
         self.now, self.boots = max(r.time, self.now), r.boot
         self.leaves.append(r.leaf)
@@ -336,7 +336,7 @@ class Fold:
         head, body, signatures = control[1], control[2], control[3]
         role = ROLE_OF[kind]
         if kind == "freeze" and self.limits.get(4):
-            freeze = read("Freeze", body)
+            freeze = read("Freeze", body) or read("FreezeBecause", body)
             role = self.limits[4] if freeze and freeze[2] == C["FreezeChange.thaw"] else role
         keys = [one[1] for one in signatures]
         of_role = [key[2] for key in self.roles[role][3]] if role in self.roles else []
@@ -460,10 +460,10 @@ class Fold:
             call.cancelled = True
 
     def on_freeze(self, r):
-        freeze = self.event("freeze", "Freeze", r.control)
+        freeze = self.event("freeze", "FreezeBecause" if r.version == 3 else "Freeze", r.control)
         if not freeze:
             return
-        target, name, change = freeze
+        target, name, change = freeze[:3]
         on = change == C["FreezeChange.freeze"]
         if target == C["FreezeTarget.kernel"]:
             self.expect(name == "", "BadControl")
@@ -480,8 +480,9 @@ class Fold:
         return self.frozen["kernel"] or tool in self.frozen["tools"] or any(within(agent, a) for a in self.frozen["agents"])
 
     def on_policy(self, r):
-        change = self.event("policy", "PolicyChange", r.control)
+        change = self.event("policy", "PolicyBecause" if r.version == 3 else "PolicyChange", r.control)
         if change:
+            change = change[:2]
             for policy in filter(None, change):
                 self.object("policy", policy)
             self.changed["policy"], (self.policy, self.shadow) = r.seq, change

@@ -20,8 +20,8 @@ def rows(kind):
     return found
 
 
-# Forms that were written before, and are read as ever.
-_BEFORE = {"session": [2]}
+# Further versions of a kind: one that was written before, and one that says more.
+_BESIDES = {"session": [2], "freeze": [3], "policy": [3]}
 _RESERVED = {"session": ("principal", None), "intent": ("arguments", []), "ask": ("arguments", [])}
 
 
@@ -35,7 +35,7 @@ class Record:
         typed("bstr of 32", item.get(2))
         need(item[0] >= 2, "a version from before the formats were settled")
         self.what = BY_NUMBER.get(item[3])
-        known = self.what and [KINDS[self.what]["version"], *_BEFORE.get(self.what, [])]
+        known = self.what and [KINDS[self.what]["version"], *_BESIDES.get(self.what, [])]
         if not known or item[0] not in known or KINDS[self.what]["reserved"]:
             raise Newer(f"kind {item[3]}, version {item[0]}")
         table = rows(self.what)
@@ -44,6 +44,7 @@ class Record:
         field, value = _RESERVED.get(self.what, (None, None))
         if field and getattr(self, field) != value:
             raise Newer(f"{field} of {self.what}")
+        self.version = item[0]
         self.leaf = crypto.leaf(data)
 
 

@@ -74,7 +74,7 @@ fn body<B: ControlBody>(data: &[u8]) -> Option<B> {
     let mut sim = sim::home();
     let (control, ticket) = (sim.signed(&body), sim.ticket());
     sim.event(match B::KIND {
-        RecordKind::Policy => Event::Policy(ticket, control, None, Vec::new()),
+        RecordKind::Policy => Event::Policy(ticket, control, None, Vec::new(), None),
         RecordKind::Tools => Event::Tools(ticket, control, None, ToolsDelta::default()),
         kind => Event::Control(ticket, kind, control, None, None),
     });

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use syscap::audit::SqliteReader;
 use syscap::format::{
-    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody as _, Leaf, Record, Seq,
-    UnixMillis, leaf,
+    ApprovalAnswer, ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, UnixMillis, leaf,
 };
 use syscap::kernel::{Next, StoreError};
 
@@ -13,13 +12,33 @@ use super::shown;
 use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Form, Object, Out, array, word_of};
 use crate::runtime;
+use crate::signed::{self, SignedBy};
 
 /// An answer on record.
 struct Answered {
     record: Seq,
     time: UnixMillis,
     answer: ApprovalAnswer,
-    means: ApprovalChannel,
+    by: SignedBy,
+}
+
+impl Answered {
+    /// As people read it: who, by which channel, when, because of what.
+    fn show(&self, out: &mut Out) -> Result<(), Failure> {
+        let Self { record, time, answer, by } = self;
+        let (answer, keys) = (answer.name(), by.keys());
+        let channel = by.channel().unwrap_or("an unknown channel");
+        out.line(&format!("answer     {answer} by {keys}, {channel}, {time}, record {record}"))?;
+        let because = by.because.shown();
+        because.iter().try_for_each(|text| out.line(&format!("because    {text}")))
+    }
+
+    fn json(&self) -> String {
+        let object = Object::new().uint("record", self.record.get());
+        let object = object.text("answer", self.answer.name()).shown("time", self.time);
+        let object = object.text("means", self.by.channel().unwrap_or_default());
+        self.by.json(object).finish()
+    }
 }
 
 /// The log's later records about a request.
@@ -40,7 +59,7 @@ pub(super) fn why_not(home: &Path, ask: Seq) -> Result<String, Failure> {
     }
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
-    let history = history(&mut reader, ask).map_err(failed)?;
+    let history = history(home, &mut reader, ask).map_err(failed)?;
     Ok(match (history.intents.last(), history.answers.last()) {
         (Some(intent), _) => format!("was approved, and the call has run (record {intent})"),
         (None, Some(Answered { record, answer: ApprovalAnswer::Deny, .. })) => {
@@ -63,7 +82,7 @@ pub(super) fn show(home: &Path, ask: Seq, out: &mut Out) -> Ended {
     let call = runtime::look(home)?.asked(ask)?.ok_or_else(none)?;
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
-    let history = history(&mut reader, ask).map_err(failed)?;
+    let history = history(home, &mut reader, ask).map_err(failed)?;
     let yes = history.answers.iter().filter(|one| one.answer != ApprovalAnswer::Deny).count();
     let yes = u64::try_from(yes).unwrap_or(u64::MAX);
     let standing = match history.answers.iter().any(|one| one.answer == ApprovalAnswer::Deny) {
@@ -73,11 +92,7 @@ pub(super) fn show(home: &Path, ask: Seq, out: &mut Out) -> Ended {
     };
     match out.form() {
         Form::Json => {
-            let answers = history.answers.iter().map(|one| {
-                let object = Object::new().uint("record", one.record.get());
-                let object = object.text("answer", one.answer.name()).shown("time", one.time);
-                object.text("means", one.means.name()).finish()
-            });
+            let answers = history.answers.iter().map(Answered::json);
             let intents = history.intents.iter().map(|intent| intent.get().to_string());
             let object = shown::json_as(&call, standing, yes);
             let object = object.json("answers", &array(answers));
@@ -85,10 +100,7 @@ pub(super) fn show(home: &Path, ask: Seq, out: &mut Out) -> Ended {
         }
         Form::Text => {
             shown::text_as(out, &call, standing.to_owned())?;
-            for Answered { record, time, answer, means } in &history.answers {
-                let (answer, means) = (answer.name(), means.name());
-                out.line(&format!("answer     {answer} by record {record}, {time}, {means}"))?;
-            }
+            history.answers.iter().try_for_each(|answer| answer.show(out))?;
             for intent in &history.intents {
                 out.line(&format!("ran        record {intent}"))?;
             }
@@ -97,8 +109,24 @@ pub(super) fn show(home: &Path, ask: Seq, out: &mut Out) -> Ended {
     Ok(Exit::Done)
 }
 
-fn history(reader: &mut SqliteReader, ask: Seq) -> Result<History, StoreError> {
-    let mut history = History::default();
+/// The answers that a request has, for people.
+pub(super) fn answers(home: &Path, ask: Seq, out: &mut Out) -> Result<(), Failure> {
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut reader = SqliteReader::open(home).map_err(failed)?;
+    let history = history(home, &mut reader, ask).map_err(failed)?;
+    history.answers.iter().try_for_each(|answer| answer.show(out))
+}
+
+/// The same for programs.
+pub(super) fn answers_json(home: &Path, ask: Seq) -> Result<String, Failure> {
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut reader = SqliteReader::open(home).map_err(failed)?;
+    let history = history(home, &mut reader, ask).map_err(failed)?;
+    Ok(array(history.answers.iter().map(Answered::json)))
+}
+
+fn history(home: &Path, reader: &mut SqliteReader, ask: Seq) -> Result<History, StoreError> {
+    let (mut history, mut approvals) = (History::default(), Vec::new());
     let mut asked: Option<Leaf> = None;
     reader.records(ask, &mut |seq, bytes| {
         let Some(of) = asked else {
@@ -107,16 +135,15 @@ fn history(reader: &mut SqliteReader, ask: Seq) -> Result<History, StoreError> {
         };
         // One that can't be read is found by `syscap verify`.
         let Ok(record) = Record::decode(bytes) else { return Next::More };
-        match record.body {
+        match &record.body {
             Body::Approval(event) => {
                 let body = ApprovalBody::from_bytes(&event.control.body).ok();
-                if let Some(ApprovalBody { answer, means, .. }) = body.filter(|b| b.ask == of) {
-                    let (record, time) = (seq, record.time);
-                    history.answers.push(Answered { record, time, answer, means });
+                if let Some(ApprovalBody { answer, .. }) = body.filter(|b| b.ask == of) {
+                    approvals.push((record, answer));
                 }
             }
             Body::Intent(intent) => {
-                let of_it = |by| history.answers.iter().any(|one| Some(one.record) == by);
+                let of_it = |by| approvals.iter().any(|(one, _)| Some(one.seq) == by);
                 if of_it(intent.approval) {
                     history.intents.push(seq);
                 }
@@ -125,5 +152,12 @@ fn history(reader: &mut SqliteReader, ask: Seq) -> Result<History, StoreError> {
         }
         Next::More
     })?;
+    let names = signed::names(home);
+    for (record, answer) in approvals {
+        if let Some(by) = SignedBy::of(&record, &names, Some(&mut *reader))? {
+            let (record, time) = (record.seq, record.time);
+            history.answers.push(Answered { record, time, answer, by });
+        }
+    }
     Ok(history)
 }

@@ -7,8 +7,9 @@ use syscap::format::{Role, RoleSet, recovery_hash};
 use syscap::keys::{KeyFile, KeyUse, Rotation};
 use syscap::{Error, Home, Inspection};
 
+use super::name::KeyNames;
 use crate::exit::{Ended, Exit, Failure};
-use crate::output::{Object, Out, array};
+use crate::output::{Object, Out, array, plain};
 use crate::runtime;
 
 /// Which home.
@@ -46,8 +47,9 @@ pub(crate) const fn seal(file: &KeyFile) -> &'static str {
 impl List {
     pub(super) fn run(self, out: &mut Out) -> Ended {
         let (home, log) = (Home::at(&self.home), runtime::look(&self.home)?);
+        let names = crate::signed::names(&self.home);
         for set in log.kernel().roles().sets() {
-            role(&home, &log, set, out)?;
+            role(&home, &log, &names, set, out)?;
         }
         let hash = log.kernel().recovery();
         let file = usable(here(&home, KeyUse::Recovery), out)?;
@@ -77,7 +79,13 @@ impl List {
     }
 }
 
-fn role(home: &Home, log: &Inspection, set: &RoleSet, out: &mut Out) -> Result<(), Failure> {
+fn role(
+    home: &Home,
+    log: &Inspection,
+    names: &KeyNames,
+    set: &RoleSet,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let kernel = log.kernel();
     let (role, count) = (set.role, set.keys().count());
     out.text(&format!("{role:<9} {} of {count} must sign", set.threshold))?;
@@ -91,8 +99,11 @@ fn role(home: &Home, log: &Inspection, set: &RoleSet, out: &mut Out) -> Result<(
     for key in set.keys() {
         let (file, counter) = (file_of(key), kernel.counter(&key));
         let lies = file.map_or(String::new(), |file| format!(", lies here, {}", seal(file)));
-        out.text(&format!("          {key}  counter {counter}{lies}"))?;
+        let name = names.of(&key);
+        let shown = name.map_or_else(String::new, |name| format!("  {}", plain(name)));
+        out.text(&format!("          {key}{shown}  counter {counter}{lies}"))?;
         let object = Object::new().shown("key", key).uint("counter", counter);
+        let object = name.into_iter().fold(object, |object, name| object.text("name", name));
         keys.push(match file {
             Some(file) => object.flag("here", true).flag("sealed", file.is_sealed()).finish(),
             None => object.flag("here", false).json("sealed", "null").finish(),

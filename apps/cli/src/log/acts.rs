@@ -1,23 +1,26 @@
 //! Operators' acts: their role, and the words for them.
 
 use syscap::format::{
-    Body, ConfigChange, ControlBody as _, Freeze, FreezeChange, FreezeTarget, Notify, RecordKind,
-    RedactBody, Role,
+    Body, ConfigChange, ControlBody as _, Freeze, FreezeBecause, FreezeChange, FreezeTarget,
+    Notify, RecordKind, RedactBody, Role,
 };
 
 use crate::output::plain;
+use crate::signed::SignedBy;
 
-/// Its signer, in the column of agents: `(revoker)`. No agent has such a name. If another
-/// role than its kind's may have signed, only the signature is mentioned.
-pub(super) fn actor(body: &Body) -> Option<String> {
-    let signed = || Some("(signed)".to_owned());
+/// Its signer, in the column of agents: `(revoker)`, `(approver alice)`. No agent has such a name. If
+/// another role than its kind's may have signed, only the signature is mentioned.
+pub(super) fn actor(body: &Body, by: Option<&SignedBy>) -> Option<String> {
+    let name = by.and_then(SignedBy::first_name);
+    let name = name.map_or_else(String::new, |name| format!(" {}", plain(name)));
+    let signed = || Some(format!("(signed{name})"));
     match body {
         // By the operator's keys or the recovery key: the line has which.
         Body::Key(_) => return signed(),
         // By the role that the home's genesis names.
-        Body::Freeze(event)
-            if Freeze::from_bytes(&event.control.body)
-                .is_ok_and(|freeze| freeze.change == FreezeChange::Thaw) =>
+        Body::Freeze(event) | Body::FreezeBecause(event)
+            if freeze(&event.control.body)
+                .is_some_and(|freeze| freeze.change == FreezeChange::Thaw) =>
         {
             return signed();
         }
@@ -28,7 +31,7 @@ pub(super) fn actor(body: &Body) -> Option<String> {
     match body.kind() {
         // The agent whose account it is stands there.
         RecordKind::Credit => None,
-        kind => Role::of(kind).map(|role| format!("({})", role.name())),
+        kind => Role::of(kind).map(|role| format!("({}{name})", role.name())),
     }
 }
 
@@ -36,8 +39,8 @@ pub(super) fn actor(body: &Body) -> Option<String> {
 pub(super) fn words(body: &Body, said: &str) -> Option<String> {
     Some(match body {
         Body::Revoke(_) => format!("revoked {said}"),
-        Body::Freeze(event) => frozen(&event.control.body),
-        Body::Policy(_) => format!("in force from here on: {said}"),
+        Body::Freeze(event) | Body::FreezeBecause(event) => frozen(&event.control.body),
+        Body::Policy(_) | Body::PolicyBecause(_) => format!("in force from here on: {said}"),
         Body::Key(_) => format!("gave other keys to {said}"),
         Body::Credit(_) => format!("was given {said}"),
         Body::Tools(_) => "tools were put on record".to_owned(),
@@ -57,8 +60,14 @@ pub(super) fn words(body: &Body, said: &str) -> Option<String> {
     })
 }
 
+/// The freeze of a body of either form.
+pub(super) fn freeze(body: &[u8]) -> Option<Freeze> {
+    let because = || FreezeBecause::from_bytes(body).ok().map(FreezeBecause::freeze);
+    Freeze::from_bytes(body).ok().or_else(because)
+}
+
 fn frozen(body: &[u8]) -> String {
-    let Ok(freeze) = Freeze::from_bytes(body) else { return "froze what can't be read".to_owned() };
+    let Some(freeze) = freeze(body) else { return "froze what can't be read".to_owned() };
     let what = match freeze.target {
         FreezeTarget::Kernel => "every call".to_owned(),
         target => format!("{target} {}", plain(&freeze.name)),

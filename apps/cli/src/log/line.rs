@@ -14,6 +14,7 @@ use super::row;
 use super::settled::Settled;
 use crate::hook::client::Client;
 use crate::output::{plain, plain_first};
+use crate::signed::SignedBy;
 
 /// How much is shown of an argument, of all of them, and of what came back, in characters.
 const ARGUMENT: usize = 48;
@@ -31,6 +32,7 @@ pub(super) fn line(
     sides: Option<&Sides>,
     asked: Option<Asked>,
     settled: Option<Settled>,
+    by: Option<&SignedBy>,
 ) -> String {
     let (seq, time) = (record.seq.to_string(), record.time.to_string());
     let (agent, what) = match &record.body {
@@ -47,7 +49,7 @@ pub(super) fn line(
             of(&repeat.call, sides, &came)
         }
         Body::Input(input) => (input.agent.to_string(), said(sides)),
-        _ => row::event(record, asked),
+        _ => row::event(record, asked, by),
     };
     columns(&seq, &time, &agent, &what)
 }

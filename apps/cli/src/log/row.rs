@@ -2,11 +2,12 @@
 
 use syscap::format::{
     Amounts, ApprovalBody, Body, CallFields, Control, ControlBody as _, CreditChange, Decision,
-    Freeze, KeyChange, PolicyChange, PublicKey, Record, SessionPhase, StateChange,
+    KeyChange, PolicyBecause, PolicyChange, PublicKey, Record, SessionPhase, StateChange,
 };
 
 use super::{acts, answers::Asked};
 use crate::hook::client::Client;
+use crate::signed::SignedBy;
 use crate::token;
 
 pub(super) fn heading() -> String {
@@ -26,15 +27,19 @@ pub(super) fn row(record: &Record, asked: Option<Asked>) -> String {
 }
 
 /// The owner and the text of a record that is no call's.
-pub(super) fn event(record: &Record, asked: Option<Asked>) -> (String, String) {
+pub(super) fn event(
+    record: &Record,
+    asked: Option<Asked>,
+    by: Option<&SignedBy>,
+) -> (String, String) {
     let Columns { agent, status, used, .. } = Columns::of(&record.body);
     if let Some(asked) = asked {
         let (ask, tool) = (asked.ask, asked.shown());
         let what =
             format!("approval request {ask} of {} for {tool} was answered: {status}", asked.agent);
-        return (acts::actor(&record.body).unwrap_or(asked.agent), what);
+        return (acts::actor(&record.body, by).unwrap_or(asked.agent), what);
     }
-    let agent = acts::actor(&record.body).unwrap_or(agent);
+    let agent = acts::actor(&record.body, by).unwrap_or(agent);
     if let Some(what) = acts::words(&record.body, &status) {
         return (agent, what);
     }
@@ -134,14 +139,26 @@ impl Columns {
             }
             Body::Boot(boot) => Self::default().status(&format!("before: {}", boot.before)),
             Body::Shutdown(shutdown) => Self::default().status(&format!("open: {}", shutdown.open)),
-            Body::Revoke(event) => Self::default().status(&revoked(&event.control.body)),
+            Body::Revoke(event) => Self::default().status(&token::said(&event.control.body)),
             Body::Cancel(cancel) => {
                 let by =
                     cancel.session.map_or_else(|| "signed".to_owned(), |by| format!("by {by}"));
                 Self::default().status(&format!("{}: {by}", cancel.intent))
             }
-            Body::Freeze(event) => Self::default().status(&frozen(&event.control.body)),
-            Body::Policy(event) => Self::default().status(&policies(&event.control.body)),
+            // Genesis, and what is reserved and so never read, have none.
+            body => Self::signed(body),
+        }
+    }
+
+    /// Those of further signed events.
+    fn signed(body: &Body) -> Self {
+        match body {
+            Body::Freeze(event) | Body::FreezeBecause(event) => {
+                Self::default().status(&frozen(&event.control.body))
+            }
+            Body::Policy(event) | Body::PolicyBecause(event) => {
+                Self::default().status(&policies(&event.control.body))
+            }
             Body::Key(event) => Self::default().status(&keys(&event.control)),
             Body::Credit(event) => match CreditChange::from_bytes(&event.control.body) {
                 Ok(CreditChange { agent, added }) => {
@@ -151,7 +168,6 @@ impl Columns {
                 Err(_) => Self::default(),
             },
             Body::Tools(_) | Body::Config(_) => Self::default().status("signed"),
-            // Genesis, and what is reserved and so never read.
             _ => Self::default(),
         }
     }
@@ -195,7 +211,9 @@ fn changed(change: &StateChange) -> String {
 }
 
 fn policies(body: &[u8]) -> String {
-    let Ok(PolicyChange { policy, shadow }) = PolicyChange::from_bytes(body) else {
+    let because = || PolicyBecause::from_bytes(body).map(|because| because.change());
+    let Ok(PolicyChange { policy, shadow }) = PolicyChange::from_bytes(body).or_else(|_| because())
+    else {
         return String::new();
     };
     let shadow = shadow.map(|shadow| format!(", shadow {}", short(&shadow.to_string())));
@@ -207,10 +225,6 @@ fn answered(body: &[u8]) -> String {
     let said = ApprovalBody::from_bytes(body).ok();
     let unread = || "can't be read".to_owned();
     said.map_or_else(unread, |said| format!("{} by {}", said.answer, said.means))
-}
-
-fn revoked(body: &[u8]) -> String {
-    token::said(body)
 }
 
 /// `operator: 2 keys, 1 signs`.
@@ -233,7 +247,7 @@ fn short(hash: &str) -> String {
 }
 
 fn frozen(body: &[u8]) -> String {
-    Freeze::from_bytes(body)
+    acts::freeze(body)
         .map(|freeze| format!("{} {} {}", freeze.change, freeze.target, freeze.name))
         .unwrap_or_default()
 }

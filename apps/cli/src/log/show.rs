@@ -14,9 +14,12 @@ use super::answers::{Answers, Asked};
 use super::kept::Sides;
 use super::select::Select;
 use super::settled::{self, Settled};
+use super::whole::About;
 use super::{line, row, whole};
 use crate::exit::{Ended, Exit, Failure};
+use crate::keys::name::KeyNames;
 use crate::output::{Form, Object, Out};
+use crate::signed::{self, SignedBy};
 
 /// How many records are read before they are printed: whoever reads the output may be slow, and
 /// must not hold up the process that holds the home.
@@ -93,6 +96,7 @@ impl Show {
         let shown = Shown {
             reader,
             view,
+            names: signed::names(&self.home),
             show: &self,
             oldest: self.select.oldest(),
             answers: Answers::default(),
@@ -119,6 +123,7 @@ struct Shown<'a> {
     oldest: Option<UnixMillis>,
     view: View,
     reader: SqliteReader,
+    names: KeyNames,
     answers: Answers,
     /// Intents without an outcome when the command began.
     open: BTreeSet<Seq>,
@@ -153,7 +158,9 @@ impl Shown<'_> {
         };
         let asked = self.answers.of(&record, &mut self.reader).map_err(&failed)?;
         let sides = self.sides(&record).map_err(&failed)?;
-        whole::show(&self.show.home, &mut self.reader, &record, &bytes, asked, sides, out)
+        let by = self.signed_by(&record).map_err(&failed)?;
+        let about = About { asked, sides, by };
+        whole::show(&self.show.home, &mut self.reader, &record, &bytes, about, out)
     }
 
     fn all(mut self, out: &mut Out) -> Ended {
@@ -209,7 +216,11 @@ impl Shown<'_> {
             return Ok(false);
         }
         match (out.form(), self.view) {
-            (Form::Json, _) => out.line(&whole::json(&record, bytes, asked, None).finish())?,
+            (Form::Json, _) => {
+                let by = SignedBy::of(&record, &self.names, None).map_err(&failed)?;
+                let about = About { asked, by, ..About::default() };
+                out.line(&whole::json(&record, bytes, about).finish())?;
+            }
             (Form::Text, View::Records) => out.line(&row::row(&record, asked))?,
             (Form::Text, View::Calls) => {
                 let sides = self.sides(&record).map_err(&failed)?;
@@ -217,7 +228,8 @@ impl Shown<'_> {
                     self.altered = self.altered.or(Some(seq));
                 }
                 let settled = self.settled.get(&seq).copied();
-                out.line(&line::line(&record, sides.as_ref(), asked, settled))?;
+                let by = SignedBy::of(&record, &self.names, None).map_err(&failed)?;
+                out.line(&line::line(&record, sides.as_ref(), asked, settled, by.as_ref()))?;
             }
         }
         Ok(true)
@@ -230,6 +242,12 @@ impl Shown<'_> {
         }
         let asked = self.answers.of(record, &mut self.reader)?;
         Ok(self.show.select.means(record, asked.as_ref()).then_some(asked))
+    }
+
+    /// The people behind a record, with their reason unless that is to be left out.
+    fn signed_by(&mut self, record: &Record) -> Result<Option<SignedBy>, StoreError> {
+        let reader = (!self.show.redacted).then_some(&mut self.reader);
+        SignedBy::of(record, &self.names, reader)
     }
 
     fn sides(&mut self, record: &Record) -> Result<Option<Sides>, StoreError> {

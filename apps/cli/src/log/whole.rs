@@ -6,7 +6,7 @@ use syscap::audit::SqliteReader;
 use syscap::format::json::from_data;
 use syscap::format::{Body, CallFields, Item, Manifest, OutcomeFlags, Reason, Record, Seq};
 use syscap::kernel::{Next, StoreError};
-use syscap::remedy::Remedy;
+use syscap::remedy::{Remedy, allowed_word};
 
 use super::answers::Asked;
 use super::kept::{Kept, Sides};
@@ -18,6 +18,15 @@ use crate::exit::{Ended, Exit, Failure};
 use crate::fields;
 use crate::hook::client::Client;
 use crate::output::{Form, Object, Out, plain};
+use crate::signed::SignedBy;
+
+/// What stands beside a record: the request that it answers, the vault's part, its signers.
+#[derive(Default)]
+pub(super) struct About {
+    pub(super) asked: Option<Asked>,
+    pub(super) sides: Option<Sides>,
+    pub(super) by: Option<SignedBy>,
+}
 
 /// Shows a record, with what the vault has of it unless it is to be left out.
 pub(super) fn show(
@@ -25,14 +34,13 @@ pub(super) fn show(
     reader: &mut SqliteReader,
     record: &Record,
     bytes: &[u8],
-    asked: Option<Asked>,
-    sides: Option<Sides>,
+    about: About,
     out: &mut Out,
 ) -> Ended {
-    let altered = sides.as_ref().is_some_and(Sides::altered);
+    let altered = about.sides.as_ref().is_some_and(Sides::altered);
     match out.form() {
         Form::Json => {
-            let object = json(record, bytes, asked, sides.as_ref());
+            let object = json(record, bytes, about);
             let object = match became(home, reader, record)? {
                 None => object,
                 Some(settled) => {
@@ -43,7 +51,7 @@ pub(super) fn show(
             };
             out.line(&object.finish())?;
         }
-        Form::Text => text(home, reader, record, asked, sides.as_ref(), out)?,
+        Form::Text => text(home, reader, record, about, out)?,
     }
     if altered {
         return Err(super::altered(home, record.seq));
@@ -52,13 +60,9 @@ pub(super) fn show(
 }
 
 /// A record, with what it answers and what the vault has.
-pub(super) fn json(
-    record: &Record,
-    bytes: &[u8],
-    asked: Option<Asked>,
-    sides: Option<&Sides>,
-) -> Object {
+pub(super) fn json(record: &Record, bytes: &[u8], About { asked, sides, by }: About) -> Object {
     let object = fields::record(record, bytes);
+    let object = by.iter().fold(object, |object, by| by.json(object));
     let object = match asked {
         None => object,
         Some(Asked { ask, agent, tool }) => {
@@ -66,7 +70,7 @@ pub(super) fn json(
             object.json("answers", &answered.text("tool", &tool).finish())
         }
     };
-    let Some(Sides { arguments, delivered }) = sides else { return object };
+    let Some(Sides { arguments, delivered }) = &sides else { return object };
     let side = |object: Object, name: &str, kept: &Kept| match kept {
         Kept::There(value) => object.json(name, &from_data(value.item())),
         kept => object.json(name, "null").text(&format!("{name}_kept"), kept.word()),
@@ -78,21 +82,30 @@ fn text(
     home: &Path,
     reader: &mut SqliteReader,
     record: &Record,
-    asked: Option<Asked>,
-    sides: Option<&Sides>,
+    About { asked, sides, by }: About,
     out: &mut Out,
 ) -> Result<(), Failure> {
+    let sides = sides.as_ref();
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut say = |name: &str, value: &str| out.line(&format!("{name:<12} {value}"));
     say("record", &record.seq.to_string())?;
     say("kind", record.body.kind().name())?;
     say("time", &record.time.to_string())?;
     let Some(call) = call_of(&record.body) else {
-        let (agent, what) = row::event(record, asked);
+        let (agent, what) = row::event(record, asked, by.as_ref());
         if !agent.is_empty() {
             say("agent", &agent)?;
         }
         say("what", &what)?;
+        if let Some(by) = by {
+            say("signed by", &by.keys())?;
+            if let Some(channel) = by.channel() {
+                say("channel", channel)?;
+            }
+            if let Some(because) = by.because.shown() {
+                say("because", &because)?;
+            }
+        }
         for (name, value) in tools::changes(reader, record).map_err(failed)? {
             say(name, &value)?;
         }
@@ -215,7 +228,17 @@ fn arguments(kept: &Kept, out: &mut Out) -> Result<(), Failure> {
 
 /// The entries of a map: texts as their lines, all else as JSON.
 fn entries(map: Item<'_>, out: &mut Out) -> Result<(), Failure> {
+    entries_as(map, |name| name, out)
+}
+
+/// The same, by other names.
+fn entries_as<'m>(
+    map: Item<'m>,
+    named: impl Fn(&'m str) -> &'m str,
+    out: &mut Out,
+) -> Result<(), Failure> {
     for (name, value) in map.entries() {
+        let name = named(name);
         match value.as_text() {
             Some(text) => lines(&plain(name), text, out)?,
             None => out.line(&format!("  {}: {}", plain(name), from_data(value)))?,
@@ -231,7 +254,12 @@ fn delivered(kept: &Kept, reason: Option<Reason>, out: &mut Out) -> Result<(), F
     let name = if reason.is_some() { "error" } else { "result" };
     let Kept::There(object) = kept else { return absent(name, kept, out) };
     out.line(name)?;
-    entries(object.item(), out)
+    let named = |key| match (key, reason) {
+        // A person's reason for a no is nothing that is allowed.
+        ("allowed", Some(reason)) => allowed_word(reason),
+        (key, _) => key,
+    };
+    entries_as(object.item(), named, out)
 }
 
 fn lines(name: &str, text: &str, out: &mut Out) -> Result<(), Failure> {

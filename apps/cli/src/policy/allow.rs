@@ -10,20 +10,21 @@ use std::time::Duration;
 use clap::Args;
 use syscap::format::{
     AgentId, Canonical, ConstraintId, Decision, EffectClass, Item, Manifest, PolicyHash, Profile,
-    Role, SET_LIFE_MS, Seq, ToolId, UnixMillis, Verdict, json,
+    SET_LIFE_MS, Seq, ToolId, UnixMillis, Verdict, json,
 };
 use syscap::kernel::object_of;
 use syscap::policy::{Explained, Policy, Scenario, Truth};
 use syscap::view::Whose;
-use syscap::{Beside, Inspection, PolicyPlace, Runtime};
+use syscap::{Inspection, PolicyPlace, Runtime};
 
+use super::set;
 use super::target::Loaded;
 use crate::approvals::left;
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::hook::client::Client;
 use crate::near::hint;
 use crate::output::{Object, Out};
-use crate::signing::{self, Hand};
+use crate::signing::Hand;
 use crate::token::now;
 use crate::{parse, runtime};
 
@@ -52,6 +53,9 @@ pub(crate) struct Allow {
     /// How long: 30m, 8h; a day at most.
     #[arg(long = "for", value_name = "DURATION", value_parser = parse::life)]
     life: Duration,
+    /// Why: on record as a commitment, the text in the vault.
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
 }
 
 impl Allow {
@@ -64,7 +68,7 @@ impl Allow {
         let loaded = Loaded::of(&self.home)?;
         let at = self.now()?;
         let until = at.plus(life);
-        let hand = signing::hand(&self.home, Role::Policy)?;
+        let hand = set::hand_for(&self.home, self.because.as_deref())?;
         let seq = runtime::with(&self.home, |access| {
             self.check(access, loaded.policy()?)?;
             let document = self.document(&loaded.object.document, at, until)?;
@@ -219,7 +223,7 @@ impl Allow {
             let change = log.policy_change(&place);
             change.ok_or_else(|| self.refused("there is no policy in force"))
         };
-        person.submit(access, change, &Beside::Policy(Box::new(object)), Failure::from)
+        set::submit(access, person, change, Some(object), self.because.as_deref())
     }
 
     fn refused(&self, why: &str) -> Failure {

@@ -1,12 +1,13 @@
 //! `syscap policy set`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
 use syscap::analysis::NODES_DEFAULT;
-use syscap::format::{Reason, Refused, Role, Seq};
+use syscap::format::{PolicyBecause, PolicyChange, PolicyObject, Reason, Refused, Role, Seq};
 use syscap::kernel::object_of;
 use syscap::policy::{LoadError, Policy};
 use syscap::view::Whose;
-use syscap::{Beside, Error, Home, Inspection, PolicyPlace, Runtime};
+use syscap::{Beside, Error, Home, Inspection, PolicyPlace, PolicyWhy, Runtime};
 
 use clap::Args;
 
@@ -17,7 +18,7 @@ use crate::exit::{Ended, Exit, Failure, diagnose};
 use crate::learn::warn_of_policy;
 use crate::output::{Object, Out, quote};
 use crate::runtime;
-use crate::signing::{self, Hand};
+use crate::signing::{self, Hand, Person};
 
 /// Most constraints of a document that is analysed when it is put in force.
 const ANALYSED_MAX: usize = 200;
@@ -43,6 +44,9 @@ pub(crate) struct Set {
     /// Ask no policy beside the one in force any more.
     #[arg(long, conflicts_with_all = ["shadow", "document"])]
     no_shadow: bool,
+    /// Why: on record as a commitment, the text in the vault.
+    #[arg(long, value_name = "TEXT")]
+    because: Option<String>,
 }
 
 impl Set {
@@ -52,9 +56,10 @@ impl Set {
         // What is not sound nobody has to sign: the kernel refuses it.
         let sound = document.as_ref().and_then(|(_, bytes)| parse(bytes).ok());
         let hand = match document.is_none() || sound.is_some() {
-            true => signing::hand(&self.home, Role::Policy)?,
+            true => hand_for(&self.home, self.because.as_deref())?,
             false => Hand::Holder,
         };
+        let why = self.because.as_deref();
         let mut warnings = Vec::new();
         let (seq, policy, shadow) = runtime::with(&self.home, |access| {
             let tools = access.manifests(Whose::All)?;
@@ -66,14 +71,14 @@ impl Set {
                 return Err(Failure::Policy { what, problem: never.says });
             }
             let seq = match &document {
-                None => put(access, &hand, PolicyPlace::NoShadow)?,
+                None => put(access, &hand, PolicyPlace::NoShadow, why)?,
                 Some((target, bytes)) => {
                     let policy = object_of(&read(access, target.file(), bytes)?);
                     let place = match self.shadow {
                         true => PolicyPlace::Shadow(policy),
                         false => PolicyPlace::InForce(policy),
                     };
-                    put(access, &hand, place)?
+                    put(access, &hand, place, why)?
                 }
             };
             let view = access.view()?;
@@ -133,7 +138,39 @@ fn read(access: &Runtime, file: Option<PathBuf>, bytes: &[u8]) -> Result<Policy,
     })
 }
 
-fn put(access: &Runtime, hand: &Hand, place: PolicyPlace) -> Result<Seq, Failure> {
+/// Whoever signs a policy: with a reason it is signed here, by the key that lies in the home.
+pub(super) fn hand_for(home: &Path, why: Option<&str>) -> Result<Hand, Failure> {
+    Ok(match why {
+        Some(_) => Hand::Person(Box::new(signing::own(home, Role::Policy)?)),
+        None => signing::hand(home, Role::Policy)?,
+    })
+}
+
+/// Signs and submits a change of the policy, with the reason beside it.
+pub(super) fn submit(
+    access: &Runtime,
+    person: &Person,
+    change: impl Fn(&Inspection) -> Result<PolicyChange, Failure>,
+    policy: Option<PolicyObject>,
+    why: Option<&str>,
+) -> Result<Seq, Failure> {
+    let Some(why) = why else {
+        let beside = policy.map_or(Beside::Nothing, |policy| Beside::Policy(Box::new(policy)));
+        return person.submit(access, change, &beside, Failure::from);
+    };
+    let why = signing::salted::<PolicyBecause>(why)?;
+    let cause = why.hash();
+    let beside = Beside::PolicyWhy(Box::new(PolicyWhy { policy, why }));
+    let because = |log: &Inspection| Ok(PolicyBecause::new(change(log)?, cause));
+    person.submit(access, because, &beside, Failure::from)
+}
+
+fn put(
+    access: &Runtime,
+    hand: &Hand,
+    place: PolicyPlace,
+    why: Option<&str>,
+) -> Result<Seq, Failure> {
     let Hand::Person(person) = hand else {
         return Ok(match &place {
             PolicyPlace::InForce(policy) => access.set_policy_object(policy)?,
@@ -141,15 +178,13 @@ fn put(access: &Runtime, hand: &Hand, place: PolicyPlace) -> Result<Seq, Failure
             PolicyPlace::NoShadow => access.clear_shadow()?,
         });
     };
-    let beside = match &place {
-        PolicyPlace::InForce(policy) | PolicyPlace::Shadow(policy) => {
-            Beside::Policy(Box::new(policy.clone()))
-        }
-        PolicyPlace::NoShadow => Beside::Nothing,
+    let policy = match &place {
+        PolicyPlace::InForce(policy) | PolicyPlace::Shadow(policy) => Some(policy.clone()),
+        PolicyPlace::NoShadow => None,
     };
     let change = |log: &Inspection| {
         let none = Refused::new(Reason::PolicyNotInForce);
         log.policy_change(&place).ok_or(Failure::Refused(none))
     };
-    person.submit(access, change, &beside, Failure::from)
+    submit(access, person, change, policy, why)
 }

@@ -28,7 +28,7 @@ fn under_policy() -> Option<World> {
 
 /// The requests that wait, or were approved and have not run.
 fn asked(world: &World) -> Vec<Value> {
-    run(["approvals", "list", &world.home.path(), "--json"]).fine().json()
+    run(["approvals", "list", &world.home.path(), "--json", "--all"]).fine().json()
 }
 
 fn approve(world: &World, ask: &Value) {

@@ -149,7 +149,7 @@ fn approval_inside_is_not_consumed_outside() {
     let ask = ["--net", "host", "--hook", "--ask deny"];
     let ran = world.run(&ask, &[&program]);
     assert!(ran.out.starts_with("make 0 "), "{}{}", ran.out, ran.err);
-    let list = run(["approvals", "list", &home, "--json"]).fine().json();
+    let list = run(["approvals", "list", &home, "--json", "--all"]).fine().json();
     assert_eq!(list.len(), 1);
     let number = list[0]["ask"].to_string();
     run(["approvals", "approve", &home, &number]).fine();

@@ -126,6 +126,12 @@ fn parts(
             *allowed = Value::from("an id that no other request had");
         }
     }
+    // A person's reason for a no is nothing that is allowed.
+    if let word @ "because" = allowed_word(reason)
+        && let Some(allowed) = refusal.remove("allowed")
+    {
+        refusal.insert(word.to_owned(), allowed);
+    }
     refusal.insert(String::from("record"), Value::from(record.get()));
     let Aside { class, constraint, next, effect, intent, retry } = aside;
     let retry = retry.map(|retry| (String::from("retry"), Value::from(retry.name())));

@@ -59,7 +59,7 @@ impl Ledger {
     }
 
     /// The same, with the body.
-    fn event<B: ControlBody, E>(
+    pub(super) fn event<B: ControlBody, E>(
         &mut self,
         entry: &mut Entry<'_>,
         control: &Control,
@@ -188,15 +188,8 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn freeze<E>(
-        &mut self,
-        entry: &mut Entry<'_>,
-        control: &Control,
-        source: &mut dyn Source<Error = E>,
-    ) -> Result<(), E> {
-        let Some(freeze) = self.event::<Freeze, _>(entry, control, source)? else {
-            return Ok(());
-        };
+    pub(super) fn freeze(&mut self, entry: &mut Entry<'_>, said: Option<Freeze>) {
+        let Some(freeze) = said else { return };
         let on = freeze.change == FreezeChange::Freeze;
         let frozen = &mut self.frozen;
         let (agent, tool) = (AgentId::new(&freeze.name), ToolId::new(&freeze.name));
@@ -211,16 +204,15 @@ impl Ledger {
             (FreezeTarget::Tool, _, Some(tool)) => drop(frozen.tools.remove(&tool)),
             (FreezeTarget::Agent | FreezeTarget::Tool, _, _) => entry.fault(Fault::BadControl),
         }
-        Ok(())
     }
 
     pub(super) fn policy<E>(
         &mut self,
         entry: &mut Entry<'_>,
-        control: &Control,
+        said: Option<PolicyChange>,
         source: &mut dyn Source<Error = E>,
     ) -> Result<(), E> {
-        if let Some(change) = self.event::<PolicyChange, _>(entry, control, source)? {
+        if let Some(change) = said {
             for policy in [Some(change.policy), change.shadow].into_iter().flatten() {
                 object(entry, source, ObjectKind::Policy, *policy.as_bytes())?;
             }

@@ -23,9 +23,10 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use syscap_format::{
-    AgentId, Body, CallFields, EffectClass, Genesis, HomeId, HomeLimits, IdempotencyKey, Label,
-    Leaf, Manifest, Object, ObjectId, ObjectKind, PolicyHash, PublicKey, Record, RecordKind,
-    RecoveryHash, Role, Roles, Seq, SnapshotId, TokenId, ToolId, UnixMillis,
+    AgentId, Body, CallFields, EffectClass, Freeze, FreezeBecause, Genesis, HomeId, HomeLimits,
+    IdempotencyKey, Label, Leaf, Manifest, Object, ObjectId, ObjectKind, PolicyBecause,
+    PolicyChange, PolicyHash, PublicKey, Record, RecordKind, RecoveryHash, Role, Roles, Seq,
+    SnapshotId, TokenId, ToolId, UnixMillis,
 };
 
 use super::report::{Fault, Findings};
@@ -332,7 +333,6 @@ impl Ledger {
         findings: &mut Findings,
     ) -> Result<(), E> {
         let Record { seq, time, boot, clock, body, .. } = record;
-        let kind = body.kind();
         let mut entry = Entry { seq, time, findings };
         entry.expect(time >= self.time, Fault::TimeBack);
         let boots = u64::from(matches!(body, Body::Boot(_)));
@@ -341,6 +341,7 @@ impl Ledger {
             self.still_recovering(&mut entry, &body);
         }
         self.follow_gap(&mut entry, &body, clock);
+        let has_row = body.may_have_row();
         match body {
             Body::Genesis(_) => entry.fault(Fault::SecondGenesis),
             Body::Boot(body) => self.boot(&mut entry, &body, clock),
@@ -356,8 +357,22 @@ impl Ledger {
             }
             Body::Key(event) => self.key(&mut entry, &event.control, source)?,
             Body::Revoke(event) => self.revoke(&mut entry, &event.control, source)?,
-            Body::Freeze(event) => self.freeze(&mut entry, &event.control, source)?,
-            Body::Policy(event) => self.policy(&mut entry, &event.control, source)?,
+            Body::Freeze(event) => {
+                let said = self.event::<Freeze, _>(&mut entry, &event.control, source)?;
+                self.freeze(&mut entry, said);
+            }
+            Body::FreezeBecause(event) => {
+                let said = self.event::<FreezeBecause, _>(&mut entry, &event.control, source)?;
+                self.freeze(&mut entry, said.map(FreezeBecause::freeze));
+            }
+            Body::Policy(event) => {
+                let said = self.event::<PolicyChange, _>(&mut entry, &event.control, source)?;
+                self.policy(&mut entry, said, source)?;
+            }
+            Body::PolicyBecause(event) => {
+                let said = self.event::<PolicyBecause, _>(&mut entry, &event.control, source)?;
+                self.policy(&mut entry, said.map(|said| said.change()), source)?;
+            }
             Body::Tools(event) => self.tools(&mut entry, &event.control, source)?,
             Body::Config(event) => self.config(&mut entry, &event.control, source)?,
             Body::Redact(event) => self.redact(&mut entry, &event.control, source)?,
@@ -380,7 +395,7 @@ impl Ledger {
                 entry.fault(Fault::UnknownForm)
             }
         }
-        if kind.may_have_row() {
+        if has_row {
             self.rows.insert(seq);
         }
         self.time = time.max(self.time);

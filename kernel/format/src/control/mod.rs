@@ -247,6 +247,35 @@ shape! {
 }
 
 shape! {
+    /// The other body of a `freeze` event: with the reason. The record of it has version 3.
+    #[must_use]
+    pub struct FreezeBecause {
+        /// The target.
+        1 => pub target: FreezeTarget,
+        /// The agent's or the tool's id; empty for the kernel.
+        2 => pub name: Box<str>,
+        /// The beginning or the end.
+        3 => pub change: FreezeChange,
+        /// The commitment to the reason, whose text lies in the vault.
+        4 => pub cause: TextHash,
+    }
+}
+
+impl FreezeBecause {
+    /// Begins or ends a freeze, for a reason.
+    pub fn new(freeze: Freeze, cause: TextHash) -> Self {
+        let Freeze { target, name, change } = freeze;
+        Self { target, name, change, cause }
+    }
+
+    /// The freeze.
+    pub fn freeze(self) -> Freeze {
+        let Self { target, name, change, .. } = self;
+        Freeze { target, name, change }
+    }
+}
+
+shape! {
     /// Body of a `policy` event: which policy is in force from here on, and which one is asked
     /// beside it. One record swaps both.
     pub struct PolicyChange {
@@ -254,6 +283,31 @@ shape! {
         1 => pub policy: PolicyHash,
         /// The hash of the policy that is asked for the record only; null for none.
         2 => pub shadow: Option<PolicyHash>,
+    }
+}
+
+shape! {
+    /// The other body of a `policy` event: with the reason. The record of it has version 3.
+    pub struct PolicyBecause {
+        /// The hash of the policy in force; the object is stored with the record.
+        1 => pub policy: PolicyHash,
+        /// The hash of the policy that is asked for the record only; null for none.
+        2 => pub shadow: Option<PolicyHash>,
+        /// The commitment to the reason, whose text lies in the vault.
+        3 => pub cause: TextHash,
+    }
+}
+
+impl PolicyBecause {
+    /// Puts a policy in force, for a reason.
+    pub const fn new(change: PolicyChange, cause: TextHash) -> Self {
+        let PolicyChange { policy, shadow } = change;
+        Self { policy, shadow, cause }
+    }
+
+    /// The change.
+    pub const fn change(&self) -> PolicyChange {
+        PolicyChange { policy: self.policy, shadow: self.shadow }
     }
 }
 
@@ -344,7 +398,7 @@ macro_rules! bodies {
             const CAUSE: u64 = 0 $(+ $cause)?;
 
             fn cause(&self) -> Option<TextHash> {
-                let said: &[Option<TextHash>] = &[$(self.$field)?];
+                let said: &[Option<TextHash>] = &[$(self.$field.into())?];
                 said.first().copied().flatten()
             }
 
@@ -360,7 +414,7 @@ macro_rules! bodies {
 }
 bodies! {
     Key KeyChange Revoke Revocation [5 cause] Revoke RevocationList [4 cause] Freeze Freeze
-    Policy PolicyChange Tools ToolsChange Config ConfigChange Config Notify
+    Freeze FreezeBecause [4 cause] Policy PolicyChange Policy PolicyBecause [3 cause] Tools ToolsChange Config ConfigChange Config Notify
     Approval ApprovalBody [7 reason]
     Cancel CancelBody [2 cause] Recovery Resolution Redact RedactBody [2 cause] Prune PruneBody
     Credit CreditChange

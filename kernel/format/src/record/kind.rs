@@ -67,7 +67,8 @@ code! {
 }
 
 impl RecordKind {
-    /// True if records of this kind may have a row in the vault.
+    /// True if all records of this kind may have a row in the vault; of two more kinds
+    /// [some](crate::Body::may_have_row) may.
     #[must_use]
     pub const fn may_have_row(self) -> bool {
         matches!(

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use crate::budget::Amounts;
 use crate::control::event::Control;
 use crate::control::roles::{Role, Roles};
-use crate::control::{ControlBody as _, Freeze, FreezeChange};
+use crate::control::{ControlBody as _, Freeze, FreezeBecause, FreezeChange};
 use crate::field::{code, flags, shape};
 use crate::id::{AgentId, RecoveryHash, Seq, SnapshotId, TextHash, TokenId};
 use crate::limits::{SKEW_MS_MAX, TOKEN_LIFE_MS_MAX};
@@ -70,9 +70,12 @@ impl HomeLimits {
     /// The role that must sign a control event of that kind and body; `None` for kinds that are
     /// not signed.
     pub fn role_of(&self, kind: RecordKind, body: &[u8]) -> Option<Role> {
-        let thaws = |body: Freeze| body.change == FreezeChange::Thaw;
+        let change = match Freeze::from_bytes(body) {
+            Ok(freeze) => Some(freeze.change),
+            Err(_) => FreezeBecause::from_bytes(body).ok().map(|freeze| freeze.change),
+        };
         match self.thaws {
-            Some(_) if kind == RecordKind::Freeze && Freeze::from_bytes(body).is_ok_and(thaws) => {
+            Some(_) if kind == RecordKind::Freeze && change == Some(FreezeChange::Thaw) => {
                 self.thaws
             }
             _ => Role::of(kind),

@@ -39,11 +39,12 @@ use crate::time::UnixMillis;
 
 /// Declares the bodies: for each kind the version of its form, and whether it is written. A kind
 /// whose form or meaning changes gets a new version here, and the one that it had is listed under
-/// `before`, where its decoder stays.
+/// `besides`, where its decoder stays. So is a later version that is written only where more is said
+/// than the first one has room for: a log without such a record is read by software of before.
 macro_rules! bodies {
     (
         $($use:ident $kind:ident $version:literal $type:ty,)*
-        ; before $($old:ident $of:ident $before:literal $was:ty,)*
+        ; besides $($old:ident $of:ident $before:literal $was:ty,)*
     ) => {
         /// The body of a record, by kind and version.
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,14 +188,23 @@ bodies! {
     reserved Prune 2 Prune,
     reserved Checkpoint 2 Checkpoint,
     written Credit 2 SignedEvent,
-    ; before
+    ; besides
     SessionAlone Session 2 SessionChange,
+    FreezeBecause Freeze 3 SignedEvent,
+    PolicyBecause Policy 3 SignedEvent,
 }
 
 /// The first version of any kind's form that homes keep; those before were never released.
 const FIRST_VERSION: u64 = 2;
 
 impl Body {
+    /// True if a record with this body may have a row in the vault.
+    #[must_use]
+    pub const fn may_have_row(&self) -> bool {
+        matches!(self, Self::FreezeBecause(_) | Self::PolicyBecause(_))
+            || self.kind().may_have_row()
+    }
+
     /// A field that is settled and that nothing writes yet, where it is used.
     fn reserved(&self) -> Option<&'static str> {
         match self {

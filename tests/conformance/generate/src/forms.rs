@@ -354,6 +354,23 @@ fn newer(cases: &mut Cases) {
             record(cases, of, "a session of a later version", &map_of(&parts), true, false);
         }
     }
+    // A freeze and a policy with a reason have version 3, without one version 2. The body's form is the
+    // log's matter.
+    for made in records() {
+        let because = match &made.body {
+            Body::Freeze(event) => Body::FreezeBecause(event.clone()),
+            Body::Policy(event) => Body::PolicyBecause(event.clone()),
+            _ => continue,
+        };
+        let (now, of) = (made.encode(), Of("SYSCAP-REC-009", "a record with a reason is not read"));
+        let because = Record { body: because, ..made }.encode();
+        record(cases, of, "without a reason", &now, false, true);
+        record(cases, of, "with a reason", &because, false, true);
+        let mut parts = entries(&because);
+        parts[0].truncate(1);
+        parts[0].push(4);
+        record(cases, of, "a later version", &map_of(&parts), true, false);
+    }
     for made in records().iter().filter(|record| record.body.kind().is_reserved()) {
         record(cases, of("SYSCAP-REC-006"), made.body.kind().name(), &made.encode(), true, false);
     }

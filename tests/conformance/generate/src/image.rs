@@ -132,7 +132,7 @@ fn happened() -> Host {
     host.acknowledged(Event::Tools(host.ticket(), tools, None, ToolsDelta::default()));
     let change = PolicyChange { policy: host.kernel.engine_hash(), shadow: None };
     let policy = host.signed(&change);
-    host.acknowledged(Event::Policy(host.ticket(), policy, None, Vec::new()));
+    host.acknowledged(Event::Policy(host.ticket(), policy, None, Vec::new(), None));
     let token = host.token();
     let agent = crate::world::agent();
     let Ack::Session(opened) =

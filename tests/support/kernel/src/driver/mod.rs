@@ -364,7 +364,7 @@ impl<S: Store> Driver<S> {
         let ticket = self.ticket();
         let mut engines: Vec<Box<dyn PolicyEngine>> = vec![Box::new(engine)];
         engines.extend(beside.map(|engine| Box::new(engine) as Box<dyn PolicyEngine>));
-        self.event(Event::Policy(ticket, control, None, engines));
+        self.event(Event::Policy(ticket, control, None, engines, None));
         self.acked(ticket).unwrap();
     }
 

@@ -7,9 +7,10 @@ use ed25519_dalek::SigningKey;
 use syscap_audit::MemoryStore;
 use syscap_format::{
     AgentId, Amounts, ApprovalAnswer, ApprovalBody, ApprovalChannel, Budget, Confidentiality,
-    ConfigChange, ControlBody, CreditChange, Dimension, Form, Freeze, FreezeChange, FreezeTarget,
-    HomeLimits, Input, Integrity, Label, RecordKind, Recovered, RedactBody, Resolution, Revocation,
-    Role, Salt, Seq, SnapshotId, Source, Status, TokenBody, TokenId, VaultText,
+    ConfigChange, ControlBody, CreditChange, Dimension, Form, Freeze, FreezeBecause, FreezeChange,
+    FreezeTarget, HomeLimits, Input, Integrity, Label, PolicyBecause, PolicyChange, RecordKind,
+    Recovered, RedactBody, Resolution, Revocation, Role, Salt, Seq, SnapshotId, Source, Status,
+    TokenBody, TokenId, VaultText,
 };
 use syscap_kernel::{Event, Kernel, Lost, Store, Submit, Ticket, WithRows};
 
@@ -49,7 +50,33 @@ pub fn every_kind() -> MemoryStore {
     everything_and(|driver, session| {
         asks(driver, session);
         erases(driver);
+        reasons(driver);
     })
+}
+
+/// A freeze, its end and a policy, each for a reason.
+fn reasons<S: Store>(driver: &mut Driver<S>) {
+    let text = |field| VaultText { salt: Salt::from_bytes([9; 32]), field, text: "a fire".into() };
+    for freeze in [Freeze::agent(&agent("bob")), Freeze::agent(&agent("bob")).thaw()] {
+        let text = text(FreezeBecause::CAUSE);
+        let body = FreezeBecause::new(freeze, text.hash()).to_bytes();
+        // The revoker has another key by now.
+        let signer = match driver.kernel.limits().role_of(RecordKind::Freeze, &body).unwrap() {
+            Role::Revoker => SigningKey::from_bytes(&[77; 32]),
+            role => key(role),
+        };
+        let control = driver.sign(&signer, RecordKind::Freeze, body);
+        let ticket = driver.ticket();
+        driver.event(Event::Control(ticket, RecordKind::Freeze, control, None, Some(text)));
+        driver.acked(ticket).unwrap();
+    }
+    let (text, shadow) = (text(PolicyBecause::CAUSE), driver.kernel.shadow_hash());
+    let change = PolicyChange { policy: driver.kernel.policy_hash().unwrap(), shadow };
+    let body = PolicyBecause::new(change, text.hash()).to_bytes();
+    let control = driver.sign(&key(Role::Policy), RecordKind::Policy, body);
+    let ticket = driver.ticket();
+    driver.event(Event::Policy(ticket, control, None, Vec::new(), Some(text)));
+    driver.acked(ticket).unwrap();
 }
 
 fn everything_and(more: impl FnOnce(&mut Driver<MemoryStore>, Seq)) -> MemoryStore {

@@ -462,7 +462,7 @@ fn erase(sim: &mut Sim, input: &mut Bytes<'_>) {
         return;
     }
     let with_rows = sim::records(sim).into_iter().rev();
-    let with_rows = with_rows.filter(|record| record.body.kind().may_have_row());
+    let with_rows = with_rows.filter(|record| record.body.may_have_row());
     let all: Vec<Seq> = with_rows.map(|record| record.seq).take(16).collect();
     let mut records: Vec<Seq> =
         (0..=input.below(3)).filter_map(|_| all.get(input.below(16)).copied()).collect();

@@ -183,7 +183,7 @@ impl Sim {
             let policy = self.kernel.engine_hash();
             let control = self.signed(&PolicyChange { policy, shadow: None });
             let ticket = self.ticket();
-            self.event(Event::Policy(ticket, control, None, Vec::new()));
+            self.event(Event::Policy(ticket, control, None, Vec::new(), None));
             self.commit();
         }
     }
@@ -322,7 +322,7 @@ impl Sim {
         let engine = |number| Box::new(Rule(number)) as Box<dyn PolicyEngine>;
         let engines = std::iter::once(number).chain(shadow).map(engine).collect();
         let (control, ticket) = (self.signed(&change), self.ticket());
-        self.event(Event::Policy(ticket, control, None, engines));
+        self.event(Event::Policy(ticket, control, None, engines, None));
         ticket
     }
 
