@@ -24,15 +24,21 @@ pub const PASSED: [&str; 12] = [
     "SHELL",
 ];
 
-/// Files that programs begin with, as far as they are there: users' names, and what their
-/// libraries are set to.
-pub const BEGINNING: [&str; 6] = [
+/// Files that programs begin with, as far as they are there: users' names, what their libraries are set
+/// to, and the system's own start-up files of shells, which else report each time that they can't read
+/// them. `profile.d` is not among them: such files may hold the password of a proxy.
+pub const BEGINNING: [&str; 11] = [
     "/etc/passwd",
     "/etc/group",
     "/etc/nsswitch.conf",
     "/etc/ssl/openssl.cnf",
     "/etc/pki/tls/openssl.cnf",
     "/etc/crypto-policies",
+    "/etc/bash.bashrc",
+    "/etc/bashrc",
+    "/etc/profile",
+    "/etc/zshenv",
+    "/etc/zsh/zshenv",
 ];
 /// Further variables for reaching hosts by name, and trusting them. Not whole folders: private keys
 /// lie beside the certificates.

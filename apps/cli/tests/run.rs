@@ -5,6 +5,7 @@ mod attacks;
 mod changes;
 mod clients;
 mod confined;
+mod day;
 mod lane;
 mod linked;
 mod locations;

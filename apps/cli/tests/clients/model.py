@@ -5,8 +5,8 @@
 SCRIPTS is a JSON file: {"main": [STEP, ..], NAME: [STEP, ..]}. A step is a list of blocks, each a text or
 [NAME, INPUT], a use of a tool. The n-th answer of a conversation is the n-th step, and after the last one
 a text. A conversation whose first message holds `script:NAME` follows that script; a sub-agent has its
-own conversation. Names of uses are new for each use. LOG gets a line for each request: the tools that
-it offers, by name, and the last message.
+own conversation. `@PORT@` in a script is the model's own port, where a page answers. LOG gets a line for each request: the tools that
+it offers, by name, those that it names and does not load yet, and the last message.
 """
 
 import http.server
@@ -16,7 +16,7 @@ import re
 import sys
 import threading
 
-SCRIPTS, LOG = json.load(open(sys.argv[1])), open(sys.argv[2], "a")
+SCRIPTS, LOG = {}, open(sys.argv[2], "a")
 USES = itertools.count(1)
 LOCK = threading.Lock()
 
@@ -28,9 +28,18 @@ def step(texts, answers):
     return steps[answers] if answers < len(steps) else ["That is all."]
 
 
-def note(tools, last):
+def note(tools, last, messages=()):
     with LOCK:
-        print(json.dumps({"tools": tools, "last": last}), file=LOG, flush=True)
+        line = {"tools": tools, "deferred": deferred(messages), "last": last}
+        print(json.dumps(line), file=LOG, flush=True)
+
+
+def deferred(messages):
+    """The tools that Claude Code names without their schemas."""
+    blocks = [b for m in messages for b in m["content"] if isinstance(m["content"], list)]
+    text = "\n".join(block.get("text", "") for block in blocks)
+    found = re.search(r"deferred tools are now available[^\n]*\n((?:[\w-]+\n)+)", text)
+    return found.group(1).split() if found else []
 
 
 def anthropic(body):
@@ -38,7 +47,7 @@ def anthropic(body):
     if not body.get("tools"):
         return [{"type": "text", "text": "A title"}]
     messages = body["messages"]
-    note([tool["name"] for tool in body["tools"]], messages[-1]["content"])
+    note([tool["name"] for tool in body["tools"]], messages[-1]["content"], messages)
     texts = json.dumps(next(m["content"] for m in messages if m["role"] == "user"))
     blocks = []
     for block in step(texts, sum(m["role"] == "assistant" for m in messages)):
@@ -136,5 +145,6 @@ class Model(http.server.BaseHTTPRequestHandler):
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+SCRIPTS.update(json.loads(open(sys.argv[1]).read().replace("@PORT@", str(server.server_port))))
 print(server.server_port, flush=True)
 server.serve_forever()

@@ -299,3 +299,17 @@ fn freeze_of_another_agent_ends_nothing() {
     fs::write(world.work().join("over"), "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(7));
 }
+
+/// A shell inside reads the start-up files that it finds, and reports none that it can't.
+#[test]
+fn shell_inside_starts_without_a_complaint() {
+    let Some(world) = World::new() else { return };
+    let said = world.within(
+        &[],
+        "
+for words in (['-c', 'true'], ['-lc', 'true'], ['-ic', 'true']):
+    print('denied' in ran('/bin/bash', *words).stderr)
+for path in ('/etc/profile.d', '/etc/shadow'): print(told(os.listdir if path.endswith('d') else open, path))",
+    );
+    assert_eq!(said, "False\nFalse\nFalse\nEACCES\nEACCES\n");
+}
