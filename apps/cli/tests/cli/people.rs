@@ -96,21 +96,29 @@ fn answers_are_shown_with_who_gave_them_and_why() {
     let path = home.path();
     let approver = key(&home, "approver");
     run(["keys", "name", &path, &approver, "Bob B."]).fine();
+    let hostile = "ticket \u{1b}[2J\u{202e}42";
     let first = ask(&home.call("a", &token, write("a.txt", "one").as_bytes())[0]);
     let second = ask(&home.call("a", &token, write("b.txt", "two").as_bytes())[0]);
-    run(["approvals", "approve", &path, &first, "--because", "ticket 42"]).fine();
+    run(["approvals", "approve", &path, &first, "--because", hostile]).fine();
     run(["approvals", "deny", &path, &second, "--because", "not today"]).fine();
-    for (ask, answer, why) in [(&first, "once", "ticket 42"), (&second, "deny", "not today")] {
+    // What acts on a terminal stands as JSON writes it.
+    let plain = r"ticket \u001b[2J\u202e42";
+    for (ask, answer, why, shown) in
+        [(&first, "once", hostile, plain), (&second, "deny", "not today", "not today")]
+    {
         let text = run(["approvals", "show", &path, ask]).fine().out;
         let by = format!("{answer} by Bob B. ({}..), command, ", &approver[..12]);
         assert!(line(&text, "answer").is_some_and(|line| line.starts_with(&by)), "{text}");
-        assert_eq!(line(&text, "because"), Some(why), "{text}");
+        assert_eq!(line(&text, "because"), Some(shown), "{text}");
         let of = run(["--json", "approvals", "show", &path, ask]).fine().one();
         let given = &of["answers"][0];
         assert_eq!((&given["because"], &given["means"]), (&json!(why), &json!("command")));
         assert_eq!(given["signed_by"], json!([{"key": approver, "name": "Bob B."}]));
         let (text, _) = record(&home, &given["record"]);
-        assert_eq!((line(&text, "channel"), line(&text, "because")), (Some("command"), Some(why)));
+        assert_eq!(
+            (line(&text, "channel"), line(&text, "because")),
+            (Some("command"), Some(shown))
+        );
     }
     // What the agent is told of a no is nothing that is allowed.
     let refused = home.call("a", &token, write("b.txt", "two").as_bytes());
@@ -124,7 +132,7 @@ fn answers_are_shown_with_who_gave_them_and_why() {
     // It has run since, and is shown all the same.
     home.call("a", &token, write("a.txt", "one").as_bytes());
     let text = run(["approvals", "show", &path, &first]).fine().out;
-    assert_eq!(line(&text, "because"), Some("ticket 42"), "{text}");
+    assert_eq!(line(&text, "because"), Some(plain), "{text}");
     assert_eq!(home.verify(), 0);
 }
 
