@@ -54,7 +54,11 @@ impl Uses {
         for entry in fs::read_dir(&self.0)? {
             let entry = entry?;
             if entry.file_name().to_str().is_some_and(|name| name.starts_with("offered-")) {
-                let text = fs::read_to_string(entry.path())?;
+                // A gateway may have ended just now.
+                let text = match fs::read_to_string(entry.path()) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    text => text?,
+                };
                 names.extend(text.lines().map(str::to_owned));
             }
         }
@@ -78,10 +82,12 @@ impl Uses {
         let key = id.unwrap_or(shown);
         let called = was_there(fs::remove_file(self.file("called", key)))?;
         let passed = was_there(fs::remove_file(self.file("passed", key)))?;
-        Ok(match (called, passed) {
-            (true, _) => Held::Called,
-            (false, true) => Held::Missed,
-            (false, false) => Held::NotPassed,
+        // A call by the name of a use that was judged says nothing of that use: any program of the agent
+        // can make one.
+        Ok(match (passed, called) {
+            (true, true) => Held::Called,
+            (true, false) => Held::Missed,
+            (false, _) => Held::NotPassed,
         })
     }
 
@@ -145,5 +151,47 @@ fn was_there(removed: io::Result<()>) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn use_is_held_against_its_own_call() {
+        let folder = host_support::scratch();
+        let uses = Uses::at(folder.path().to_path_buf());
+        uses.pass(Some("a"), "x").unwrap();
+        uses.call(Some("b"), "x").unwrap();
+        assert_eq!(uses.take(Some("a"), "x").unwrap(), Held::Missed);
+        assert_eq!(uses.take(Some("b"), "x").unwrap(), Held::NotPassed, "judged, and not passed");
+        uses.pass(Some("../c"), "x").unwrap();
+        uses.call(Some("../c"), "y").unwrap();
+        assert_eq!(uses.take(Some("../c"), "x").unwrap(), Held::Called);
+        assert_eq!(uses.take(Some("../c"), "x").unwrap(), Held::NotPassed, "it is told of once");
+        // A client without names for its uses.
+        uses.pass(None, "x").unwrap();
+        uses.call(None, "x").unwrap();
+        assert_eq!(uses.take(None, "x").unwrap(), Held::Called);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// The list of each gateway is the last one: a tool that is renamed has its new name alone.
+    #[test]
+    fn offered_names_are_those_of_now() {
+        let folder = host_support::scratch();
+        let uses = Uses::at(folder.path().to_path_buf());
+        let offered = || uses.offered().unwrap().into_iter().collect::<Vec<_>>();
+        let many: Vec<String> = (0..300).map(|n| format!("tool_{n:03}")).collect();
+        uses.offer("1", many.iter().map(String::as_str)).unwrap();
+        assert_eq!(offered(), many);
+        uses.offer("1", ["old"].into_iter()).unwrap();
+        uses.offer("2", ["other"].into_iter()).unwrap();
+        assert_eq!(offered(), ["old", "other"]);
+        uses.offer("1", ["new"].into_iter()).unwrap();
+        uses.withdraw("2").unwrap();
+        uses.withdraw("2").unwrap();
+        assert_eq!(offered(), ["new"]);
     }
 }
