@@ -31,8 +31,7 @@ impl Runtime {
     pub fn issue(&self, grant: Grant) -> Result<TokenId, Error> {
         // What is not sound is said in the same words, whoever holds the home.
         grant.grants(&grant.agent()?)?;
-        let ask = Ask::Issue(Box::new(grant.clone()));
-        self.act(&ask, |holding| holding.issue(grant.clone()))
+        self.act(Ask::Issue(Box::new(grant)))
     }
 
     /// Hands a part of a token on: signs and registers one that gives no more, to the same agent or
@@ -77,7 +76,7 @@ impl Runtime {
     /// root can't be made: the token is registered then; [`Error::HolderGone`], after which it may
     /// have been done.
     pub fn register(&self, wire: &[u8]) -> Result<TokenId, Error> {
-        self.act(&Ask::Register(wire.to_vec()), |holding| holding.register(wire))
+        self.act(Ask::Register(wire.to_vec()))
     }
 
     /// Ends a token, and all that was derived from it, for ever.
@@ -214,9 +213,7 @@ impl Runtime {
         beside: &Beside,
     ) -> Result<Seq, Error> {
         let beside = beside.clone();
-        let submission = Box::new(Submission { kind, control, beside });
-        let here = |holding: &Holding| holding.submit_with(&submission);
-        self.act(&Ask::Submit(submission.clone()), here)
+        self.act(Ask::Submit(Box::new(Submission { kind, control, beside })))
     }
 
     /// Leaves no byte of erased rows in the free room and the journal of the home's files. False
@@ -225,7 +222,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Halted`] where the store fails; [`Error::HolderGone`].
     pub fn purge(&self) -> Result<bool, Error> {
-        self.act(&Ask::Purge, Holding::purge)
+        self.act(Ask::Purge)
     }
 
     /// Reads a policy document for this home: it must load, and name the home's tools by their
@@ -236,9 +233,7 @@ impl Runtime {
     /// [`Error::Policy`]; the refusal is on record, and the policy in force stays;
     /// [`Error::Refused`] where only the holder finds a fault in it; [`Error::HolderGone`].
     pub fn read_policy(&self, document: &[u8]) -> Result<Policy, Error> {
-        let ask = Ask::ReadPolicy(document.to_vec());
-        let held = |holding: &Holding| holding.read_policy(document).map(drop);
-        let read = self.act(&ask, held);
+        let read = self.act(Ask::ReadPolicy(document.to_vec()));
         match (read, engine::parse(document)) {
             (Ok(()) | Err(Error::Refused(_)), Err(error)) => Err(Error::Policy(error)),
             (Ok(()), Ok(policy)) => Ok(policy),
@@ -263,8 +258,7 @@ impl Runtime {
     /// [`Error::Refused`], with the reason on record; also where there is no engine for it, or
     /// its document is not sound; [`Error::HolderGone`].
     pub fn set_policy_object(&self, policy: &PolicyObject) -> Result<Seq, Error> {
-        let ask = Ask::Policy(policy.clone());
-        self.act(&ask, |holding| holding.set_policy_object(policy))
+        self.act(Ask::Policy(policy.clone()))
     }
 
     /// Asks another policy beside the one in force, for the record only: what it would have said
@@ -282,8 +276,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::set_policy_object`].
     pub fn set_shadow_object(&self, policy: &PolicyObject) -> Result<Seq, Error> {
-        let ask = Ask::Shadow(policy.clone());
-        self.act(&ask, |holding| holding.set_shadow_object(policy))
+        self.act(Ask::Shadow(policy.clone()))
     }
 
     /// Asks no policy beside the one in force any more.
@@ -291,7 +284,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`], with the reason on record; [`Error::HolderGone`].
     pub fn clear_shadow(&self) -> Result<Seq, Error> {
-        self.act(&Ask::NoShadow, Holding::clear_shadow)
+        self.act(Ask::NoShadow)
     }
 
     /// Puts a policy in force by a change that was signed elsewhere, by the policy key of this
@@ -332,8 +325,7 @@ impl Runtime {
     /// [`Error::TooManyTools`] where they are too long; [`Error::Refused`], with the reason on
     /// record; [`Error::HolderGone`].
     pub fn accept(&self, tools: &[ToolId]) -> Result<Seq, Error> {
-        let ask = Ask::Accept(tools.to_vec());
-        self.act(&ask, |holding| holding.accept(tools))
+        self.act(Ask::Accept(tools.to_vec()))
     }
 
     /// The same for definitions that somebody has looked at: each must be offered as the manifest
@@ -342,8 +334,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::accept`].
     pub fn accept_as(&self, tools: &[(ToolId, ObjectId)]) -> Result<Seq, Error> {
-        let ask = Ask::AcceptAs(tools.to_vec());
-        self.act(&ask, |holding| holding.accept_as(tools))
+        self.act(Ask::AcceptAs(tools.to_vec()))
     }
 
     /// Takes delegated tools off the record. One that is offered again is new.
@@ -352,8 +343,7 @@ impl Runtime {
     /// [`Error::NoSuch`] where one is not a delegated tool; [`Error::Refused`], with the reason
     /// on record; [`Error::HolderGone`].
     pub fn forget(&self, tools: &[ToolId]) -> Result<Seq, Error> {
-        let ask = Ask::Forget(tools.to_vec());
-        self.act(&ask, |holding| holding.forget(tools))
+        self.act(Ask::Forget(tools.to_vec()))
     }
 
     /// Sets tools, or unsets them, by one signed record: their manifests are those that
@@ -381,7 +371,6 @@ impl Runtime {
     /// unset was not set; [`Error::BadName`] where settings can't be used; [`Error::Refused`], with
     /// the reason on record; [`Error::HolderGone`].
     pub fn configure(&self, change: &Configured) -> Result<Seq, Error> {
-        let ask = Ask::Configure(Box::new(change.clone()));
-        self.act(&ask, |holding| holding.configure(change))
+        self.act(Ask::Configure(Box::new(change.clone())))
     }
 }

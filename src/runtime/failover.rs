@@ -1,7 +1,7 @@
 //! Failover: finds the server again whenever the last one has ended.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use crate::home::Home;
 use crate::runtime::held::{Held, Working};
 use crate::server::Holding;
 use crate::server::accept::Server;
+use crate::tools::ConnectionId;
 use crate::tools::provide::{Offer, Offered, Provider};
-use crate::tools::{ConnectionId, Withdrawn};
 use crate::transport::client::{Entry, Found, Holder, Step, attach};
 use crate::transport::limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME};
 use crate::transport::{Command, Lane, ReadBy};
@@ -440,7 +440,7 @@ impl Failover {
             // Without a thread the next one who needs the home does it.
             drop(thread::Builder::new().name("syscap-let-go".to_owned()).spawn(let_go));
         });
-        Ok(Side::Here(Arc::new(Held { holding, server, working: AtomicUsize::new(0) })))
+        Ok(Side::Here(Arc::new(Held::new(holding, server))))
     }
 
     /// Serves a home that this process holds.
@@ -568,9 +568,4 @@ fn id_at(folder: &Path) -> Result<HomeId, Error> {
 #[cfg(not(feature = "sqlite"))]
 fn id_at(_: &Path) -> Result<HomeId, Error> {
     Err(Error::NoStore)
-}
-
-/// Takes back what this process offers as the holder.
-pub(crate) fn withdraw(holding: &Holding, tools: &[ToolId]) {
-    holding.withdraw(ConnectionId::HOLDER, Withdrawn::These(tools));
 }

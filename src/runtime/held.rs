@@ -5,18 +5,24 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::Seq;
+use syscap_format::{Seq, field::Field};
 
 use crate::Error;
 use crate::driver::guard::caught;
 use crate::server::accept::Server;
+use crate::server::client::Client;
 use crate::server::lend::SessionTicket;
 use crate::server::{Holding, LocalSession};
+use crate::tools::ConnectionId;
+use crate::transport::Ask;
+use crate::transport::frame::take;
 use crate::transport::limits::{DRAIN_TIME, END_TIME, TRY_PAUSE};
 
 /// The home, held by this process.
 pub(crate) struct Held {
     pub(crate) holding: Holding,
+    /// This process, as a client of its own home.
+    pub(super) client: Client,
     pub(super) server: OnceLock<Server>,
     /// The number of uses by this process itself at present.
     pub(super) working: AtomicUsize,
@@ -39,6 +45,11 @@ impl Drop for Working<'_> {
 }
 
 impl Held {
+    pub(super) fn new(holding: Holding, server: OnceLock<Server>) -> Self {
+        let client = Client::new(ConnectionId::HOLDER, None);
+        Self { holding, client, server, working: AtomicUsize::new(0) }
+    }
+
     /// Ends it: the attached first, then what this process does itself. The record that ends the
     /// log is told to those who asked for it.
     pub(super) fn close(&self) -> Result<Seq, Error> {
@@ -67,9 +78,17 @@ impl Held {
         ended
     }
 
+    /// Does what this process asks for itself.
+    pub(super) fn serve<T: Field>(&self, ask: Ask) -> Result<T, Error> {
+        let answer = self.holding.serve(&self.client, ask)?;
+        take(&answer).map_err(|_| Error::BrokeOff)
+    }
+
     /// Gives a session of this process away, to whoever has the ticket.
     pub(crate) fn lend(&self, session: Arc<LocalSession>) -> Result<SessionTicket, Error> {
-        let folder = || self.holding.home().folder().to_path_buf();
-        self.server.get().ok_or_else(|| Error::Unserved(folder()))?.lend(session)
+        if self.server.get().is_none() {
+            return Err(Error::Unserved(self.holding.home().folder().to_path_buf()));
+        }
+        self.holding.lent().lend(&self.holding, ConnectionId::HOLDER, session)
     }
 }

@@ -43,7 +43,7 @@ use syscap_format::{
 };
 use syscap_kernel::{Halt, Kernel};
 
-use crate::inspect::view::{Stamp, ToolDetail, View, Whose, manifests};
+use crate::inspect::view::{Stamp, ToolDetail, View, Whose};
 use crate::runtime::failover::{Failover, Mode, Side};
 use crate::runtime::open::Open;
 use crate::runtime::state::states;
@@ -337,11 +337,7 @@ impl Runtime {
     /// [`Error::HolderGone`]; the tools are not offered again even so.
     pub fn withdraw(&self, tools: &[ToolId]) -> Result<(), Error> {
         self.home.forget(tools);
-        let ask = Ask::Withdraw(tools.to_vec());
-        self.act(&ask, |holding| {
-            failover::withdraw(holding, tools);
-            Ok(())
-        })
+        self.act(Ask::Withdraw(tools.to_vec()))
     }
 
     /// Asks for leave to use a tool that the caller runs itself, and tells of afterwards by
@@ -357,13 +353,9 @@ impl Runtime {
         used: &ToolUse,
         manifest: &Manifest,
     ) -> Result<Begun, Error> {
-        let begin = || Begin { token, used: used.clone(), manifest: manifest.clone() };
-        let here = |holding: &Holding| {
-            let Begin { token, used, manifest } = begin();
-            holding.desk().begin(holding, token, used, manifest).map(Leave::from)
-        };
-        let ask = Ask::Begin(Box::new(begin()));
-        self.act_within(self.answer_time, &ask, here).map(Begun::from)
+        let begin = Begin { token, used: used.clone(), manifest: manifest.clone() };
+        let begun = self.act_within(self.answer_time, Ask::Begin(Box::new(begin)));
+        begun.map(|leave: Leave| leave.into())
     }
 
     /// Tells what a use came to that was begun with that token; gives the answer that is on
@@ -380,11 +372,8 @@ impl Runtime {
         reported: &Reported,
     ) -> Result<ToolResult, Error> {
         let settle = Settle { token, used: used.clone(), reported: reported.clone() };
-        let here = |holding: &Holding| {
-            holding.desk().settle(holding, token, used, reported.clone()).map(Answered)
-        };
-        let ask = Ask::Settle(Box::new(settle));
-        self.act_within(self.answer_time, &ask, here).map(|Answered(answer)| answer)
+        let settled = self.act_within(self.answer_time, Ask::Settle(Box::new(settle)));
+        settled.map(|Answered(answer)| answer)
     }
 
     /// Puts on record what a user said in a conversation with an agent's client, as
@@ -395,10 +384,8 @@ impl Runtime {
     /// ([`Reason::TooLarge`](syscap_format::Reason)), or the holder has no room;
     /// [`Error::HolderGone`].
     pub fn heard(&self, token: TokenId, prompt: &Prompt) -> Result<Seq, Error> {
-        let ask = Ask::Prompted(Box::new(Prompted { token, prompt: prompt.clone() }));
-        self.act_within(self.answer_time, &ask, |holding| {
-            holding.desk().heard(holding, token, prompt)
-        })
+        let prompted = Prompted { token, prompt: prompt.clone() };
+        self.act_within(self.answer_time, Ask::Prompted(Box::new(prompted)))
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.
@@ -415,8 +402,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NoSuch`] where there is no such tool; [`Error::HolderGone`].
     pub fn tool(&self, tool: &ToolId) -> Result<ToolDetail, Error> {
-        let ask = Ask::Tool(tool.clone());
-        self.act(&ask, |holding| ToolDetail::of(holding, tool))
+        self.act(Ask::Tool(tool.clone()))
     }
 
     /// The delegated tools as they are on record; for each, how every offer of it stands, with
@@ -434,8 +420,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::HolderGone`].
     pub fn manifests(&self, whose: Whose) -> Result<Vec<Manifest>, Error> {
-        let here = |holding: &Holding| Ok(manifests(holding, whose));
-        self.act(&Ask::Manifests(whose), here)
+        self.act(Ask::Manifests(whose))
     }
 
     /// The present state: tools, tokens, sessions, running calls, counters.
@@ -443,8 +428,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::HolderGone`], or why the home can't be opened or attached to.
     pub fn view(&self) -> Result<View, Error> {
-        let here = |holding: &Holding| Ok(View::of(holding));
-        self.act_within(self.answer_time, &Ask::View, here)
+        self.act_within(self.answer_time, Ask::View)
     }
 
     /// The same, of the tokens and sessions only one agent's; and that token, however old it is.
@@ -454,9 +438,8 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::view`].
     pub fn view_of(&self, agent: &AgentId, token: Option<TokenId>) -> Result<View, Error> {
-        let here = |holding: &Holding| Ok(View::of_agent(holding, agent, token));
         let looked = Looked { agent: agent.clone(), token };
-        self.act_within(self.answer_time, &Ask::ViewOf(Box::new(looked)), here)
+        self.act_within(self.answer_time, Ask::ViewOf(Box::new(looked)))
     }
 
     /// A number that changes with each record of tools or tokens: a cheap check for news.
@@ -464,7 +447,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::view`].
     pub fn stamp(&self) -> Result<Stamp, Error> {
-        self.act_within(self.answer_time, &Ask::Stamp, |holding: &Holding| Ok(Stamp::of(holding)))
+        self.act_within(self.answer_time, Ask::Stamp)
     }
 
     /// Ends it: the sessions end, the tools are withdrawn. If this process holds the home, it waits
@@ -495,25 +478,16 @@ impl Runtime {
         })
     }
 
-    /// Does it here, or asks the holder for it.
-    fn act<T: Field>(
-        &self,
-        ask: &Ask,
-        here: impl Fn(&Holding) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.act_within(Duration::MAX, ask, here)
+    /// Asks for something that an operator may ask for.
+    fn act<T: Field>(&self, ask: Ask) -> Result<T, Error> {
+        self.act_within(Duration::MAX, ask)
     }
 
     /// The same. A holder that takes longer is given up.
-    fn act_within<T: Field>(
-        &self,
-        limit: Duration,
-        ask: &Ask,
-        here: impl Fn(&Holding) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn act_within<T: Field>(&self, limit: Duration, ask: Ask) -> Result<T, Error> {
         self.home.each(|term| match &term.side {
-            Side::Here(held) => Step::Done(here(&held.holding)),
-            Side::There(holder) => holder.ask_within(limit, ask),
+            Side::Here(held) => Step::Done(held.serve(ask.clone())),
+            Side::There(holder) => holder.ask_within(limit, &ask),
         })
     }
 }

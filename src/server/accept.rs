@@ -19,10 +19,10 @@ use syscap_format::{
 use crate::Error;
 use crate::driver::guard::caught;
 use crate::error::at;
-use crate::server::lend::{Lent, SessionTicket};
-use crate::server::seat::{Seat, Sessions};
+use crate::server::Holding;
+use crate::server::client::Sessions;
+use crate::server::seat::Seat;
 use crate::server::shares::who_gives_up;
-use crate::server::{Holding, LocalSession};
 use crate::tools::ConnectionId;
 use crate::transport::frame::Message as _;
 use crate::transport::frozen::{Command, HolderStatus, Phase, Response, Said};
@@ -49,7 +49,6 @@ pub(crate) struct Hub {
     pub(crate) runtime: Holding,
     /// Closes the home, as its owner would. An operator may ask for it.
     shut_down: Box<dyn Fn() + Send + Sync>,
-    pub(crate) lent: Arc<Lent>,
     /// One for each channel.
     operators_partial: Arc<Partial>,
     agents_partial: Arc<Partial>,
@@ -151,7 +150,6 @@ impl Server {
         let hub = Hub {
             runtime: runtime.share(),
             shut_down: Box::new(shut_down),
-            lent: Arc::default(),
             operators_partial: Arc::default(),
             agents_partial: Arc::default(),
             state: Mutex::new(state),
@@ -162,11 +160,6 @@ impl Server {
         let started = spawn("syscap-accept", move || accept(&theirs, &taken));
         started.map_err(at(&folder.join(SOCKET_FILE)))?;
         Ok(Self { hub, socket })
-    }
-
-    /// Lends a session of this process.
-    pub(crate) fn lend(&self, session: Arc<LocalSession>) -> Result<SessionTicket, Error> {
-        self.hub.lent.lend(&self.hub.runtime, ConnectionId::HOLDER, session)
     }
 
     /// Ends it. New requests are refused, what runs is waited for and then given up, each for a
@@ -248,7 +241,7 @@ impl Hub {
         let oldest = oldest.and_then(|oldest| state.seats.get(&oldest)).map(Arc::clone);
         if state.seats.len() < THREADS_MAX {
             state.last = state.last.saturating_add(1);
-            let seat = Seat::new(ConnectionId(state.last), peer, Arc::clone(&self.lent));
+            let seat = Seat::new(ConnectionId(state.last), peer);
             let seat = Arc::new(seat);
             state.seats.insert(seat.number, Arc::clone(&seat));
             state.unplaced.insert(seat.number);

@@ -3,12 +3,14 @@
 pub(crate) mod accept;
 mod asks;
 mod challenges;
+pub(crate) mod client;
 mod desk;
 pub(crate) mod issuing;
 pub(crate) mod lend;
 pub(crate) mod notify;
 pub(crate) mod org;
 mod record;
+pub(crate) mod request;
 pub(crate) mod seat;
 mod session;
 mod shares;
@@ -28,6 +30,7 @@ use crate::driver::counters::Counters;
 use crate::error::Error;
 use crate::home::Home;
 use crate::keys::Signer;
+use crate::server::lend::Lent;
 pub(crate) use crate::server::record::By;
 pub(crate) use crate::server::session::{LocalSession, acknowledged, check_said};
 use crate::tools::Providers;
@@ -71,6 +74,8 @@ struct Inner {
     /// Rung with every answer of a person's.
     answers: Arc<Bell>,
     challenges: Challenges,
+    /// The sessions that its clients have delegated.
+    lent: Lent,
 }
 
 impl Holding {
@@ -84,8 +89,19 @@ impl Holding {
     ) -> Self {
         let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));
         let (desk, answers, challenges) = (Desk::default(), Arc::default(), Challenges::default());
-        let inner =
-            Inner { signer, files, home, signing, tooling, absent, desk, answers, challenges };
+        let lent = Lent::default();
+        let inner = Inner {
+            signer,
+            files,
+            home,
+            signing,
+            tooling,
+            absent,
+            desk,
+            answers,
+            challenges,
+            lent,
+        };
         Self { core, providers, inner: Arc::new(inner) }
     }
 
@@ -198,6 +214,10 @@ impl Holding {
 
     pub(crate) fn challenges(&self) -> &Challenges {
         &self.inner.challenges
+    }
+
+    pub(crate) fn lent(&self) -> &Lent {
+        &self.inner.lent
     }
 
     pub(crate) fn desk(&self) -> &Desk {

@@ -133,7 +133,7 @@ impl Hub {
             Lane::Agents => AGENTS_REQUESTS_ALL_MAX,
         };
         let agent = match &asked {
-            Asked::Agent(AgentAsk::Take(ticket)) => self.lent.agent_of(ticket),
+            Asked::Agent(AgentAsk::Take(ticket)) => self.runtime.lent().agent_of(ticket),
             Asked::Operator(Ask::Open(opening)) => AgentId::new(&opening.agent),
             _ => None,
         };

@@ -116,21 +116,35 @@ impl Reply {
     }
 
     pub(crate) fn of<T: Field>(result: Result<T, Error>) -> Self {
-        match result {
-            Ok(value) => Self::done(&value),
-            Err(Error::Refused(refused)) => Self::Refused(refused),
+        result.map_or_else(Self::failed, |value| Self::done(&value))
+    }
+
+    /// An answer that is made already.
+    pub(crate) fn made(answer: Result<Vec<u8>, Error>) -> Self {
+        answer.map_or_else(Self::failed, Self::Done)
+    }
+
+    /// An error, as it is told to whoever asked.
+    fn failed(error: Error) -> Self {
+        match error {
+            Error::Refused(refused) => Self::Refused(refused),
             // The home was let go with nothing of it on record.
-            Err(Error::Home(StoreError::Busy)) => {
+            Error::Home(StoreError::Busy) => {
                 Self::Refused(Refused::new(Reason::Busy).field("home"))
             }
-            Err(Error::BadName { what, got }) => {
+            // Who asked reads the document too, and says in its own words what is wrong with it.
+            Error::Policy(error) => {
+                let refused = Refused::new(Reason::BadPolicy).field(&error.place);
+                Self::Refused(refused.got(&error.to_string()))
+            }
+            Error::BadName { what, got } => {
                 Self::Failed(Failure::Name(Named { what: What(what), got }))
             }
-            Err(Error::NoSuch { what, got }) => {
+            Error::NoSuch { what, got } => {
                 Self::Failed(Failure::NoSuch(Named { what: What(what), got }))
             }
-            Err(Error::Signer(SignerError::Sealed(key))) => Self::Failed(Failure::Sealed(key)),
-            Err(error) => Self::Failed(Failure::Other(error.to_string())),
+            Error::Signer(SignerError::Sealed(key)) => Self::Failed(Failure::Sealed(key)),
+            error => Self::Failed(Failure::Other(error.to_string())),
         }
     }
 
