@@ -19,7 +19,7 @@ use crate::tools::ConnectionId;
 use crate::tools::provide::{Offer, Offered, Provider};
 use crate::transport::client::{Entry, Found, Holder, Step, attach};
 use crate::transport::limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME};
-use crate::transport::{Command, Lane, ReadBy};
+use crate::transport::{Ask, Command, Lane, ReadBy};
 use crate::{Error, Options};
 
 /// How long a process that only offers tools rests when it has found no holder.
@@ -100,6 +100,15 @@ pub(crate) enum Side {
 }
 
 impl Term {
+    /// Asks for something that an operator may ask for. Another process that takes longer is given
+    /// up.
+    pub(crate) fn ask<T: Field>(&self, ask: Ask, limit: Duration) -> Step<T> {
+        match &self.side {
+            Side::Here(held) => Step::Done(held.serve(ask)),
+            Side::There(holder) => holder.ask_within(limit, &ask),
+        }
+    }
+
     /// The holder, where it is another process.
     pub(crate) fn attached(&self) -> Option<&Holder> {
         match &self.side {
@@ -517,7 +526,7 @@ impl Failover {
         Error::Full(self.folder().to_path_buf())
     }
 
-    fn unserved(&self) -> Error {
+    pub(crate) fn unserved(&self) -> Error {
         Error::Unserved(self.folder().to_path_buf())
     }
 

@@ -1,7 +1,7 @@
 //! A home while this process holds it.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
@@ -9,10 +9,9 @@ use syscap_format::{Seq, field::Field};
 
 use crate::Error;
 use crate::driver::guard::caught;
+use crate::server::Holding;
 use crate::server::accept::Server;
 use crate::server::client::Client;
-use crate::server::lend::SessionTicket;
-use crate::server::{Holding, LocalSession};
 use crate::tools::ConnectionId;
 use crate::transport::Ask;
 use crate::transport::frame::take;
@@ -22,7 +21,7 @@ use crate::transport::limits::{DRAIN_TIME, END_TIME, TRY_PAUSE};
 pub(crate) struct Held {
     pub(crate) holding: Holding,
     /// This process, as a client of its own home.
-    pub(super) client: Client,
+    pub(crate) client: Client,
     pub(super) server: OnceLock<Server>,
     /// The number of uses by this process itself at present.
     pub(super) working: AtomicUsize,
@@ -84,11 +83,8 @@ impl Held {
         take(&answer).map_err(|_| Error::BrokeOff)
     }
 
-    /// Gives a session of this process away, to whoever has the ticket.
-    pub(crate) fn lend(&self, session: Arc<LocalSession>) -> Result<SessionTicket, Error> {
-        if self.server.get().is_none() {
-            return Err(Error::Unserved(self.holding.home().folder().to_path_buf()));
-        }
-        self.holding.lent().lend(&self.holding, ConnectionId::HOLDER, session)
+    /// True if it serves the home to others.
+    pub(super) fn is_served(&self) -> bool {
+        self.server.get().is_some()
     }
 }

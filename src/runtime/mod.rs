@@ -485,9 +485,6 @@ impl Runtime {
 
     /// The same. A holder that takes longer is given up.
     fn act_within<T: Field>(&self, limit: Duration, ask: Ask) -> Result<T, Error> {
-        self.home.each(|term| match &term.side {
-            Side::Here(held) => Step::Done(held.serve(ask.clone())),
-            Side::There(holder) => holder.ask_within(limit, &ask),
-        })
+        self.home.each(|term| term.ask(ask.clone(), limit))
     }
 }

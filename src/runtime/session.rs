@@ -6,7 +6,9 @@ mod submit;
 mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use syscap_format::field::Field;
 use syscap_format::json::Escapes;
 use syscap_format::{
     AgentId, Amounts, Canonical, MapBuilder, Reason, Refused, Seq, SnapshotId, Source, TokenId,
@@ -14,12 +16,12 @@ use syscap_format::{
 };
 
 use crate::runtime::failover::{Side, Term};
+use crate::runtime::held::Held;
 use crate::runtime::open::Open;
 use crate::runtime::sent::{CallContext, CallWith, Sent, Written};
 pub use crate::runtime::session::wait::Waited;
 use crate::server::LocalSession;
 use crate::server::lend::SessionTicket;
-use crate::tools::ConnectionId;
 use crate::tools::provide::Cancel;
 use crate::transport::client::Step;
 use crate::transport::{Aborted, AgentAsk, Ask, Call, Charge, Opening, Proposed, Taken};
@@ -43,26 +45,11 @@ pub struct Session {
 
 /// The location of the session.
 struct Place {
-    /// With which holder, by its number; `None` before it was opened.
-    at: Option<(u64, Seated)>,
+    /// With which holder, by its number, and the session's own there; `None` before it was opened.
+    at: Option<(u64, Seq)>,
     /// The record that opened it.
     number: Seq,
     closed: bool,
-}
-
-#[derive(Clone)]
-enum Seated {
-    Here(Arc<LocalSession>),
-    There(Seq),
-}
-
-impl Seated {
-    fn number(&self) -> Seq {
-        match self {
-            Self::Here(session) => session.number(),
-            Self::There(number) => *number,
-        }
-    }
 }
 
 impl Session {
@@ -89,7 +76,7 @@ impl Session {
             Side::Here(_) => Step::Done(Err(Refused::new(Reason::WrongLane).into())),
         })?;
         let number = taken.session;
-        let place = Place { at: Some((at, Seated::There(number))), number, closed: false };
+        let place = Place { at: Some((at, number)), number, closed: false };
         Ok(Self::at(home, taken.agent, taken.token, place))
     }
 
@@ -217,17 +204,17 @@ impl Session {
             context: CallContext::default(),
         };
         let mut here = None;
-        let answers = self.with(|term, seated| match (seated, &term.side) {
-            (Seated::Here(session), _) => {
+        let answers = self.with(|term, session| match &term.side {
+            Side::Here(held) => {
+                let session = self.held(held, session);
                 let answers = session.send_all(envelopes.iter().map(sent).collect(), &with.cancel);
                 here = Some(session);
                 Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
             }
-            (Seated::There(session), Side::There(holder)) => {
+            Side::There(holder) => {
                 let call = |one| Call { session, sent: sent(one) };
                 holder.call_all(envelopes.iter().map(call).collect())
             }
-            (Seated::There(_), Side::Here(_)) => Step::Again,
         })?;
         if let Some(session) = here {
             session.hold_up(answers.iter().flatten());
@@ -335,19 +322,17 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<ToolResult, Error> {
         let (source, mut here) = (self.source, None);
-        let answer = self.with(|term, seated| {
+        let answer = self.with(|term, session| {
             let (envelope, context) = (envelope.to_vec(), context.clone());
             let sent = Sent { envelope, form, source, context };
-            let step = match (seated, &term.side) {
-                (Seated::Here(session), _) => {
+            let step = match &term.side {
+                Side::Here(held) => {
+                    let session = self.held(held, session);
                     let answer = session.send(sent, cancel);
                     here = Some(session);
                     return Step::Done(answer);
                 }
-                (Seated::There(session), Side::There(holder)) => {
-                    holder.call(Call { session, sent }, cancel)
-                }
-                (Seated::There(_), Side::Here(_)) => Step::Again,
+                Side::There(holder) => holder.call(Call { session, sent }, cancel),
             };
             match step {
                 // The kernel itself was ending: nothing has run.
@@ -366,13 +351,7 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] where another dimension is posted; else as [`Session::call`].
     pub fn charge(&self, amounts: Amounts) -> Result<Seq, Error> {
-        self.with(|term, seated| match (seated, &term.side) {
-            (Seated::Here(session), _) => Step::Done(session.charge(amounts)),
-            (Seated::There(session), Side::There(holder)) => {
-                holder.ask(&Ask::Charge(Charge { session, amounts }))
-            }
-            (Seated::There(_), Side::Here(_)) => Step::Again,
-        })
+        self.ask(|session| Ask::Charge(Charge { session, amounts }))
     }
 
     /// Cancels a call of this session that is out, by its intent: what has not begun does not run,
@@ -384,13 +363,7 @@ impl Session {
     /// [`Error::Refused`] with [`NotOpen`](Reason::NotOpen) where it is not a call of this session
     /// that is out, or was cancelled before; else as [`Session::call`].
     pub fn cancel(&self, intent: Seq) -> Result<Seq, Error> {
-        self.with(|term, seated| match (seated, &term.side) {
-            (Seated::Here(session), _) => Step::Done(session.cancel(intent)),
-            (Seated::There(session), Side::There(holder)) => {
-                holder.ask(&Ask::Abort(Aborted { session, intent }))
-            }
-            (Seated::There(_), Side::Here(_)) => Step::Again,
-        })
+        self.ask(|session| Ask::Abort(Aborted { session, intent }))
     }
 
     /// Proposes `goal.*` entries of the agent's state, whole or not at all: a value sets a key,
@@ -418,18 +391,9 @@ impl Session {
         changes: Canonical,
         base: Option<SnapshotId>,
     ) -> Result<Changed, Error> {
-        self.with(|term, seated| {
+        self.ask(|session| {
             let (inputs, changes) = (inputs.clone(), changes.clone());
-            match (seated, &term.side) {
-                (Seated::Here(session), _) => {
-                    Step::Done(session.change(writer, inputs, changes, base))
-                }
-                (Seated::There(session), Side::There(holder)) => {
-                    let proposed = Proposed { session, writer, inputs, base, changes };
-                    holder.ask(&Ask::Propose(Box::new(proposed)))
-                }
-                (Seated::There(_), Side::Here(_)) => Step::Again,
-            }
+            Ask::Propose(Box::new(Proposed { session, writer, inputs, base, changes }))
         })
     }
 
@@ -440,10 +404,9 @@ impl Session {
     /// [`Error::Unserved`] where this process holds the home and serves it to nobody;
     /// [`Error::Refused`] where so many are lent that there is no room; [`Error::HolderGone`].
     pub fn lend(self) -> Result<SessionTicket, Error> {
-        let ticket = self.with(|term, seated| match (seated, &term.side) {
-            (Seated::Here(session), Side::Here(held)) => Step::Done(held.lend(session)),
-            (Seated::There(session), Side::There(holder)) => holder.ask(&Ask::Lend(session)),
-            _ => Step::Again,
+        let ticket = self.with(|term, session| match &term.side {
+            Side::Here(held) if !held.is_served() => Step::Done(Err(self.home.unserved())),
+            _ => term.ask(Ask::Lend(session), Duration::MAX),
         })?;
         let mut place = self.place();
         (place.at, place.closed) = (None, true);
@@ -488,49 +451,54 @@ impl Session {
         if std::mem::replace(&mut place.closed, true) {
             return Ok(());
         }
-        let Some((with, seated)) = place.at.clone() else { return Ok(()) };
+        let Some((with, session)) = place.at else { return Ok(()) };
         drop(place);
         // With another holder it has ended already.
         let Some(term) = self.home.still(with) else { return Ok(()) };
-        match (seated, &term.side) {
-            (Seated::Here(session), Side::Here(held)) => {
-                held.holding.unbind(session.number());
-                session.end().map(drop)
-            }
-            (Seated::There(session), Side::There(holder)) => {
-                match holder.ask::<Seq>(&AgentAsk::Close(session)) {
-                    Step::Done(closed) => closed.map(drop),
-                    // The holder ends, and the session with it.
-                    Step::Again => Ok(()),
-                }
-            }
-            _ => Ok(()),
+        match &term.side {
+            Side::Here(held) => held.client.close(&held.holding, session).map(drop),
+            Side::There(holder) => match holder.ask::<Seq>(&AgentAsk::Close(session)) {
+                Step::Done(closed) => closed.map(drop),
+                // The holder ends, and the session with it.
+                Step::Again => Ok(()),
+            },
         }
     }
 
+    /// Asks for something in the session, of whoever holds the home.
+    fn ask<T: Field>(&self, ask: impl Fn(Seq) -> Ask) -> Result<T, Error> {
+        self.with(|term, session| term.ask(ask(session), Duration::MAX))
+    }
+
+    /// The session at the kernel of this process. One that is closed is the kernel's to refuse, on
+    /// the record.
+    fn held(&self, held: &Held, session: Seq) -> Arc<LocalSession> {
+        let closed = || Arc::new(held.holding.handle(session, self.agent.clone(), self.token));
+        held.client.session(session).unwrap_or_else(|_| closed())
+    }
+
     /// Does something in the session, with whoever holds the home.
-    fn with<T>(&self, mut act: impl FnMut(&Term, Seated) -> Step<T>) -> Result<T, Error> {
+    fn with<T>(&self, mut act: impl FnMut(&Term, Seq) -> Step<T>) -> Result<T, Error> {
         self.home.each(|term| match self.seated(term) {
-            Step::Done(Ok(seated)) => act(term, seated),
+            Step::Done(Ok(session)) => act(term, session),
             Step::Done(Err(error)) => Step::Done(Err(error)),
             Step::Again => Step::Again,
         })
     }
 
     /// The session with this holder, opened where it is not open yet.
-    fn seated(&self, term: &Term) -> Step<Seated> {
+    fn seated(&self, term: &Term) -> Step<Seq> {
         let mut place = self.place();
-        match &place.at {
+        match place.at {
             // The kernel of this process says on the record that it is closed.
-            Some((with, seated @ Seated::Here(_))) if *with == term.number => {
-                return Step::Done(Ok(seated.clone()));
+            Some((with, session))
+                if with == term.number && (!place.closed || term.attached().is_none()) =>
+            {
+                return Step::Done(Ok(session));
             }
             _ if place.closed => {
                 let refused = Refused::new(Reason::NoSession).field("session");
                 return Step::Done(Err(Error::Refused(refused)));
-            }
-            Some((with, seated)) if *with == term.number => {
-                return Step::Done(Ok(seated.clone()));
             }
             _ => {}
         }
@@ -538,22 +506,11 @@ impl Session {
             // It ended with the holder that it was opened at.
             return Step::Done(Err(Error::HolderGone));
         }
-        let agent = self.agent.as_str();
-        let opened = match &term.side {
-            Side::Here(held) => {
-                Step::Done(held.holding.session(agent, self.token).map(|session| {
-                    held.holding.bind(session.number(), ConnectionId::HOLDER);
-                    Seated::Here(Arc::new(session))
-                }))
-            }
-            Side::There(holder) => {
-                let opening = Opening { agent: agent.to_owned(), token: self.token };
-                holder.ask(&Ask::Open(opening)).map(Seated::There)
-            }
-        };
-        if let Step::Done(Ok(seated)) = &opened {
-            place.number = seated.number();
-            place.at = Some((term.number, seated.clone()));
+        let opening = Opening { agent: self.agent.as_str().to_owned(), token: self.token };
+        let opened = term.ask(Ask::Open(opening), Duration::MAX);
+        if let Step::Done(Ok(session)) = opened {
+            place.number = session;
+            place.at = Some((term.number, session));
         }
         opened
     }

@@ -165,9 +165,10 @@ impl Client {
     }
 
     fn check_room(&self) -> Result<(), Error> {
-        match self.state().sessions.len() {
-            SESSIONS_MAX.. => Err(Error::Refused(Refused::new(Reason::TooManySessions))),
-            _ => Ok(()),
+        let full = self.state().sessions.len() >= SESSIONS_MAX;
+        match full && self.number != ConnectionId::HOLDER {
+            true => Err(Error::Refused(Refused::new(Reason::TooManySessions))),
+            false => Ok(()),
         }
     }
 

@@ -128,8 +128,7 @@ impl Holding {
         match opened {
             Answer::Ack(Ok(Ack::Session(opened))) => {
                 let prepared = self.inner.files.prepare(&agent);
-                let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
-                let session = LocalSession::new(core, providers, opened.session, agent, token);
+                let session = self.handle(opened.session, agent, token);
                 if let Err(error) = prepared {
                     session.end()?;
                     return Err(error.into());
@@ -139,6 +138,12 @@ impl Holding {
             Answer::Ack(Err(refused)) => Err(Error::Refused(refused)),
             _ => Err(Error::Halted(Halt::Halted)),
         }
+    }
+
+    /// A handle on a session, open or not.
+    pub(crate) fn handle(&self, session: Seq, agent: AgentId, token: TokenId) -> LocalSession {
+        let (core, providers) = (Arc::clone(&self.core), Arc::clone(&self.providers));
+        LocalSession::new(core, providers, session, agent, token)
     }
 
     /// The home's id.

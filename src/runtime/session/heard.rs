@@ -2,11 +2,8 @@
 
 use syscap_format::{Label, Seq};
 
-use crate::Error;
-use crate::runtime::failover::Side;
-use crate::runtime::session::{Seated, Session};
-use crate::transport::client::Step;
 use crate::transport::{Ask, Heard};
+use crate::{Error, Session};
 
 impl Session {
     /// Puts on record what a user said to the agent: the text lies in the vault, salted, and can
@@ -32,13 +29,6 @@ impl Session {
     /// [`Error::Refused`] with [`TooLarge`](syscap_format::Reason::TooLarge) where it is
     /// empty or longer, or where the disk has no room; else as [`Session::call`].
     pub fn heard(&self, text: &str, label: Label) -> Result<Seq, Error> {
-        self.with(|term, seated| match (seated, &term.side) {
-            (Seated::Here(session), _) => Step::Done(session.heard(text, label)),
-            (Seated::There(session), Side::There(holder)) => {
-                let heard = Heard { session, text: text.to_owned(), label };
-                holder.ask(&Ask::Heard(Box::new(heard)))
-            }
-            (Seated::There(_), Side::Here(_)) => Step::Again,
-        })
+        self.ask(|session| Ask::Heard(Box::new(Heard { session, text: text.to_owned(), label })))
     }
 }

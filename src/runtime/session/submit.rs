@@ -8,11 +8,11 @@ use crate::Error;
 use crate::driver::pool;
 use crate::runtime::failover::Side;
 use crate::runtime::sent::{CallContext, Sent, Written};
-use crate::runtime::session::{Place, Seated, Session};
+use crate::runtime::session::Session;
 use crate::server::LocalSession;
 use crate::tools::provide::Cancel;
 use crate::transport::Call;
-use crate::transport::client::{Holder, Step};
+use crate::transport::client::Step;
 use crate::transport::limits::SHORT_BYTES_MAX;
 
 impl Session {
@@ -28,12 +28,16 @@ impl Session {
     ) {
         let again = self.by(self.source);
         let sent = Sent { envelope: envelope.to_vec(), form, source: self.source, context };
-        if let Some(here) = self.here() {
-            return again.run_apart(here, sent, done);
-        }
-        // A long one may have to wait until it is read.
-        let attached = if envelope.len() > SHORT_BYTES_MAX { None } else { self.attached() };
-        let Some((holder, session)) = attached else { return again.wait_apart(sent, done) };
+        let (holder, session) = match self.now() {
+            Some((Side::Here(held), session)) => {
+                return again.run_apart(self.held(&held, session), sent, done);
+            }
+            // A long one may have to wait until it is read.
+            Some((Side::There(holder), session)) if envelope.len() <= SHORT_BYTES_MAX => {
+                (holder, session)
+            }
+            _ => return again.wait_apart(sent, done),
+        };
         let call = Call { session, sent: sent.clone() };
         holder.call_then(call, move |step| match step {
             // Nothing has run: the holder is ending, or the kernel itself.
@@ -81,30 +85,15 @@ impl Session {
         }
     }
 
-    /// The session at the kernel of this process, where that has the home and the session is open,
-    /// and that can be told at once.
-    fn here(&self) -> Option<Arc<LocalSession>> {
+    /// Who holds the home, and the session's number there, where it is open and that can be told at
+    /// once.
+    fn now(&self) -> Option<(Side, Seq)> {
         let term = self.home.now()?;
         let place = self.place.try_lock().ok()?;
-        match (&*place, term.side) {
-            (
-                Place { at: Some((with, Seated::Here(session))), closed: false, .. },
-                Side::Here(_),
-            ) if *with == term.number => Some(Arc::clone(session)),
-            _ => None,
-        }
-    }
-
-    /// The holder, and the session's number there, where this process is attached to one and the
-    /// session is open, and that can be told at once.
-    fn attached(&self) -> Option<(Arc<Holder>, Seq)> {
-        let term = self.home.now()?;
-        let place = self.place.try_lock().ok()?;
-        match (&*place, term.side) {
-            (
-                Place { at: Some((with, Seated::There(number))), closed: false, .. },
-                Side::There(holder),
-            ) if *with == term.number => Some((holder, *number)),
+        match place.at {
+            Some((with, session)) if with == term.number && !place.closed => {
+                Some((term.side, session))
+            }
             _ => None,
         }
     }
