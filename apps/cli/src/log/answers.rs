@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use syscap::audit::SqliteReader;
-use syscap::format::{ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, ToolId, leaf};
+use syscap::format::{
+    ApprovalBody, Body, ControlBody as _, EffectClass, Leaf, Record, Seq, ToolId, leaf,
+};
 use syscap::kernel::{Next, StoreError};
 
 use crate::hook::client::Client;
@@ -14,6 +16,7 @@ pub(super) struct Asked {
     pub(super) ask: Seq,
     pub(super) agent: String,
     pub(super) tool: String,
+    pub(super) class: Option<EffectClass>,
 }
 
 impl Asked {
@@ -60,6 +63,7 @@ impl Answers {
         let named = |name: Option<String>| name.unwrap_or_default();
         let agent = named(asked.call.agent_id.as_ref().map(ToString::to_string));
         let tool = named(asked.call.tool_id.as_ref().map(ToString::to_string));
-        self.asks.insert(leaf(bytes), Asked { ask, agent, tool });
+        let class = Some(asked.call_effect);
+        self.asks.insert(leaf(bytes), Asked { ask, agent, tool, class });
     }
 }

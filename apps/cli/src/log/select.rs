@@ -3,9 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use syscap::audit::SqliteReader;
 use syscap::format::{
-    AgentId, Body, CallFields, ControlBody as _, CreditChange, Record, UnixMillis,
+    AgentId, Body, CallFields, ControlBody as _, CreditChange, EffectClass, Manifest, Record,
+    UnixMillis,
 };
+use syscap::kernel::{Next, StoreError};
 
 use super::answers::Asked;
 use crate::parse;
@@ -19,6 +22,9 @@ pub(super) struct Select {
     /// Only calls of this tool; `notes.*` is every tool whose name begins so, `*` every tool.
     #[arg(long, value_name = "ID", value_parser = parse::tools)]
     tool: Option<parse::Tools>,
+    /// Only calls of this class, or of one of these where it is given more than once.
+    #[arg(long = "class", value_name = "CLASS", value_parser = parse::class)]
+    classes: Vec<EffectClass>,
     /// Only what was refused.
     #[arg(long)]
     refused: bool,
@@ -36,7 +42,38 @@ impl Select {
         Some(UnixMillis::new(u64::try_from(then.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// True if a record passes the filter, at any time.
+    /// True if a record is of a class that is shown.
+    pub(super) fn means_class(
+        &self,
+        record: &Record,
+        asked: Option<&Asked>,
+        reader: &mut SqliteReader,
+    ) -> Result<bool, StoreError> {
+        if self.classes.is_empty() {
+            return Ok(true);
+        }
+        let mut class = match asked {
+            Some(asked) => asked.class,
+            None => class_of(&record.body),
+        };
+        if let Body::Outcome(outcome) = &record.body {
+            // It is the intent that says it.
+            reader.records(outcome.intent, &mut |_, bytes| {
+                class = Record::decode(bytes).ok().and_then(|intent| class_of(&intent.body));
+                Next::Enough
+            })?;
+        } else if class.is_none()
+            && let Some(id) = call_of(&record.body).and_then(|call| call.manifest)
+        {
+            // One that was refused first has none of its own: its tool's, then.
+            let manifest = reader.object(&id)?;
+            let manifest = manifest.and_then(|object| Manifest::from_bytes(&object.bytes).ok());
+            class = manifest.map(|manifest| manifest.effect);
+        }
+        Ok(class.is_some_and(|class| self.classes.contains(&class)))
+    }
+
+    /// True if a record passes the rest of the filter, at any time.
     pub(super) fn means(&self, record: &Record, asked: Option<&Asked>) -> bool {
         let body = &record.body;
         let is_refused = matches!(body, Body::Refusal(_) | Body::Refusals(_));
@@ -54,6 +91,15 @@ impl Select {
         (!self.refused || is_refused)
             && self.agent.as_ref().is_none_or(agent)
             && self.tool.as_ref().is_none_or(tool)
+    }
+}
+
+/// The class of a call, where the record says it itself.
+const fn class_of(body: &Body) -> Option<EffectClass> {
+    match body {
+        Body::Intent(intent) => Some(intent.call_effect),
+        Body::Ask(ask) => Some(ask.call_effect),
+        _ => None,
     }
 }
 

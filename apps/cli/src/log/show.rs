@@ -241,7 +241,10 @@ impl Shown<'_> {
             return Ok(None);
         }
         let asked = self.answers.of(record, &mut self.reader)?;
-        Ok(self.show.select.means(record, asked.as_ref()).then_some(asked))
+        let select = &self.show.select;
+        let meant = select.means(record, asked.as_ref())
+            && select.means_class(record, asked.as_ref(), &mut self.reader)?;
+        Ok(meant.then_some(asked))
     }
 
     /// The people behind a record, with their reason unless that is to be left out.

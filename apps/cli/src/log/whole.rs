@@ -65,7 +65,7 @@ pub(super) fn json(record: &Record, bytes: &[u8], About { asked, sides, by }: Ab
     let object = by.iter().fold(object, |object, by| by.json(object));
     let object = match asked {
         None => object,
-        Some(Asked { ask, agent, tool }) => {
+        Some(Asked { ask, agent, tool, .. }) => {
             let answered = Object::new().uint("ask", ask.get()).text("agent", &agent);
             object.json("answers", &answered.text("tool", &tool).finish())
         }

@@ -155,6 +155,12 @@ fn lines_are_chosen() {
     assert_eq!(world.seqs(&["--tool", "fs.*", "--agent", "b", "--refused"]), refusals[2..]);
     assert_eq!(world.seqs(&["--tool", "*", "--limit", "2"]), outcomes[..2]);
     assert_eq!(world.seqs(&["--tool", "fs.*", "--last", "99"]).len(), 4);
+    // A refused call has its tool's class, where it has a tool.
+    assert_eq!(world.seqs(&["--class", "local_write"]), outcomes[..1]);
+    assert_eq!(world.seqs(&["--class", "read"]), [outcomes[1], refusals[0], outcomes[2]]);
+    let both = ["--class", "read", "--class", "local_write", "--refused"];
+    assert_eq!(world.seqs(&both), refusals[..1]);
+    assert_eq!(world.seqs(&["--class", "external_write"]), [0_u64; 0]);
     assert_eq!(world.seqs(&["--agent", "nobody"]), [0_u64; 0]);
     assert_eq!(world.seqs(&["--since", "1d"]), world.seqs(&[]));
     for bad in [["--tool", "fs*"], ["--tool", ".*"], ["--since", "now"], ["--agent", "A B"]] {
