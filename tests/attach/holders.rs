@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use syscap::format::{Body, PreviousRun, Record, Seq};
+use host_support::last_label;
+use syscap::format::{Body, Confidentiality, Integrity, Label, PreviousRun, Record, Seq};
 use syscap::prelude::*;
 use syscap::verify::Soundness;
 use syscap::{CallWith, Runtime, Session};
@@ -208,6 +209,40 @@ fn a_killed_holder_is_followed_by_another() {
         holds.into_iter().for_each(|access| access.close().unwrap());
     }
     check(&home, &told, rounds);
+}
+
+/// What a token's sessions were given holds for the session that is opened again and for those that
+/// begin later, however the holder ended: in order, by a kill, or with all who were there.
+#[test]
+fn label_outlives_each_end_of_a_holder() {
+    let untrusted = Label::new(Integrity::Untrusted, Confidentiality::Public);
+    let (_dir, home) = home();
+    for (in_order, all) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut child = start(&home);
+        let mut access = Runtime::share(&home).unwrap();
+        let token = access.issue(Grant::to("a").tools(["fs.write"]).workspace()).unwrap();
+        let mut session = access.session("a", token).unwrap();
+        let labelled = |session: &Session| {
+            let written = call(session, "fs.write", args! { "path": "f", "text": "x" }).unwrap();
+            assert_eq!(written.reason(), None);
+            last_label(&home).is_untrusted()
+        };
+        assert!(!labelled(&session));
+        session.heard("a stranger's word", untrusted).unwrap();
+        match in_order {
+            true => drop(child.stdin.take()),
+            false => child.kill().unwrap(),
+        }
+        child.wait().unwrap();
+        if all {
+            access.close().unwrap();
+            access = Runtime::share(&home).unwrap();
+            session = access.session("a", token).unwrap();
+        }
+        assert!(labelled(&session), "in order {in_order}, all {all}");
+        assert!(labelled(&access.session("a", token).unwrap()), "in order {in_order}, all {all}");
+        access.close().unwrap();
+    }
 }
 
 /// No answered call is lost, none was made twice, and what was out is accounted for.
