@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use syscap_format::json::{self, Escapes};
 use syscap_format::{
-    AgentId, Amounts, Canonical, ENVELOPE_BYTES_MAX, Form, Input, Item, Label, MapBuilder, Profile,
-    Proof, Reason, Refused, Salt, Seq, SnapshotId, Source, TEXT_BYTES_MAX, TokenId, ToolResult,
-    VaultText,
+    AgentId, Amounts, CallSalts, Canonical, ENVELOPE_BYTES_MAX, Form, Input, Item, Label,
+    MapBuilder, Profile, Proof, Reason, Refused, Salt, Seq, SnapshotId, Source, TEXT_BYTES_MAX,
+    TokenId, ToolResult, VaultText,
 };
 use syscap_kernel::{Ack, Event, Halt, Proposal, Submit, Ticket};
 
@@ -79,15 +79,11 @@ impl LocalSession {
             Ok(salts) => salts,
             Err(error) => return done(Err(error.into())),
         };
-        let ((received, form), source, context) = read(sent);
-        let (session, named, is_noted) =
-            (self.number, Arc::new(AtomicU64::new(0)), !context.is_empty());
+        let envelope = read(sent, salts);
+        let (named, is_noted) = (Arc::new(AtomicU64::new(0)), !envelope.context.is_empty());
         let event = |ticket: Ticket| {
-            if is_noted {
-                self.providers.note(ticket, context);
-                named.store(ticket.0, Ordering::SeqCst);
-            }
-            Event::Submit(Submit { ticket, session, received, form, source, salts, proof: None })
+            named.store(ticket.0, Ordering::SeqCst);
+            self.event(ticket, envelope)
         };
         let (core, providers, noted) =
             (Arc::clone(&self.core), Arc::clone(&self.providers), Arc::clone(&named));
@@ -114,29 +110,34 @@ impl LocalSession {
         sent: Vec<Sent>,
         cancel: &Cancel,
     ) -> Result<Vec<ToolResult>, Error> {
-        let salts = sent.iter().map(|_| self.core.salts.draw());
-        let salts = salts.collect::<Result<Vec<_>, _>>()?;
-        let count = sent.len();
-        // Read here, in the caller's thread: the kernel does nothing else meanwhile.
-        let mut waiting = sent.into_iter().map(read).zip(salts);
+        let read = |sent| Ok(read(sent, self.core.salts.draw()?));
+        self.send_read(sent.into_iter().map(read).collect::<Result<_, Error>>()?, cancel)
+    }
+
+    /// Sends an envelope with its holder's proof, who is elsewhere.
+    pub(crate) fn prove(
+        &self,
+        received: Vec<u8>,
+        proof: Option<Proof>,
+        source: Source,
+        cancel: &Cancel,
+    ) -> Result<ToolResult, Error> {
+        let (context, salts) = (CallContext::default(), self.core.salts.draw()?);
+        let envelope = Envelope { received, form: Form::Cbor, source, context, salts, proof };
+        let mut answers = self.send_read(vec![envelope], cancel)?;
+        answers.pop().ok_or(Error::Halted(Halt::Halted))
+    }
+
+    fn send_read(&self, all: Vec<Envelope>, cancel: &Cancel) -> Result<Vec<ToolResult>, Error> {
+        let (count, mut all) = (all.len(), all.into_iter());
         let (mut noted, mut answers) = (Vec::new(), Vec::new());
         answers.resize_with(count, || None);
         let event = |ticket| {
-            let (((received, form), source, context), salts) = waiting.next()?;
-            if !context.is_empty() {
-                self.providers.note(ticket, context);
+            let envelope = all.next()?;
+            if !envelope.context.is_empty() {
                 noted.push(ticket);
             }
-            let session = self.number;
-            Some(Event::Submit(Submit {
-                ticket,
-                session,
-                received,
-                form,
-                source,
-                salts,
-                proof: None,
-            }))
+            Some(self.event(ticket, envelope))
         };
         let ended = self.core.request_all(count, event, cancel, |number, answer| {
             if let (Answer::Reply(result), Some(place)) = (answer, answers.get_mut(number)) {
@@ -150,30 +151,15 @@ impl LocalSession {
         answers.into_iter().collect::<Option<_>>().ok_or(Error::Halted(Halt::Halted))
     }
 
-    /// Sends an envelope with its holder's proof, who is elsewhere.
-    pub(crate) fn prove(
-        &self,
-        received: Vec<u8>,
-        proof: Option<Proof>,
-        source: Source,
-        cancel: &Cancel,
-    ) -> Result<ToolResult, Error> {
-        let (session, form, salts) = (self.number, Form::Cbor, self.core.salts.draw()?);
-        let mut submit = Some((received, salts));
-        let event = |ticket| {
-            let (received, salts) = submit.take()?;
-            Some(Event::Submit(Submit { ticket, session, received, form, source, salts, proof }))
-        };
-        let mut answered = None;
-        self.core.request_all(1, event, cancel, |_, answer| answered = Some(answer))?;
-        match answered {
-            Some(Answer::Reply(result)) => {
-                self.core.counters.answered(&result);
-                notify::answered(&self.core, &result);
-                Ok(*result)
-            }
-            _ => Err(Error::Halted(Halt::Halted)),
+    /// A call, as the kernel takes it. What goes beside its envelope is kept for who runs it, until
+    /// it is forgotten.
+    fn event(&self, ticket: Ticket, envelope: Envelope) -> Event {
+        let Envelope { received, form, source, context, salts, proof } = envelope;
+        if !context.is_empty() {
+            self.providers.note(ticket, context);
         }
+        let session = self.number;
+        Event::Submit(Submit { ticket, session, received, form, source, salts, proof })
     }
 
     /// Posts model tokens and credits that were used, after the fact.
@@ -280,15 +266,25 @@ fn parts(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An envelope as the kernel takes it, who brings it about, and what goes beside it.
-fn read(sent: Sent) -> ((Vec<u8>, Form), Source, CallContext) {
+/// An envelope that was read, and what goes beside it.
+struct Envelope {
+    received: Vec<u8>,
+    form: Form,
+    source: Source,
+    context: CallContext,
+    salts: CallSalts,
+    proof: Option<Proof>,
+}
+
+/// Reads an envelope in the caller's thread: the kernel does nothing else meanwhile.
+fn read(sent: Sent, salts: CallSalts) -> Envelope {
     let Sent { envelope, form, source, context } = sent;
-    let received = match form {
+    let (received, form) = match form {
         Written::Cbor => (envelope, Form::Cbor),
         Written::Json => read_json(&envelope),
         Written::Arguments(escapes) => read_arguments(envelope, escapes),
     };
-    (received, source, context)
+    Envelope { received, form, source, context, salts, proof: None }
 }
 
 /// Converts JSON here, in the caller's thread: the kernel does nothing else meanwhile. A too long
