@@ -73,7 +73,7 @@ ways = {
 print([name for name, way in ways.items() if told(way) == 'done'])";
 
 #[test]
-fn nothing_of_a_program_or_an_input_is_changed_outside() {
+fn changes_of_a_program_or_an_input_stay_inside() {
     as_each(|place| {
         let of = |path: &Path| {
             let meta = fs::metadata(path).unwrap();
