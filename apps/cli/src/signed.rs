@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use syscap::audit::SqliteReader;
-use syscap::format::{
-    ApprovalBody, ApprovalChannel, Body, CancelBody, Control, ControlBody, FreezeBecause,
-    PolicyBecause, PublicKey, Record, RedactBody, Revocation, RevocationList, TextHash,
-};
+use syscap::format::{ApprovalBody, ApprovalChannel, Body, ControlBody as _, PublicKey, Record};
 use syscap::kernel::{StoreError, vault_entry};
 
 use crate::keys::name::KeyNames;
@@ -54,14 +51,14 @@ impl SignedBy {
         names: &KeyNames,
         reader: Option<&mut SqliteReader>,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(control) = control_of(&record.body) else { return Ok(None) };
+        let Some(control) = record.body.control() else { return Ok(None) };
         let keys = control.signatures.iter().map(|signed| signed.key);
         let keys = keys.map(|key| (key, names.of(&key).map(str::to_owned))).collect();
         let channel = match &record.body {
             Body::Approval(_) => ApprovalBody::from_bytes(&control.body).ok().map(|it| it.means),
             _ => None,
         };
-        let because = match (cause(&record.body, &control.body), reader) {
+        let because = match (record.body.cause(), reader) {
             (Some(cause), Some(reader)) => {
                 let entry = vault_entry(reader, record.seq, record.seq)?;
                 match entry.text(&cause) {
@@ -123,42 +120,6 @@ fn text_or_null(object: Object, key: &str, value: Option<&str>) -> Object {
     match value {
         Some(value) => object.text(key, value),
         None => object.json(key, "null"),
-    }
-}
-
-/// The signed event of a record.
-pub(crate) const fn control_of(body: &Body) -> Option<&Control> {
-    match body {
-        Body::Key(event)
-        | Body::Revoke(event)
-        | Body::Freeze(event)
-        | Body::FreezeBecause(event)
-        | Body::Policy(event)
-        | Body::PolicyBecause(event)
-        | Body::Tools(event)
-        | Body::Config(event)
-        | Body::Approval(event)
-        | Body::Redact(event)
-        | Body::Credit(event) => Some(&event.control),
-        Body::Cancel(cancel) => cancel.control.as_ref(),
-        Body::Recovery(recovery) => recovery.control.as_ref(),
-        _ => None,
-    }
-}
-
-/// The commitment to the reason.
-fn cause(body: &Body, bytes: &[u8]) -> Option<TextHash> {
-    fn of<B: ControlBody>(bytes: &[u8]) -> Option<TextHash> {
-        B::from_bytes(bytes).ok()?.cause()
-    }
-    match body {
-        Body::Approval(_) => of::<ApprovalBody>(bytes),
-        Body::Revoke(_) => of::<Revocation>(bytes).or_else(|| of::<RevocationList>(bytes)),
-        Body::FreezeBecause(_) => of::<FreezeBecause>(bytes),
-        Body::PolicyBecause(_) => of::<PolicyBecause>(bytes),
-        Body::Cancel(_) => of::<CancelBody>(bytes),
-        Body::Redact(_) => of::<RedactBody>(bytes),
-        _ => None,
     }
 }
 

@@ -7,8 +7,8 @@
 //! | file | by | content |
 //! |---|---|---|
 //! | `offered-RUN` | a gateway | the names that its client is shown, one a line; gone with the gateway |
-//! | `called-KEY` | a gateway | nothing: the call arrived |
-//! | `passed-KEY` | the hook | nothing: the use was passed, and its report is awaited |
+//! | `passed-KEY` | the hook | the tool's name as it is shown: the use was passed, its call is awaited |
+//! | `called-KEY` | a gateway | the same file: the call arrived, its report is awaited |
 //! | `missed` | the hook | a line for each use that was passed and that no gateway got |
 
 use std::collections::BTreeSet;
@@ -22,6 +22,11 @@ use syscap::format::object_id;
 
 /// The name of a use in the metadata of a call (`_meta`), as Claude Code sends it.
 const CLIENTS_ID: &str = "claudecode/toolUseId";
+
+/// Most uses that wait for their report. Programs of the agent can speak to the hook, too.
+const WAITING_MAX: usize = 1_024;
+/// Longest list of missed uses, in bytes, but for its last line.
+const MISSED_BYTES_MAX: u64 = 64 << 10;
 
 /// The folder of a run in which its uses are kept.
 #[derive(Clone, Debug)]
@@ -65,13 +70,18 @@ impl Uses {
         Ok(names)
     }
 
-    /// Notes that a use is passed. `id` is the client's name for it; `shown` names the tool where
-    /// the client has none.
+    /// Notes that a use is passed. `id` is the client's name for it; `shown` names the tool, and the
+    /// use where the client has no name for it. False where as many wait for their report as may:
+    /// then it must not be passed.
     ///
     /// # Errors
-    /// As the file has it: then it must not be passed.
-    pub fn pass(&self, id: Option<&str>, shown: &str) -> io::Result<()> {
-        fs::write(self.file("passed", id.unwrap_or(shown)), b"")
+    /// As the file has it: then it must not be passed either.
+    pub fn pass(&self, id: Option<&str>, shown: &str) -> io::Result<bool> {
+        let fits = fs::read_dir(&self.0)?.take(WAITING_MAX).count() < WAITING_MAX;
+        if fits {
+            fs::write(self.file("passed", id.unwrap_or(shown)), shown)?;
+        }
+        Ok(fits)
     }
 
     /// Takes a use out, when its client reports it.
@@ -80,24 +90,26 @@ impl Uses {
     /// As the files have it.
     pub fn take(&self, id: Option<&str>, shown: &str) -> io::Result<Held> {
         let key = id.unwrap_or(shown);
-        let called = was_there(fs::remove_file(self.file("called", key)))?;
-        let passed = was_there(fs::remove_file(self.file("passed", key)))?;
-        // A call by the name of a use that was judged says nothing of that use: any program of the agent
-        // can make one.
-        Ok(match (passed, called) {
-            (true, true) => Held::Called,
-            (true, false) => Held::Missed,
-            (false, _) => Held::NotPassed,
+        if was_there(fs::remove_file(self.file("called", key)))? {
+            return Ok(Held::Called);
+        }
+        Ok(match was_there(fs::remove_file(self.file("passed", key)))? {
+            true => Held::Missed,
+            false => Held::NotPassed,
         })
     }
 
-    /// Notes what became of a use that no gateway got, for the operator.
+    /// Notes what became of a use that no gateway got, for the operator. A list that is long enough
+    /// takes no more: the log has them all.
     ///
     /// # Errors
     /// As the file has it.
     pub fn miss(&self, line: &str) -> io::Result<()> {
         let mut file = OpenOptions::new().append(true).create(true).open(self.0.join("missed"))?;
-        file.write_all(format!("{line}\n").as_bytes())
+        match file.metadata()?.len() {
+            MISSED_BYTES_MAX.. => Ok(()),
+            _ => file.write_all(format!("{line}\n").as_bytes()),
+        }
     }
 
     /// The notes of [`Uses::miss`].
@@ -111,9 +123,18 @@ impl Uses {
         }
     }
 
-    /// Notes a call that has arrived.
+    /// Notes a call of that tool that has arrived, where it is that of a use that was passed. Any
+    /// program of the agent can make others.
     pub(crate) fn call(&self, id: Option<&str>, shown: &str) -> io::Result<()> {
-        fs::write(self.file("called", id.unwrap_or(shown)), b"")
+        let key = id.unwrap_or(shown);
+        let passed = self.file("passed", key);
+        match fs::read_to_string(&passed) {
+            Ok(tool) if tool == shown => {
+                was_there(fs::rename(passed, self.file("called", key))).map(drop)
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Notes the names that the client of the gateway of that run is shown. A reader finds those
@@ -168,6 +189,9 @@ mod tests {
         assert_eq!(uses.take(Some("b"), "x").unwrap(), Held::NotPassed, "judged, and not passed");
         uses.pass(Some("../c"), "x").unwrap();
         uses.call(Some("../c"), "y").unwrap();
+        assert_eq!(uses.take(Some("../c"), "x").unwrap(), Held::Missed, "another tool's call");
+        uses.pass(Some("../c"), "x").unwrap();
+        uses.call(Some("../c"), "x").unwrap();
         assert_eq!(uses.take(Some("../c"), "x").unwrap(), Held::Called);
         assert_eq!(uses.take(Some("../c"), "x").unwrap(), Held::NotPassed, "it is told of once");
         // A client without names for its uses.
@@ -175,6 +199,22 @@ mod tests {
         uses.call(None, "x").unwrap();
         assert_eq!(uses.take(None, "x").unwrap(), Held::Called);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Programs of the agent can tell the hook of uses without end, and make calls without end.
+    #[test]
+    fn uses_that_wait_are_bounded() {
+        let folder = host_support::scratch();
+        let uses = Uses::at(folder.path().to_path_buf());
+        let passed = |n: &usize| uses.pass(Some(&n.to_string()), "x").unwrap();
+        assert_eq!((0..WAITING_MAX + 9).filter(passed).count(), WAITING_MAX);
+        (0..WAITING_MAX).for_each(|n| uses.call(Some(&format!("other {n}")), "x").unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), WAITING_MAX);
+        assert_eq!(uses.take(Some("0"), "x").unwrap(), Held::Missed);
+        assert!(passed(&0));
+        let line = "m".repeat(1_000);
+        (0..99).for_each(|_| uses.miss(&line).unwrap());
+        assert_eq!(uses.missed().unwrap().lines().count(), 66);
     }
 
     /// The list of each gateway is the last one: a tool that is renamed has its new name alone.

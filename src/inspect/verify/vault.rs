@@ -3,11 +3,7 @@
 //! The log is sound without them: a row can be erased. But one that is there and is not what its
 //! record says was changed by somebody.
 
-use syscap_format::{
-    ApprovalBody, Body, CallFields, CancelBody, Commitment, ControlBody as _, FreezeBecause,
-    PolicyBecause, Record, RedactBody, Revocation, RevocationList, Seq, Status, TextHash,
-    VaultEntry,
-};
+use syscap_format::{Body, CallFields, Commitment, Record, Seq, Status, TextHash, VaultEntry};
 use syscap_kernel::{Next, Store, StoreError, vault_entry};
 
 use crate::{Error, Inspection};
@@ -202,35 +198,6 @@ fn texts(body: &Body) -> Vec<TextHash> {
             change.principal.into_iter().collect()
         }
         Body::Input(input) => [input.text].into(),
-        Body::Approval(event) => {
-            let said = ApprovalBody::from_bytes(&event.control.body).ok();
-            said.and_then(|said| said.reason).into_iter().collect()
-        }
-        Body::FreezeBecause(event) => {
-            let freeze = FreezeBecause::from_bytes(&event.control.body).ok();
-            freeze.map(|freeze| freeze.cause).into_iter().collect()
-        }
-        Body::PolicyBecause(event) => {
-            let policy = PolicyBecause::from_bytes(&event.control.body).ok();
-            policy.map(|policy| policy.cause).into_iter().collect()
-        }
-        Body::Revoke(event) => {
-            let body = &event.control.body;
-            let cause = match Revocation::from_bytes(body) {
-                Ok(revocation) => revocation.cause,
-                Err(_) => RevocationList::from_bytes(body).ok().and_then(|list| list.cause),
-            };
-            cause.into_iter().collect()
-        }
-        Body::Redact(event) => {
-            let said = RedactBody::from_bytes(&event.control.body).ok();
-            said.and_then(|said| said.cause).into_iter().collect()
-        }
-        Body::Cancel(cancel) => {
-            let said = cancel.control.as_ref();
-            let said = said.and_then(|control| CancelBody::from_bytes(&control.body).ok());
-            said.and_then(|said| said.cause).into_iter().collect()
-        }
-        _ => Vec::new(),
+        _ => body.cause().into_iter().collect(),
     }
 }

@@ -20,8 +20,7 @@ impl Hook {
     pub(super) fn passes(&self, event: &Event) -> Result<bool, String> {
         let Some((uses, shown)) = self.offered(event)? else { return Ok(false) };
         let id = event.id.as_deref();
-        uses.pass(id, &shown).map_err(|error| format!("the use can't be noted: {error}"))?;
-        Ok(true)
+        uses.pass(id, &shown).map_err(|error| format!("the use can't be noted: {error}"))
     }
 
     /// Holds a reported use against the gateway's call. `None` where it was not passed; a use that was

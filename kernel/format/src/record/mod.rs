@@ -32,9 +32,12 @@ pub use state::{Input, StateChange};
 use alloc::{boxed::Box, vec::Vec};
 
 use crate::cbor::{DecodeError, DecodeFault, Decoder, Encoder, Item, Profile};
+use crate::control::{
+    Control, ControlBody, FreezeBecause, PolicyBecause, Revocation, RevocationList,
+};
 use crate::field::{Field, FieldSpec, Shape};
 use crate::hash::leaf;
-use crate::id::{Leaf, Seq};
+use crate::id::{Leaf, Seq, TextHash};
 use crate::time::UnixMillis;
 
 /// Declares the bodies: for each kind the version of its form, and whether it is written. A kind
@@ -203,6 +206,46 @@ impl Body {
     pub const fn may_have_row(&self) -> bool {
         matches!(self, Self::FreezeBecause(_) | Self::PolicyBecause(_))
             || self.kind().may_have_row()
+    }
+
+    /// The signed event, where it is one's.
+    #[must_use]
+    pub const fn control(&self) -> Option<&Control> {
+        match self {
+            Self::Key(event)
+            | Self::Revoke(event)
+            | Self::Freeze(event)
+            | Self::FreezeBecause(event)
+            | Self::Policy(event)
+            | Self::PolicyBecause(event)
+            | Self::Tools(event)
+            | Self::Config(event)
+            | Self::Approval(event)
+            | Self::Redact(event)
+            | Self::Credit(event) => Some(&event.control),
+            Self::Cancel(cancel) => cancel.control.as_ref(),
+            Self::Recovery(recovery) => recovery.control.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The commitment to the reason of a signed event, where it has one. An event that can't be read
+    /// has none here: it is a fault of its own to a verifier.
+    #[must_use]
+    pub fn cause(&self) -> Option<TextHash> {
+        fn of<B: ControlBody>(bytes: &[u8]) -> Option<TextHash> {
+            B::from_bytes(bytes).ok()?.cause()
+        }
+        let bytes = &self.control()?.body;
+        match self {
+            Self::Approval(_) => of::<ApprovalBody>(bytes),
+            Self::Revoke(_) => of::<Revocation>(bytes).or_else(|| of::<RevocationList>(bytes)),
+            Self::FreezeBecause(_) => of::<FreezeBecause>(bytes),
+            Self::PolicyBecause(_) => of::<PolicyBecause>(bytes),
+            Self::Cancel(_) => of::<CancelBody>(bytes),
+            Self::Redact(_) => of::<RedactBody>(bytes),
+            _ => None,
+        }
     }
 
     /// A field that is settled and that nothing writes yet, where it is used.
