@@ -138,6 +138,14 @@ pub enum Error {
     /// Only the process that holds the home can do it.
     #[error("another process holds the home, and only that one can do this")]
     NotHolder,
+    /// No process serves the home; and why none could be started, where that was tried.
+    #[error("no process serves {}{}", home.display(), of_start(why))]
+    NoServer {
+        /// The home.
+        home: PathBuf,
+        /// Why none could be started; empty where that was not tried.
+        why: String,
+    },
     /// Another process holds the home, and serves it to nobody.
     #[error("another process holds {0} and does not serve it")]
     Unserved(PathBuf),
@@ -175,6 +183,11 @@ pub enum Error {
         /// The operating system's error.
         source: io::Error,
     },
+}
+
+/// Why no server could be started, where that was tried.
+fn of_start(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!(", and none could be started: {why}") }
 }
 
 /// The store's error; one of the system's in the system's own words.

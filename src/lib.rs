@@ -72,6 +72,7 @@ pub use crate::inspect::{Inspection, artifact, erase, learn, plain, remedy, veri
 pub use crate::keys::secrets;
 pub use crate::keys::{FileKeys, Signer, SignerError};
 pub use crate::runtime::args::{Args, IntoArg};
+pub use crate::runtime::connect::{Connect, Starter};
 pub use crate::runtime::grant::Grant;
 pub use crate::runtime::operator::Operator;
 pub use crate::runtime::remote::ProvedSession;
@@ -81,6 +82,7 @@ pub use crate::runtime::state::{AgentState, Changed};
 pub use crate::runtime::submit::{Beside, Configured, PolicyPlace, PolicyWhy};
 pub use crate::runtime::{Runtime, resume};
 pub use crate::server::lend::SessionTicket;
+pub use crate::server::uses::Until;
 pub use crate::tools::{host, provide};
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]

@@ -36,6 +36,7 @@ use crate::keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles};
 use crate::runtime::Runtime;
 use crate::runtime::failover::Mode;
 use crate::server::org::Office;
+use crate::server::uses::Until;
 use crate::server::{By, Holding, acknowledged};
 use crate::tools::{self, Providers};
 
@@ -79,6 +80,7 @@ pub struct Options {
     recovery: RecoveryKey,
     asks: Asks,
     stall_time: Duration,
+    pub(crate) until: Until,
     #[cfg(feature = "shell")]
     launcher: Option<Arc<Launcher>>,
     #[cfg(feature = "http")]
@@ -137,6 +139,7 @@ impl Default for Options {
             recovery: RecoveryKey::Made,
             asks: Asks::Wait,
             stall_time: STALL_TIME,
+            until: Until::Told,
             #[cfg(feature = "shell")]
             launcher: None,
             #[cfg(feature = "http")]
@@ -222,6 +225,13 @@ impl Options {
     /// not made: no record of it was written.
     pub const fn stall_time(mut self, time: Duration) -> Self {
         self.stall_time = time;
+        self
+    }
+
+    /// Sets until when the home is served, beside being told to end: whoever serves it asks
+    /// [`Runtime::stop_if_unused`].
+    pub const fn serve_until(mut self, until: Until) -> Self {
+        self.until = until;
         self
     }
 

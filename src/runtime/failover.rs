@@ -1,5 +1,7 @@
 //! Failover: finds the server again whenever the last one has ended.
 
+mod offers;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -8,22 +10,24 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "sqlite")]
 use syscap_audit::SqliteReader;
-use syscap_format::{HomeId, Manifest, Seq, ToolId, field::Field};
+use syscap_format::{HomeId, Manifest, Seq, field::Field};
 use syscap_kernel::StoreError;
 
 use crate::home::Home;
+use crate::runtime::connect::{Setup, Starter};
 use crate::runtime::held::{Held, Working};
 use crate::server::Holding;
 use crate::server::accept::Server;
-use crate::tools::ConnectionId;
-use crate::tools::provide::{Offer, Offered, Provider};
+use crate::tools::provide::Provider;
 use crate::transport::client::{Entry, Found, Holder, Step, attach};
-use crate::transport::limits::{TOOLS_MAX, TRY_PAUSE, TRY_TIME};
+use crate::transport::limits::{TRY_PAUSE, TRY_TIME};
 use crate::transport::{Ask, Command, Lane, ReadBy};
 use crate::{Error, Options};
 
-/// How long a process that only offers tools rests when it has found no holder.
+/// How long a process that only offers tools rests when it has found no holder: at first, and at
+/// most.
 const REST: Duration = Duration::from_secs(1);
+const REST_MAX: Duration = Duration::from_secs(60);
 
 /// A tool, and who runs it.
 type Provided = (Manifest, Arc<dyn Provider>);
@@ -37,31 +41,18 @@ pub(crate) enum Mode {
     Alone,
     /// It holds it for itself.
     Command,
-    /// It waits for another to hold it.
-    Attach,
-    /// The same, on the agents' lane.
-    Agent,
-    /// It holds it for itself. If another process holds it, this one sends only an operator's
-    /// frames that never change.
-    Operator,
-}
-
-impl Mode {
-    const fn entry(self) -> Entry {
-        match self {
-            Self::Serve | Self::Alone | Self::Command | Self::Attach => Entry::Lane(Lane::Operator),
-            Self::Agent => Entry::Lane(Lane::Agents),
-            Self::Operator => Entry::Bare,
-        }
-    }
+    /// It never holds it: another serves it.
+    Connect,
 }
 
 /// The way to a home, whoever holds it.
 pub(crate) struct Failover {
     home_at: Home,
     mode: Mode,
+    entry: Entry,
     /// The options with which this process takes the home over.
     options: Mutex<Options>,
+    setup: Setup,
     /// The reader of a server's messages, if that is no thread.
     read_by: OnceLock<ReadBy>,
     me: Weak<Self>,
@@ -127,10 +118,22 @@ impl Term {
 
 impl Failover {
     pub(crate) fn new(home: Home, mode: Mode, options: Options) -> Arc<Self> {
+        Self::with(home, mode, Entry::Lane(Lane::Operator), options, Setup::default())
+    }
+
+    pub(crate) fn with(
+        home: Home,
+        mode: Mode,
+        entry: Entry,
+        options: Options,
+        setup: Setup,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             home_at: home,
             mode,
+            entry,
             options: Mutex::new(options),
+            setup,
             read_by: OnceLock::new(),
             me: Weak::clone(me),
             home: OnceLock::new(),
@@ -167,6 +170,11 @@ impl Failover {
     /// The holder; found again, where the one that was known has gone. A caller that arrives
     /// meanwhile waits for the same search.
     pub(crate) fn up(&self) -> Result<Term, Error> {
+        self.search(self.setup.starter.as_ref(), TRY_TIME)
+    }
+
+    /// The same for so long at most. Where there is none, and a starter, one is started once.
+    fn search(&self, starter: Option<&Starter>, limit: Duration) -> Result<Term, Error> {
         let state = self.state();
         self.check_open()?;
         if let Some(up) = state.term.as_ref().filter(|up| !up.is_over()) {
@@ -181,23 +189,31 @@ impl Failover {
             return Ok(up.clone());
         }
         // One that is full may be gone before it has been heard: once is enough.
-        let (since, mut full) = (Instant::now(), false);
+        let (mut since, mut full, mut starter) = (Instant::now(), false, starter);
         loop {
             let why = match self.establish()? {
                 Ok(side) => {
                     let up = state.take(side);
-                    self.offer_all(&up);
+                    self.set_up(&up);
                     if !up.is_over() {
                         return Ok(up);
                     }
                     state.term = None;
                     self.unserved()
                 }
+                Err(why @ Error::NoServer { .. }) => match starter.take() {
+                    Some(start) => {
+                        start.start()?;
+                        since = Instant::now();
+                        continue;
+                    }
+                    None => why,
+                },
                 Err(why) => why,
             };
             full |= matches!(why, Error::Full(_));
             self.check_open()?;
-            if since.elapsed() > TRY_TIME {
+            if since.elapsed() > limit {
                 return Err(if full { self.full() } else { why });
             }
             thread::sleep(TRY_PAUSE);
@@ -211,6 +227,17 @@ impl Failover {
         state.term.clone().filter(|up| !up.is_over())
     }
 
+    /// Finds the server at first, where one is there; else one is started, or there is none.
+    pub(crate) fn connect(&self) -> Result<(), Error> {
+        if self.look()? {
+            return Ok(());
+        }
+        match &self.setup.starter {
+            Some(_) => self.up().map(drop),
+            None => Err(self.no_server()),
+        }
+    }
+
     /// Looks for a holder once, and does not wait for one to come; says whether there is one.
     pub(crate) fn look(&self) -> Result<bool, Error> {
         let mut state = self.state();
@@ -218,7 +245,8 @@ impl Failover {
         loop {
             match self.attach()? {
                 Found::Holder(holder) => {
-                    state.take(Side::There(holder));
+                    let up = state.take(Side::There(holder));
+                    self.set_up(&up);
                     return Ok(true);
                 }
                 found @ (Found::NotNow | Found::Full) if since.elapsed() <= TRY_TIME => {
@@ -255,9 +283,18 @@ impl Failover {
         Ok(())
     }
 
+    /// Stops serving where nobody uses the home.
+    pub(crate) fn stop_if_unused(&self) -> Result<bool, Error> {
+        let term = self.state().term.clone();
+        match term.map(|term| term.side) {
+            Some(Side::Here(held)) => Ok(held.server.get().is_some_and(Server::stop_if_unused)),
+            _ => Err(Error::NotHolder),
+        }
+    }
+
     /// True if it is on the agent channel: no session can be opened there.
     pub(crate) fn is_agents(&self) -> bool {
-        self.mode == Mode::Agent
+        self.entry == Entry::Lane(Lane::Agents)
     }
 
     /// The holder of that number, if it still is the one.
@@ -298,47 +335,6 @@ impl Failover {
         })
     }
 
-    /// Offers tools, now and to each new holder.
-    pub(crate) fn provide(
-        &self,
-        tools: Vec<Manifest>,
-        provider: Arc<dyn Provider>,
-    ) -> Result<Vec<Offer>, Error> {
-        let names: Vec<ToolId> = tools.iter().map(|manifest| manifest.tool.clone()).collect();
-        let named = |(manifest, _): &Provided| names.contains(&manifest.tool);
-        let mut offered = self.offered();
-        let others = offered.iter().filter(|offer| !named(offer)).count();
-        if others.saturating_add(tools.len()) > TOOLS_MAX {
-            return Err(Error::TooManyTools);
-        }
-        let before: Vec<Provided> = offered.extract_if(.., |offer| named(offer)).collect();
-        offered.extend(tools.iter().map(|manifest| (manifest.clone(), Arc::clone(&provider))));
-        drop(offered);
-        let offers = self.each(|up| offer(up, &tools, &provider, Duration::MAX));
-        if offers.is_err() {
-            // What was offered before still is.
-            let mut offered = self.offered();
-            let ours = |offer: &mut Provided| named(offer) && Arc::ptr_eq(&offer.1, &provider);
-            let gone: Vec<Provided> = offered.extract_if(.., ours).collect();
-            for old in before {
-                if offered.iter().all(|(manifest, _)| manifest.tool != old.0.tool) {
-                    offered.push(old);
-                }
-            }
-            drop(offered);
-            drop(gone);
-        }
-        offers
-    }
-
-    /// Does not offer them to the next holder.
-    pub(crate) fn forget(&self, tools: &[ToolId]) {
-        let named = |(manifest, _): &mut Provided| tools.contains(&manifest.tool);
-        let gone: Vec<Provided> = self.offered().extract_if(.., named).collect();
-        // A provider is dropped when nothing is locked: it may do anything then.
-        drop(gone);
-    }
-
     /// Lets the kernel notice that time has passed, where this process holds the home.
     pub(crate) fn tick(&self) -> Result<(), Error> {
         let term = self.state().term.clone();
@@ -375,6 +371,9 @@ impl Failover {
         match term.map(|term| term.side) {
             Some(Side::Here(held)) => held.close().map(Some),
             Some(Side::There(holder)) => {
+                if self.setup.stays {
+                    holder.leave();
+                }
                 holder.close();
                 Ok(None)
             }
@@ -405,9 +404,7 @@ impl Failover {
             Found::Holder(holder) => return Ok(Ok(Side::There(holder))),
             Found::NotNow => return Ok(Err(self.unserved())),
             Found::Full => return Ok(Err(self.full())),
-            Found::Nobody if matches!(self.mode, Mode::Attach | Mode::Agent) => {
-                return Ok(Err(Error::HolderGone));
-            }
+            Found::Nobody if self.mode == Mode::Connect => return Ok(Err(self.no_server())),
             Found::Nobody => {}
         }
         // Before it is opened, so that nothing is written to another. Where it can't be read,
@@ -455,6 +452,7 @@ impl Failover {
     /// Serves a home that this process holds.
     fn server(&self, holding: &Holding) -> Result<Server, Error> {
         let me = Weak::clone(&self.me);
+        holding.uses().set(self.options.lock().unwrap_or_else(PoisonError::into_inner).until);
         Server::start(holding, move || {
             if let Some(me) = me.upgrade() {
                 me.shut_down();
@@ -464,14 +462,20 @@ impl Failover {
 
     fn attach(&self) -> Result<Found, Error> {
         let me = Weak::clone(&self.me);
-        let found = attach(self.folder(), self.mode.entry(), self.read_by.get(), move || {
+        let found = attach(self.folder(), self.entry, self.read_by.get(), move |orderly| {
             // Others call what this process offers: it must not wait until it needs the home.
+            let (mut rest, mut first) = (REST, true);
             while let Some(me) = me.upgrade() {
-                if me.offered().is_empty() || me.check_open().is_err() || me.up().is_ok() {
+                // A server that was told to end stays away until somebody needs it.
+                let starter = me.setup.starter.as_ref().filter(|_| first && !orderly);
+                let limit = if first { TRY_TIME } else { Duration::ZERO };
+                let is_done = me.offered().is_empty() || me.check_open().is_err();
+                if is_done || me.search(starter, limit).is_ok() {
                     break;
                 }
                 drop(me);
-                thread::sleep(REST);
+                thread::sleep(rest);
+                (rest, first) = (rest.saturating_mul(2).min(REST_MAX), false);
             }
         })?;
         match &found {
@@ -490,20 +494,6 @@ impl Failover {
 
     fn other_home(&self) -> Error {
         Error::OtherHome(self.folder().to_path_buf())
-    }
-
-    /// Offers everything to a new holder. A tool that the server does not accept can't be called.
-    fn offer_all(&self, up: &Term) {
-        let offered = self.offered().clone();
-        let mut rest = &offered[..];
-        while let Some((_, provider)) = rest.first() {
-            let same = |(_, other): &&Provided| Arc::ptr_eq(provider, other);
-            let count = rest.iter().take_while(same).count();
-            let (these, others) = rest.split_at(count);
-            let tools: Vec<Manifest> = these.iter().map(|(tool, _)| tool.clone()).collect();
-            drop(offer(up, &tools, provider, TRY_TIME));
-            rest = others;
-        }
     }
 
     fn gone(&self, up: &Term) {
@@ -526,6 +516,10 @@ impl Failover {
         Error::Full(self.folder().to_path_buf())
     }
 
+    fn no_server(&self) -> Error {
+        Error::NoServer { home: self.folder().to_path_buf(), why: String::new() }
+    }
+
     pub(crate) fn unserved(&self) -> Error {
         Error::Unserved(self.folder().to_path_buf())
     }
@@ -533,10 +527,6 @@ impl Failover {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn offered(&self) -> MutexGuard<'_, Vec<Provided>> {
-        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -546,19 +536,6 @@ impl State {
         let up = Term { number: self.number, side };
         self.term = Some(up.clone());
         up
-    }
-}
-
-fn offer(
-    up: &Term,
-    tools: &[Manifest],
-    provider: &Arc<dyn Provider>,
-    limit: Duration,
-) -> Step<Vec<Offer>> {
-    let tools = tools.iter().map(|tool| Offered::by(&**provider, tool.clone())).collect();
-    match &up.side {
-        Side::Here(held) => Step::Done(held.holding.provide(ConnectionId::HOLDER, tools, provider)),
-        Side::There(holder) => holder.provide(tools, provider, limit),
     }
 }
 

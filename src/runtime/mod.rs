@@ -19,6 +19,7 @@
 //! a home whatever version its holder is of, and however full.
 
 pub(crate) mod args;
+pub(crate) mod connect;
 mod control;
 pub(crate) mod failover;
 pub(crate) mod grant;
@@ -44,6 +45,7 @@ use syscap_format::{
 use syscap_kernel::{Halt, Kernel};
 
 use crate::inspect::view::{Stamp, ToolDetail, View, Whose};
+use crate::runtime::connect::{Connect, Setup};
 use crate::runtime::failover::{Failover, Mode, Side};
 use crate::runtime::open::Open;
 use crate::runtime::state::states;
@@ -51,9 +53,9 @@ use crate::server::Holding;
 use crate::server::lend::SessionTicket;
 use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
 use crate::tools::provide::{Offer, Provider};
-use crate::transport::client::Step;
+use crate::transport::client::{Entry, Step};
 use crate::transport::limits::ANSWER_TIME;
-use crate::transport::{Answered, Ask, Begin, Leave, Looked, Prompted, ReadBy, Settle};
+use crate::transport::{Answered, Ask, Begin, Lane, Leave, Looked, Prompted, ReadBy, Settle};
 use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
 
 /// A home, held by this process or by another. It can be shared between threads, and cloned: all
@@ -137,12 +139,20 @@ impl Runtime {
         Options::new().command(folder)
     }
 
+    /// Connects to the server of a home, as [`Connect`] with the defaults.
+    ///
+    /// # Errors
+    /// As [`Connect::open`].
+    pub fn connect(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        Connect::to(folder).open()
+    }
+
     /// Attaches, and never holds the home: `None` where nobody serves it.
     ///
     /// # Errors
     /// As [`Options::share`].
     pub fn attach(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
-        Self::look_for(folder.as_ref(), Mode::Attach)
+        Self::look_for(folder.as_ref(), Lane::Operator)
     }
 
     /// Attaches on the agents' lane, and never holds the home: `None` where nobody serves it. On
@@ -169,7 +179,7 @@ impl Runtime {
     /// # Errors
     /// As [`Options::share`].
     pub fn agent(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
-        Self::look_for(folder.as_ref(), Mode::Agent)
+        Self::look_for(folder.as_ref(), Lane::Agents)
     }
 
     /// Serves the home to other processes from here on, where this process holds it.
@@ -181,8 +191,9 @@ impl Runtime {
         Ok(self)
     }
 
-    fn look_for(folder: &Path, mode: Mode) -> Result<Option<Self>, Error> {
-        let failover = Failover::new(Home::at(folder), mode, Options::new());
+    fn look_for(folder: &Path, lane: Lane) -> Result<Option<Self>, Error> {
+        let (home, setup, options) = (Home::at(folder), Setup::default(), Options::new());
+        let failover = Failover::with(home, Mode::Connect, Entry::Lane(lane), options, setup);
         if failover.look()? { Self::by(failover).map(Some) } else { Ok(None) }
     }
 
@@ -201,7 +212,7 @@ impl Runtime {
         Self::by(failover)
     }
 
-    fn by(failover: Arc<Failover>) -> Result<Self, Error> {
+    pub(crate) fn by(failover: Arc<Failover>) -> Result<Self, Error> {
         let id = failover.id().ok_or(Error::HolderGone)?;
         Ok(Self { home: Arc::new(Open(failover)), id, answer_time: ANSWER_TIME })
     }
@@ -394,6 +405,15 @@ impl Runtime {
     /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped.
     pub fn tick(&self) -> Result<(), Error> {
         self.home.tick()
+    }
+
+    /// True where nobody uses the home any more that this process serves
+    /// [as long as it is used](Options::serve_until). Nobody can connect from then on: close it.
+    ///
+    /// # Errors
+    /// [`Error::NotHolder`] where this process does not serve the home.
+    pub fn stop_if_unused(&self) -> Result<bool, Error> {
+        self.home.stop_if_unused()
     }
 
     /// A tool whole, by its id or an alias: its manifest on record, and what is offered in its

@@ -5,9 +5,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use syscap_format::{Freeze, Seq, TokenId};
 use syscap_kernel::Halt;
 
+use crate::runtime::connect::Setup;
 use crate::runtime::failover::{Failover, Mode};
 use crate::server::Holding;
-use crate::transport::client::Step;
+use crate::transport::client::{Entry, Step};
 use crate::transport::{Command, HolderStatus};
 use crate::{Error, Home, Options};
 
@@ -49,10 +50,24 @@ impl Operator {
     /// # Errors
     /// As [`Options::share`], but for [`Error::Version`] and [`Error::Full`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let options = Options::new().stall_time(Duration::ZERO);
-        let home = Failover::new(Home::at(folder), Mode::Operator, options);
+        let home = Self::at(folder.as_ref(), Mode::Command);
         home.up()?;
         Ok(Self { home })
+    }
+
+    /// Reaches the server, and never holds the home.
+    ///
+    /// # Errors
+    /// [`Error::NoServer`] where nobody serves it; else as [`Operator::open`].
+    pub fn connect(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let home = Self::at(folder.as_ref(), Mode::Connect);
+        home.connect()?;
+        Ok(Self { home })
+    }
+
+    fn at(folder: &Path, mode: Mode) -> Arc<Failover> {
+        let options = Options::new().stall_time(Duration::ZERO);
+        Failover::with(Home::at(folder), mode, Entry::Bare, options, Setup::default())
     }
 
     /// As [`Runtime::revoke`](crate::Runtime::revoke).

@@ -23,6 +23,7 @@ use crate::server::Holding;
 use crate::server::client::Sessions;
 use crate::server::seat::Seat;
 use crate::server::shares::who_gives_up;
+use crate::server::uses::Uses;
 use crate::tools::ConnectionId;
 use crate::transport::frame::Message as _;
 use crate::transport::frozen::{Command, HolderStatus, Phase, Response, Said};
@@ -129,9 +130,10 @@ impl State {
         Some(gone)
     }
 
-    /// All connections but those that have asked for the home's end.
-    fn others(&self) -> Vec<Arc<Seat>> {
-        let others = self.seats.iter().filter(|(number, _)| !self.asked.contains_key(number));
+    /// All connections but those that wait for the home's end.
+    fn others(&self, uses: &Uses) -> Vec<Arc<Seat>> {
+        let waits = |client| self.asked.contains_key(client) || uses.is_leaving(*client);
+        let others = self.seats.iter().filter(|(client, _)| !waits(client));
         others.map(|(_, seat)| Arc::clone(seat)).collect()
     }
 }
@@ -182,19 +184,51 @@ impl Server {
                 }
             }
         }
-        let others = hub.state().others();
+        let uses = hub.runtime.uses();
+        let others = hub.state().others(uses);
         others.iter().for_each(|seat| seat.peer.break_off());
-        let gone =
-            |state: &State| state.others().is_empty() && state.requests == 0 && !state.listening;
+        let gone = |state: &State| {
+            state.others(uses).is_empty() && state.requests == 0 && !state.listening
+        };
         hub.wait(Instant::now() + END_TIME, gone);
         // One that stays is as one that a holder left that was killed.
         self.socket.remove().unwrap_or(());
+    }
+
+    /// Stops listening where nobody uses the home any more and it is to be served no longer; says
+    /// whether it did. The socket goes in the step in which that is seen: who is accepted meanwhile
+    /// hears that it closes, and finds no server when it dials again.
+    pub(crate) fn stop_if_unused(&self) -> bool {
+        let hub = &*self.hub;
+        let uses = hub.runtime.uses();
+        if !uses.are_over() || hub.runtime.is_running() {
+            return false;
+        }
+        let mut state = hub.state();
+        let stays: Vec<ConnectionId> =
+            state.placed.keys().copied().filter(|client| !uses.is_leaving(*client)).collect();
+        if stays.is_empty() && state.requests == 0 {
+            state.closing = true;
+            // One that stays is as one that a server left that was killed.
+            self.socket.remove().unwrap_or(());
+            return true;
+        }
+        // Another has come: who waits for the end waits in vain.
+        let in_vain = uses.let_go();
+        let seats: Vec<_> = in_vain.iter().filter_map(|client| state.seats.get(client)).collect();
+        seats.into_iter().for_each(|seat| seat.peer.break_off());
+        false
     }
 
     /// Tells those that have asked for it what came of closing the home, and lets them go.
     pub(crate) fn tell_closed(&self, closed: &Result<Seq, Error>) {
         let asked: Vec<_> = {
             let mut state = self.hub.state();
+            for client in self.hub.runtime.uses().let_go() {
+                if let Some(seat) = state.seats.get(&client) {
+                    seat.peer.break_off();
+                }
+            }
             let asked = std::mem::take(&mut state.asked);
             let seat = |(number, id)| Some((Arc::clone(state.seats.get(&number)?), id));
             asked.into_iter().filter_map(seat).collect()

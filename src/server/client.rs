@@ -150,6 +150,7 @@ impl Client {
             state.gone = true;
             std::mem::take(&mut state.sessions)
         };
+        holding.uses().gone(self.number);
         // What a host has hung on any of it may panic; the rest is done all the same.
         caught(|| holding.withdraw(self.number, Withdrawn::All)).unwrap_or(());
         let lent = holding.lent().take_all(self.number);

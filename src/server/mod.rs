@@ -16,6 +16,7 @@ mod session;
 mod shares;
 mod signing;
 mod tools;
+pub(crate) mod uses;
 pub(crate) mod work;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -33,6 +34,7 @@ use crate::keys::Signer;
 use crate::server::lend::Lent;
 pub(crate) use crate::server::record::By;
 pub(crate) use crate::server::session::{LocalSession, acknowledged, check_said};
+use crate::server::uses::Uses;
 use crate::tools::Providers;
 use crate::{server::challenges::Challenges, server::desk::Desk};
 
@@ -76,6 +78,8 @@ struct Inner {
     challenges: Challenges,
     /// The sessions that its clients have delegated.
     lent: Lent,
+    /// Until when it is served.
+    uses: Uses,
 }
 
 impl Holding {
@@ -89,7 +93,7 @@ impl Holding {
     ) -> Self {
         let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));
         let (desk, answers, challenges) = (Desk::default(), Arc::default(), Challenges::default());
-        let lent = Lent::default();
+        let (lent, uses) = (Lent::default(), Uses::default());
         let inner = Inner {
             signer,
             files,
@@ -101,6 +105,7 @@ impl Holding {
             answers,
             challenges,
             lent,
+            uses,
         };
         Self { core, providers, inner: Arc::new(inner) }
     }
@@ -223,6 +228,10 @@ impl Holding {
 
     pub(crate) fn lent(&self) -> &Lent {
         &self.inner.lent
+    }
+
+    pub(crate) fn uses(&self) -> &Uses {
+        &self.inner.uses
     }
 
     pub(crate) fn desk(&self) -> &Desk {

@@ -21,7 +21,7 @@ use crate::transport::hello::{Greeting, Hello, Lane, is_frozen};
 use crate::transport::incoming::{Incoming, ReadBy, Reading};
 use crate::transport::limits::{
     AGENTS_FRAME_BYTES_MAX, ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME,
-    REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
+    LEAVE_TIME, REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
 };
 use crate::transport::message::{AgentAsk, Ask, Call, Order, Provided};
 use crate::transport::peer::{Lost, NotSent, Peer, Pending, Unanswered};
@@ -89,12 +89,12 @@ struct State {
 }
 
 /// Attaches to the holder of a home, and has what comes from it read by somebody, or by a thread.
-/// When the connection ends, `ended` is called.
+/// When the connection ends, `ended` is called: with true where the holder had said that it would.
 pub(crate) fn attach(
     home: &Path,
     entry: Entry,
     by: Option<&ReadBy>,
-    ended: impl FnOnce() + Send + 'static,
+    ended: impl FnOnce(bool) + Send + 'static,
 ) -> Result<Found, Error> {
     let path = home.join(SOCKET_FILE);
     let stream = match connect_to(home) {
@@ -126,12 +126,12 @@ pub(crate) fn attach(
     }
     let ending = AtomicBool::new(false);
     let holder = Arc::new(Holder { peer, home, ending, state: Mutex::default() });
-    let (takes, finishes) = (Arc::clone(&holder), Arc::clone(&holder));
+    let (takes, finishes, ends) = (Arc::clone(&holder), Arc::clone(&holder), Arc::clone(&holder));
     let reading = Reading {
         reader,
         take: Box::new(move |frame| takes.take(frame)),
         finish: Box::new(move || finishes.finish()),
-        ended: Box::new(ended),
+        ended: Box::new(move || ended(ends.ending.load(Ordering::SeqCst))),
     };
     let incoming = Incoming::new(stream, reading);
     match by {
@@ -356,6 +356,14 @@ impl Holder {
     pub(crate) fn end_soon(&self) {
         self.ending.store(true, Ordering::SeqCst);
         self.peer.stop_asking();
+    }
+
+    /// Leaves a holder that stays for this process. If it ends with that, this waits for the end.
+    pub(crate) fn leave(&self) {
+        let is_last = self.ask_within::<bool>(LEAVE_TIME, &Ask::Stay(false));
+        if matches!(is_last, Step::Done(Ok(true))) {
+            self.peer.wait_over(LEAVE_TIME);
+        }
     }
 
     /// Ends the connection.

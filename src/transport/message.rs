@@ -63,6 +63,8 @@ choice! {
         26 => Heard(Box<Heard>),
         27 => Prompted(Box<Prompted>),
         28 => Purge,
+        /// The server stays while this process does; or it leaves, and does not.
+        29 => Stay(bool),
     }
 }
 

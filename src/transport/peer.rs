@@ -228,6 +228,15 @@ impl Peer {
         slots.into_values().for_each(|slot| slot.miss(Unanswered::Lost));
     }
 
+    /// Waits until the other side has ended the connection, for so long at most.
+    pub(crate) fn wait_over(&self, limit: Duration) {
+        let (slot, ended) = sync_channel(1);
+        // No answer comes: the slot goes when there is nothing more to read.
+        if self.register(Slot::Waits(slot)).is_ok() {
+            drop(ended.recv_timeout(limit));
+        }
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.waiting().over
     }

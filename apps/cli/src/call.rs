@@ -12,6 +12,7 @@ use syscap::{Session, Written};
 use crate::exit::{Ended, Exit, Failure};
 use crate::lines::{self, Read};
 use crate::output::{Object, Out, with_hex};
+use crate::starter::{self, Presence};
 use crate::token::TokenName;
 use crate::{artifacts, lane, parse, recording, runtime};
 
@@ -21,8 +22,8 @@ use crate::{artifacts, lane, parse, recording, runtime};
 Each line is a whole envelope, or {\"tool_id\": ..., \"args\": {...}}; blank lines are skipped.
 A line that is no envelope is refused, on the record. Whoever writes a line sets all of its
 fields: don't paste a model's arguments into one; programs have `Session::call_json` for them.
-Each answer is printed as soon as it is durable. Where nobody holds the home this process does,
-and serves it to others. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log
+Each answer is printed as soon as it is durable. Where nobody serves the home a server is started,
+which ends with the last client. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log
 and leaves) are hexadecimal text;
 byte strings in results are {\"$bytes\": base64}.")]
 pub(crate) struct Call {
@@ -58,7 +59,8 @@ impl Call {
             let service = if self.short { lane::Service::CallShort } else { lane::Service::Call };
             return by_lane(service, input);
         }
-        runtime::serving(&self.home, self.people, |access| {
+        let access = starter::reach(&self.home, self.people, Presence::Stays)?;
+        runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
             let caller = runtime::session(access, &self.agent, self.token.of(&self.home)?)?;
             answer_all(&caller, &mut input, self.printed(), out)?;

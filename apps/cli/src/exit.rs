@@ -91,6 +91,9 @@ pub(crate) enum Failure {
     /// Another process serves the home, which this one was to serve.
     #[error("{} is served already{}", .0.display(), by_server(.0))]
     Held(PathBuf),
+    /// A file of the home that this process serves has gone, or another has its name.
+    #[error("{}: is not the file any more that was served: the home was moved or removed", .0.display())]
+    Gone(PathBuf),
     /// No process serves the home, and one that does was to be asked.
     #[error("no process serves {}, so {why}", folder.display())]
     Nobody { folder: PathBuf, why: &'static str },
@@ -188,6 +191,7 @@ impl Failure {
             | Self::Sealed(_)
             | Self::File { .. }
             | Self::Exists(_)
+            | Self::Gone(_)
             | Self::Stream(_)
             | Self::Pipe
             | Self::UnknownToken { .. }
@@ -211,7 +215,8 @@ impl Failure {
         let folder = folder.to_path_buf();
         move |source| match source {
             // They name it themselves, or there is none to name.
-            source @ (syscap::Error::Unserved(_)
+            source @ (syscap::Error::NoServer { .. }
+            | syscap::Error::Unserved(_)
             | syscap::Error::Foreign(_)
             | syscap::Error::HolderGone) => Self::Holder(Box::new(source)),
             syscap::Error::Home(StoreError::Busy) => Self::Busy,
@@ -246,7 +251,8 @@ impl From<syscap::Error> for Failure {
                 let advice = "see `syscap token issue --help`".to_owned();
                 Self::Usage { what: error.to_string(), advice }
             }
-            error @ (syscap::Error::HolderGone
+            error @ (syscap::Error::NoServer { .. }
+            | syscap::Error::HolderGone
             | syscap::Error::Unserved(_)
             | syscap::Error::Foreign(_)
             | syscap::Error::Version { .. }) => Self::Holder(Box::new(error)),
@@ -418,6 +424,7 @@ fn advice(error: &syscap::Error) -> Cow<'static, str> {
              meanwhile)"
         }
         syscap::Error::HolderGone => "; `syscap log show` says what was done",
+        syscap::Error::NoServer { .. } => "",
         syscap::Error::Halted(_) => "; look with `syscap verify`, restore it from a copy",
         _ => "; `syscap doctor` may say more",
     };

@@ -9,7 +9,6 @@ pub(crate) mod client;
 mod event;
 mod grant;
 mod halves;
-mod holder;
 mod known;
 mod leads;
 mod model;
@@ -45,6 +44,7 @@ use self::used::Naming;
 use self::watch::Watch;
 use crate::exit::{Ended, Exit, Failure, diagnose};
 use crate::output::Out;
+use crate::starter::{self, Presence};
 use crate::token::TokenName;
 use crate::{lane, parse, runtime};
 
@@ -237,7 +237,8 @@ impl Hook {
     /// Records a prompt of the client's user. If it can't, the user is told, and continues: a
     /// prompt has no effect by itself.
     fn heard(&self, conversation: String, text: String, out: &mut Out) -> Result<Exit, String> {
-        let access = holder::reach(&self.home, self.people).map_err(|failure| self.why(failure))?;
+        let access = starter::reach(&self.home, self.people, Presence::Passes)
+            .map_err(|failure| self.why(failure))?;
         // A picture alone, say, comes without words.
         if !text.is_empty() {
             let named = self.own_token().map_err(|failure| failure.to_string())?;
@@ -279,8 +280,8 @@ impl Hook {
             let printed = said.map_or(Ok(()), |said| out.line(&said)).and_then(|()| out.flush());
             return printed.map(|()| Exit::Done).map_err(|failure| failure.to_string());
         }
-        let access =
-            holder::reach(&self.home, self.people).map_err(|why| model::unreached(&why))?;
+        let access = starter::reach(&self.home, self.people, Presence::Passes)
+            .map_err(|why| model::unreached(&why))?;
         let named = self.own_token().map_err(|failure| failure.to_string())?;
         let naming = self.naming(&access, named, event)?;
         let used = self.used(event, naming)?;

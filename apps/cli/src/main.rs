@@ -43,6 +43,7 @@ mod serve;
 mod signed;
 mod signing;
 mod started;
+mod starter;
 mod state;
 mod terminal;
 mod token;

@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syscap::format::{AgentId, Dimension};
-use syscap_gateway::{
-    ClassRule, Hints, KnownClient, Options, People, Question, ServerCommand, Uses,
-};
+use syscap_gateway::{ClassRule, Hints, KnownClient, Options, Question, ServerCommand, Uses};
 
 use self::review::{Confirmed, review};
 use self::view::Views;
@@ -23,7 +21,7 @@ use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::hook::setup;
 use crate::output::Out;
 use crate::token::TokenName;
-use crate::{lane, parse, recording, runtime, terminal};
+use crate::{lane, parse, recording, runtime, starter, terminal};
 
 /// Most bytes of a result that can be asked for: the kernel's own limit.
 const RESULT_KIB_MAX: u64 = 4_096;
@@ -345,7 +343,7 @@ impl Mcp {
         options.trust_results = self.trust_results;
         options.timeout = self.timeout;
         options.result_bytes = self.max_result.map(|kib| kib.saturating_mul(1_024));
-        options.people = if self.people.are_absent() { People::Absent } else { People::Asked };
+        options.starter = Some(starter::starter(&self.home, self.people));
         options.approval_wait = self.approval_wait;
         options.prompts = !self.no_prompts;
         options.resources = !self.no_resources;

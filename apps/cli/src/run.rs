@@ -29,6 +29,7 @@ use self::{client::Known, prepared::Prepared};
 use crate::exit::{Ended, Failure, diagnose};
 use crate::lane::Service;
 use crate::mcp::{failed, words::absolute};
+use crate::starter::{self, Presence};
 use crate::token::TokenName;
 use crate::{parse, recording, runtime};
 
@@ -140,7 +141,7 @@ impl Run {
             gemini::check(&prepared.program()?, &self.program)?;
         }
         let passed = linked::settle(prepared.written(), self.linked)?;
-        let access = runtime::reached(&self.home, || self.people.options().share(&self.home))?;
+        let access = starter::reach(&self.home, self.people, Presence::Stays)?;
         runtime::finish(access, |access| {
             recording::warn_of_run(access)?;
             let token = token::of(&self, known, access)?;

@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct People {
     /// Refuse at once each call that the policy asks a person about, as nobody is there. Counts only
-    /// where this process serves the home.
+    /// where this process serves the home, or starts its server.
     #[arg(long)]
     headless: bool,
 }
@@ -57,16 +57,6 @@ pub(crate) fn operate<T>(
     let value = acted?;
     closed?;
     Ok(value)
-}
-
-/// The same for what takes long: where it holds the home it serves it to others.
-pub(crate) fn serving<T>(
-    folder: &Path,
-    people: People,
-    act: impl FnOnce(&Runtime) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let access = reached(folder, || people.options().share(folder))?;
-    finish(access, act)
 }
 
 /// Reaches a home, as [`noticed`].

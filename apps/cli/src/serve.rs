@@ -1,5 +1,10 @@
-//! `syscap serve`: holds a home for others.
+//! `syscap serve`: serves a home to others.
 
+pub(crate) mod log;
+mod own;
+
+use std::fs::File;
+use std::io::{Write as _, stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -9,22 +14,28 @@ use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use syscap::secrets::SecretFiles;
-use syscap::{Runtime, view::View};
+use syscap::{Error, Operator, Options, Runtime, Until};
 
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::{parse, recording, runtime};
 
-/// How often it is looked whether the kernel goes on and somebody is there.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often it is looked whether somebody is there.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often it is looked whether the kernel goes on.
+const TICK: Duration = Duration::from_millis(250);
+/// How long one that a client has started stays where only commands and hooks come.
+const IDLE: Duration = Duration::from_mins(10);
+/// What one that a client has started says once it serves.
+pub(crate) const READY: &str = "ready";
 
 /// The home to serve, and the time.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Every command works without this: whoever needs the home first holds it, and serves it where it
-stays. This one is for a home that is to be held by nobody who comes and goes. It says `serving
-HOME` on standard error when it is ready, and ends with SIGTERM or SIGINT, or where an operator
-shuts the home down by its socket: what runs is waited for and then given up, each for some seconds,
-and the log ends properly.
+Every command works without this: `mcp`, `run`, `call` and `hook` start a server where there is none,
+and it ends with the last of them. This one is for a home that is served all the time, by systemd or
+in a container. It says `serving HOME` on standard error when it is ready, and ends with SIGTERM or
+SIGINT, or with `syscap serve HOME --stop`: what runs is waited for and then given up, each for some
+seconds, and the log ends properly.
 
 Put no copy over a home that is served, and don't move it: it halts where its files are replaced or
 gone, and a copy that is written into home.db itself damages the log. Stop it first.")]
@@ -42,20 +53,64 @@ pub(crate) struct Serve {
     take_base: bool,
     #[command(flatten)]
     people: runtime::People,
+    /// End the process that serves the home, whatever version it is of.
+    #[arg(long, conflicts_with_all = ["idle", "shared_base", "take_base", "headless"])]
+    stop: bool,
+    /// A client has started it, and reads on standard output whether it is ready.
+    #[arg(long, hide = true)]
+    started: bool,
 }
 
 impl Serve {
     pub(crate) fn run(self) -> Ended {
+        if self.stop {
+            return self.stop();
+        }
+        if !self.started {
+            return self.serve();
+        }
+        own::become_one();
+        let served = self.serve();
+        if let Err(why) = &served {
+            // Whoever started it waits for a word; what comes later stands in the log alone.
+            drop(writeln!(stdout(), "{why}"));
+        }
+        served
+    }
+
+    fn stop(&self) -> Ended {
+        let home = self.home.display();
+        match runtime::noticed(&self.home, || Operator::connect(&self.home)) {
+            Ok(operator) => {
+                let ended = operator.shutdown()?;
+                tell(&format!("{home} is served no longer (record {ended})"));
+            }
+            Err(Error::NoServer { .. }) => tell(&format!("no process serves {home}")),
+            Err(error) => return Err(Failure::home(&self.home)(error)),
+        }
+        Ok(Exit::Done)
+    }
+
+    fn options(&self) -> Options {
+        let options = self.people.options().serve_until(match (self.started, self.idle) {
+            (true, idle) => Until::LastOut(idle.unwrap_or(IDLE)),
+            (false, Some(idle)) => Until::Idle(idle),
+            (false, None) => Until::Told,
+        });
+        match (self.shared_base, self.take_base) {
+            (true, _) => options.shared_base(),
+            (_, true) => options.take_base(),
+            _ => options,
+        }
+    }
+
+    fn serve(self) -> Ended {
         // Before the home is opened: what is opened must be closed.
         let signalled = signals()?;
-        let options = || match (self.shared_base, self.take_base) {
-            (true, _) => self.people.options().shared_base(),
-            (_, true) => self.people.options().take_base(),
-            _ => self.people.options(),
-        };
-        let access = runtime::reached(&self.home, || options().share(&self.home))?;
+        let access = runtime::reached(&self.home, || self.options().share(&self.home))?;
         if !access.is_holder() {
-            return Err(Failure::Held(self.home));
+            // Another that was started was quicker.
+            return if self.started { Ok(Exit::Done) } else { Err(Failure::Held(self.home)) };
         }
         runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
@@ -70,6 +125,9 @@ impl Serve {
                 diagnose(&format!("warning: the key of secrets is in the form of before: {error}"));
             }
             tell(&format!("serving {}", self.home.display()));
+            if self.started {
+                say_ready()?;
+            }
             let waited = self.wait(access, &signalled);
             // Where an operator has shut it down, that is how it was to end.
             if access.is_holder() {
@@ -79,43 +137,36 @@ impl Serve {
         })
     }
 
-    /// Until a signal comes, nobody is there for so long, the home is shut down, or the kernel
-    /// stops.
+    /// Until a signal comes, nobody uses the home any more, it is shut down, or the kernel stops.
     fn wait(&self, access: &Runtime, signalled: &Receiver<()>) -> Result<(), Failure> {
-        let (mut seen, mut since) = (Seen::default(), Instant::now());
+        let (mut ticked, place) = (Instant::now(), own::Place::of(&self.home)?);
         loop {
             match signalled.recv_timeout(LOOK) {
-                Err(RecvTimeoutError::Timeout) if access.is_holder() => access.tick()?,
-                Err(RecvTimeoutError::Timeout) => return Ok(()),
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) if access.is_holder() => {}
+                _ => return Ok(()),
             }
-            let Some(idle) = self.idle else { continue };
-            let view = access.view()?;
-            let now = Seen::of(&view);
-            if now != seen || is_used(&view) {
-                (seen, since) = (now, Instant::now());
-            } else if since.elapsed() >= idle {
+            if access.stop_if_unused()? {
                 return Ok(());
+            }
+            if ticked.elapsed() >= TICK {
+                ticked = Instant::now();
+                access.tick()?;
+                place.check()?;
+                if self.started {
+                    own::look(&self.home)?;
+                }
             }
         }
     }
 }
 
-/// The number of requests so far; unchanged if nobody came.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Seen {
-    connections: u64,
-    calls: u64,
-}
-
-impl Seen {
-    const fn of(view: &View) -> Self {
-        Self { connections: view.counts.connections, calls: view.counts.calls }
-    }
-}
-
-const fn is_used(view: &View) -> bool {
-    view.counts.attached > 0 || view.running_in_all > 0
+/// Says that it serves, to whoever started it; nothing more is said there.
+fn say_ready() -> Result<(), Failure> {
+    let nowhere = File::options().write(true).open("/dev/null").map_err(Failure::Stream)?;
+    let mut said = stdout();
+    // Whoever started it may have gone.
+    drop(writeln!(said, "{READY}").and_then(|()| said.flush()));
+    rustix::stdio::dup2_stdout(nowhere).map_err(|error| Failure::Stream(error.into()))
 }
 
 /// Hears of the first signal that is to end the process. Others after it change nothing: the end

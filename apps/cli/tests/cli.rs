@@ -32,6 +32,7 @@ mod remedies;
 mod resumes;
 mod scopes;
 mod serving;
+mod started;
 mod stated;
 mod states;
 mod streams;

@@ -45,7 +45,7 @@ pub use crate::{
     governed::refusal::{META_KEY, MISSING_KEY, TOKEN_KEY},
     governed::survey::{Proposed, survey},
     life::Settled,
-    options::{Opened, Options, People, Question, ServerCommand, ServerView},
+    options::{Opened, Options, Question, ServerCommand, ServerView},
     uses::{Held, Uses},
     words::{BadWords, split},
 };

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, path::PathBuf, time::Duration};
 
+use syscap::Starter;
 use syscap::format::{AgentId, Budget, Dimension, TokenId, ToolId};
 use syscap::launch::Network;
 use syscap::provide::LocationText;
@@ -161,16 +162,6 @@ pub(crate) struct Passed {
     pub(crate) resources: bool,
 }
 
-/// Decides if calls that the policy asks about wait for a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum People {
-    /// They wait.
-    Asked,
-    /// No person is there: such calls are refused at once. Another process that holds the home may
-    /// say otherwise.
-    Absent,
-}
-
 /// How a gateway is run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -207,8 +198,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Largest result of a call, in bytes; as on record where it is not said, at first 1 MiB.
     pub result_bytes: Option<u64>,
-    /// Decides if calls may wait for a person where the gateway is the home's server.
-    pub people: People,
+    /// Starts a server of the home where there is none; none is started where nothing is said.
+    pub starter: Option<Starter>,
     /// How long a call that waits for a person is waited for, before it ends with how to take it
     /// up: shorter than the client itself waits.
     pub approval_wait: Duration,
@@ -253,7 +244,7 @@ impl Options {
             trust_results: false,
             timeout: None,
             result_bytes: None,
-            people: People::Asked,
+            starter: None,
             approval_wait: Self::APPROVAL_WAIT,
             written: Vec::new(),
             uses: None,

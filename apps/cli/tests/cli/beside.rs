@@ -135,22 +135,26 @@ fn calls_are_frozen_and_thawed() {
     assert_eq!(home.verify(), 0);
 }
 
-/// The holder is killed: who was attached opens the home, recovers it and goes on.
+/// The server is killed: who was connected starts another, which recovers the home, and goes on.
 #[test]
-fn connected_client_takes_the_home_over_after_a_kill() {
+fn a_killed_server_is_followed_by_another() {
     let home = TestHome::new();
     let (id, other) = (home.worker("a"), home.worker("b"));
-    let (mut holder, mut attached) = (home.hold("a", &id), None);
-    assert_eq!(holder.ask(ECHO)["status"], "ok");
-    let attached = attached.get_or_insert_with(|| home.hold("b", &other));
-    assert_eq!(attached.ask(ECHO)["status"], "ok");
-    holder.kill();
-    assert_eq!(attached.ask(ECHO)["status"], "ok");
+    let (mut a, mut b) = (home.hold("a", &id), home.hold("b", &other));
+    assert_eq!((&a.ask(ECHO)["status"], &b.ask(ECHO)["status"]), (&json!("ok"), &json!("ok")));
+    home.kill_server();
+    std::thread::scope(|scope| {
+        for asked in [&mut a, &mut b].map(|caller| scope.spawn(|| caller.ask(ECHO))) {
+            assert_eq!(asked.join().unwrap()["status"], "ok");
+        }
+    });
     let third = home.token("c", &["--tool", "echo"]);
     assert_eq!(home.call("c", &third, ECHO.as_bytes())[0]["status"], "ok");
     let boots = home.log();
     let ended: Vec<_> = boots.iter().filter(|record| record["kind"] == "boot").collect();
-    assert_eq!(ended.last().unwrap()["before"], "unclean");
+    assert_eq!(ended.iter().filter(|boot| boot["before"] == "unclean").count(), 1);
+    assert_eq!(ended.len(), 5, "made, two tokens, two servers: the third token was asked of one");
+    assert_eq!((a.end(), b.end()), (0, 0));
     assert_eq!(home.verify(), 0);
 }
 
@@ -161,8 +165,7 @@ fn a_process_that_is_killed_leaves_an_unclean_end() {
     let mut holder = home.hold("a", &id);
     let write = r#"{"tool_id":"fs.write","args":{"path":"x","text":"kept"}}"#;
     assert_eq!(holder.ask(write)["status"], "ok");
-    holder.child.kill().unwrap();
-    holder.child.wait().unwrap();
+    home.kill_server();
     let run_verify = run(["verify", &home.path(), "--json"]);
     assert_eq!(run_verify.code, 11);
     assert_eq!(run_verify.one()["end"], "unclean");
@@ -185,8 +188,8 @@ fn every_answer_is_in_the_log() {
         for _ in 0..=round {
             leaves.push(holder.ask(ECHO)["receipt"]["outcome_leaf"].clone());
         }
-        holder.child.kill().unwrap();
-        holder.child.wait().unwrap();
+        home.kill_server();
+        assert_eq!(holder.end(), 0, "it needs none any more");
     }
     let log = home.log();
     for leaf in leaves {

@@ -36,7 +36,7 @@ fn serve_keeps_the_home_until_a_signal() {
     }
 }
 
-/// Who is attached when it ends goes on: it opens the home itself.
+/// Who is connected when it ends goes on: it starts a server.
 #[test]
 fn connected_client_continues_after_serve_ends() {
     let home = TestHome::new();
@@ -149,7 +149,7 @@ fn a_call_whose_holder_is_killed_is_4_and_on_record() {
     assert_eq!(home.verify(), 0);
 }
 
-/// A holder that speaks version 7 only: it turns away who says hello, says how things stand, and
+/// A holder that speaks version 8 only: it turns away who says hello, says how things stand, and
 /// calls everything else done by record 42.
 fn other_version(listener: &UnixListener) {
     for stream in listener.incoming() {
@@ -159,10 +159,10 @@ fn other_version(listener: &UnixListener) {
             let mut asked = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
             stream.read_exact(&mut asked).unwrap();
             let answer = match (asked[1], asked[2]) {
-                (1, _) => vec![0x84, 3, 0x18, 106, 7, 7],
+                (1, _) => vec![0x84, 3, 0x18, 106, 8, 8],
                 (6, id) => {
                     let home = [&[0x8b, 11, id, 0x58, 0x20][..], &[0xaa; 32]].concat();
-                    [home, vec![7, 7, 1, 5, 0x58, 0x20], vec![0xcc; 32], vec![0, 0, 0]].concat()
+                    [home, vec![8, 8, 1, 5, 0x58, 0x20], vec![0xcc; 32], vec![0, 0, 0]].concat()
                 }
                 (_, id) => vec![0x83, 9, id, 0x18, 42],
             };
@@ -188,7 +188,7 @@ fn a_holder_of_another_version_is_4() {
         &["policy", "set", &path, "--no-shadow"],
     ] {
         let said = run(args).failed(4).err;
-        assert!(said.contains("version 7") && said.contains("this program is older"), "{said}");
+        assert!(said.contains("version 8") && said.contains("this program is older"), "{said}");
     }
     for args in [
         &["revoke", &path, &id][..],

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use syscap::audit::HomeLock;
 
 /// The binary, with what it needs of the environment.
 pub(crate) fn syscap() -> Command {
@@ -147,15 +148,35 @@ impl TestHome {
         run(["verify", &self.path()]).code
     }
 
-    /// A `call` that stays open, and holds the home.
+    /// The process that serves it.
+    pub(crate) fn server(&self) -> Option<Pid> {
+        let server = HomeLock::holder(&self.beside("home"))?;
+        Pid::from_raw(i32::try_from(server).unwrap())
+    }
+
+    /// Kills the process that serves it, as a power cut would.
+    pub(crate) fn kill_server(&self) {
+        let server = self.server().expect("it is served");
+        kill_process(server, Signal::KILL).unwrap();
+        until("it has gone", || !lives(server));
+    }
+
+    /// A `call` that stays open, and so does the server.
     pub(crate) fn hold(&self, agent: &str, token: &str) -> Holder {
         let mut command = syscap();
         command.args(["call", &self.path(), "--agent", agent, "--token", token, "-"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Holder { child, answers }
+        Holder::of(command)
     }
+}
+
+/// True until all that a process has open is closed.
+pub(crate) fn lives(process: Pid) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
+    // Its first thread may end before the others.
+    threads.into_iter().flatten().flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat"));
+        stat.is_ok_and(|stat| !stat.rsplit(") ").next().unwrap().starts_with(['Z', 'X']))
+    })
 }
 
 /// A running `syscap serve`, that is ready. It is killed where a test lets it fall.
@@ -215,6 +236,12 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, answers }
+    }
+
     /// Sends a line and waits for its answer.
     pub(crate) fn ask(&mut self, line: &str) -> Value {
         let stdin = self.child.stdin.as_mut().unwrap();
@@ -233,12 +260,6 @@ impl Holder {
     pub(crate) fn end(mut self) -> i32 {
         drop(self.child.stdin.take());
         self.child.wait().unwrap().code().unwrap()
-    }
-
-    /// Kills it, as a power cut would.
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }
 

@@ -26,7 +26,7 @@ fn top_shows_the_servers_figures() {
     assert_eq!((&counts["calls"], &counts["allowed"]), (&json!(2), &json!(1)));
     assert_eq!(counts["refused"], json!({"not_granted": 1}));
     // It counts itself.
-    assert_eq!(counts["attached"], 1);
+    assert_eq!(counts["attached"], 2);
     assert_eq!(seen["sessions"].as_array().unwrap().len(), 1);
     assert_eq!(seen["sessions"][0]["label"], "trusted public");
     let token = &seen["tokens"][0];

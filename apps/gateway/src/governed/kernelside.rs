@@ -67,6 +67,7 @@ impl From<&Error> for Unreached {
                 error.to_string()
             }
             Error::Halted(_) => "the kernel has stopped".to_owned(),
+            Error::NoServer { .. } => "no process serves the home".to_owned(),
             Error::Home(StoreError::Busy) => "another program locks the home's database".to_owned(),
             Error::Holder(_) => "the process that holds the home could not do it".to_owned(),
             _ => "the home can't be used".to_owned(),

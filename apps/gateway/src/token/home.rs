@@ -1,4 +1,4 @@
-//! The home, by whichever process holds it.
+//! The home, by the process that serves it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use syscap::incoming::ReadBy;
 use syscap::plain::shell_word;
 use syscap::provide::{Offer, Provider};
 use syscap::view::{Choice, RUN_MARK, Stamp, TokenInfo, View, Whose};
-use syscap::{Error, Grant, Runtime};
+use syscap::{Connect, Error, Grant, Runtime};
 
 use crate::governed::kernelside::{
     Accepted, KernelSession, Kernelside, Lack, ShownCall, Unreached,
 };
-use crate::options::{Options, People};
+use crate::options::Options;
 use crate::say::say;
 use crate::token::home_session::HomeSession;
 use crate::token::standing::{Lacks, ended, is_frozen, is_stopped, left_of, newer};
@@ -43,14 +43,14 @@ pub(crate) struct HomeKernel {
 }
 
 impl HomeKernel {
-    /// Opens it; what comes from its holder, where that is another process, is read by `by`.
+    /// Connects to its server; what comes from that is read by `by`.
     pub(crate) fn open(options: &Options, by: ReadBy) -> Result<Self, Error> {
-        let held = syscap::Options::new();
-        let held = match options.people {
-            People::Asked => held,
-            People::Absent => held.headless(),
+        let connect = Connect::to(&options.home).stays().read_by(by);
+        let connect = match &options.starter {
+            Some(starter) => connect.starting(starter.clone()),
+            None => connect,
         };
-        let runtime = Runtime::share_read_by(held, &options.home, by)?;
+        let runtime = connect.open()?;
         let (issued, counted) = (Mutex::default(), Mutex::default());
         let since = OnceLock::new();
         Ok(Self { runtime, options: options.clone(), issued, counted, since })

@@ -11,7 +11,7 @@ use std::{fs, thread};
 
 use host_support::{Scratch, scratch};
 use serde_json::{Value, json};
-use syscap::audit::SqliteReader;
+use syscap::audit::{HomeLock, SqliteReader};
 use syscap::format::{Body, Outcome, OutcomeFlags, Record, Refusal, Seq};
 use syscap::kernel::Next;
 use syscap::prelude::*;
@@ -79,6 +79,20 @@ impl Bench {
     /// With that in its environment.
     pub(crate) fn start_in(&self, words: &[&str], env: &[(&str, &str)]) -> GatewayProcess {
         GatewayProcess::start(&self.home(), words, env)
+    }
+
+    /// The process that serves the home.
+    pub(crate) fn server_process(&self) -> Option<u32> {
+        HomeLock::holder(&self.home())
+    }
+
+    /// Kills it.
+    pub(crate) fn kill_server(&self) {
+        let server = self.server_process().expect("it is served").to_string();
+        assert!(Command::new("kill").args(["-KILL", &server]).status().unwrap().success());
+        until("it has gone", || {
+            self.server_process().is_none_or(|other| other.to_string() != server)
+        });
     }
 
     pub(crate) fn records(&self) -> Vec<Record> {

@@ -1,4 +1,7 @@
-//! The process that holds the home goes while a call is out: what is told of the call.
+//! The process that serves the home goes while a call is out: what is told of the call; and what a
+//! client that goes changes for the calls of others.
+
+use std::fs;
 
 use serde_json::{Value, json};
 use syscap::format::{Body, Recovered, Seq};
@@ -6,26 +9,11 @@ use syscap::prelude::*;
 
 use crate::gateway::bench::{Bench, GatewayProcess, refusal, text, until};
 
-/// A gateway that holds the home, and one that is attached to it, whose server is `odd`.
-fn two(bench: &Bench, class: &str) -> (GatewayProcess, GatewayProcess) {
-    let even = bench.server("even");
-    std::fs::create_dir_all(&even).unwrap();
-    let of = |name: &str, dir: &std::path::Path| format!("server={name}:{}", dir.display());
-    let first = bench.start(&[&of("odd", &even), class]).session();
-    let second = bench.start(&[&of("odd", &bench.server("odd")), class]).session();
-    (first, second)
-}
-
 /// Makes a call that takes a while, and returns while it is out; its id.
 fn out(bench: &Bench, gateway: &mut GatewayProcess) -> Value {
     let id = gateway.begin("slow", json!({"count": 500}));
     until("the call is out", || bench.got_method("odd", "tools/call") == 1);
     id
-}
-
-fn die(holder: GatewayProcess) {
-    holder.signal("-KILL");
-    holder.wait();
 }
 
 fn intents(bench: &Bench) -> Vec<Seq> {
@@ -48,9 +36,9 @@ fn recovered(bench: &Bench) -> Vec<(Seq, Recovered)> {
 #[test]
 fn lost_call_is_reported_as_unknown() {
     let bench = Bench::new();
-    let (holder, mut gateway) = two(&bench, "class=local_write=*");
+    let mut gateway = bench.gateway(&[]).session();
     let id = out(&bench, &mut gateway);
-    die(holder);
+    bench.kill_server();
     let result = gateway.result(&id);
     let told = refusal(&result);
     let intent = intents(&bench)[0];
@@ -81,9 +69,10 @@ fn lost_call_is_reported_as_unknown() {
 #[test]
 fn a_lost_call_that_only_reads_is_made_again() {
     let bench = Bench::new();
-    let (holder, mut gateway) = two(&bench, "class=read=*");
+    let server = format!("server=odd:{}", bench.server("odd").display());
+    let mut gateway = bench.start(&[&server, "class=read=*"]).session();
     let id = out(&bench, &mut gateway);
-    die(holder);
+    bench.kill_server();
     assert_eq!(text(&gateway.result(&id)), "slept");
     assert_eq!(bench.got_method("odd", "tools/call"), 2);
     assert!(gateway.end().success());
@@ -95,13 +84,13 @@ fn a_lost_call_that_only_reads_is_made_again() {
 #[test]
 fn a_lost_call_is_not_refused_afterwards() {
     let bench = Bench::new();
-    let (holder, mut gateway) = two(&bench, "class=local_write=*");
+    let mut gateway = bench.gateway(&[]).session();
     let id = out(&bench, &mut gateway);
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let token = beside.view().unwrap().tokens[0].id;
     beside.revoke(token).unwrap();
     beside.close().unwrap();
-    die(holder);
+    bench.kill_server();
     let result = gateway.result(&id);
     let told = refusal(&result);
     let intent = json!(intents(&bench)[0].get());
@@ -111,6 +100,34 @@ fn a_lost_call_is_not_refused_afterwards() {
     assert_eq!(refusal(&next)["reason"], "revoked");
     assert_eq!(bench.got_method("odd", "tools/call"), 1);
     assert!(gateway.end().success());
+}
+
+/// Whose gateway was there first makes no difference: it ends, and the call of another goes on.
+#[test]
+fn call_outlives_the_client_that_was_there_first() {
+    let bench = Bench::new();
+    for kill in [false, true] {
+        let even = bench.server("even");
+        fs::create_dir_all(&even).unwrap();
+        let server = format!("server=even:{}", even.display());
+        let first = bench.start(&[&server, "class=local_write=*"]).session();
+        let mut gateway = bench.gateway(&[]).session();
+        let id = gateway.begin("slow", json!({"count": 100}));
+        until("the call is out", || bench.got_method("odd", "tools/call") == 1);
+        match kill {
+            true => {
+                first.signal("-KILL");
+                first.wait();
+            }
+            false => assert!(first.end().success()),
+        }
+        assert_eq!(text(&gateway.result(&id)), "slept");
+        assert!(gateway.end().success());
+        until("the server has ended", || bench.server_process().is_none());
+        bench.settled();
+        fs::remove_file(bench.server("odd").join("got")).unwrap();
+    }
+    assert_eq!((bench.outcomes().len(), recovered(&bench)), (2, vec![]));
 }
 
 /// Two calls that are the same but for their ids are two calls.

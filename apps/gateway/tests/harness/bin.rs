@@ -1,8 +1,10 @@
-//! For the tests: the gateway alone, a server that does what servers should not, and a client.
+//! For the tests: the gateway alone, the home's server, a server that does what servers should not, and
+//! a client.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 mod client;
 mod odd;
+mod serve;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,7 +18,8 @@ fn main() {
         Some("odd") => odd::serve(words.collect()),
         Some("gateway") => gateway(words.collect()),
         Some("client") => client::serve(words.collect()),
-        other => panic!("odd, gateway or client, not {other:?}"),
+        Some("serve") => serve::serve(words.collect()),
+        other => panic!("odd, gateway, client or serve, not {other:?}"),
     }
 }
 
@@ -27,6 +30,7 @@ fn gateway(words: Vec<String>) {
     let mut options = Options::new(home, AgentId::new("agent").unwrap(), Vec::new());
     // Most tests have nobody who answers.
     options.approval_wait = Duration::ZERO;
+    options.starter = Some(serve::starter(&options.home));
     for word in words {
         let (key, value) = word.split_once('=').unwrap();
         match key {

@@ -1,0 +1,115 @@
+//! Who uses a served home, and until when it is served.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::server::Holding;
+use crate::tools::ConnectionId;
+
+/// Until when a process serves a home, beside being told to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Until {
+    /// Until it is told to end.
+    #[default]
+    Told,
+    /// Until nobody was connected, and nothing ran, for so long.
+    Idle(Duration),
+    /// The same; and at once where the last client has gone that [stays](crate::Connect::stays).
+    LastOut(Duration),
+}
+
+/// Who uses a home.
+pub(crate) struct Uses {
+    state: Mutex<State>,
+}
+
+struct State {
+    until: Until,
+    /// Clients that the server stays for.
+    staying: BTreeSet<ConnectionId>,
+    /// Clients that wait for the end of the server: they were the last.
+    leaving: BTreeSet<ConnectionId>,
+    /// True if the last client that stayed has gone.
+    left: bool,
+    /// When a client was there last.
+    since: Instant,
+}
+
+impl Default for Uses {
+    fn default() -> Self {
+        let (staying, leaving) = (BTreeSet::new(), BTreeSet::new());
+        let (until, since) = (Until::Told, Instant::now());
+        Self { state: Mutex::new(State { until, staying, leaving, left: false, since }) }
+    }
+}
+
+impl Uses {
+    pub(crate) fn set(&self, until: Until) {
+        self.state().until = until;
+    }
+
+    /// A client has gone, by itself or not.
+    pub(crate) fn gone(&self, client: ConnectionId) {
+        let mut state = self.state();
+        state.since = Instant::now();
+        state.leaving.remove(&client);
+        if state.staying.remove(&client) && state.staying.is_empty() {
+            state.left = true;
+        }
+    }
+
+    /// True if this client waits for the end.
+    pub(crate) fn is_leaving(&self, client: ConnectionId) -> bool {
+        self.state().leaving.contains(&client)
+    }
+
+    /// The clients that wait for the end, and for none any more.
+    pub(crate) fn let_go(&self) -> BTreeSet<ConnectionId> {
+        std::mem::take(&mut self.state().leaving)
+    }
+
+    /// True if the home is served no longer, where nobody uses it.
+    pub(crate) fn are_over(&self) -> bool {
+        let state = self.state();
+        let is_idle = |idle| state.since.elapsed() >= idle;
+        match state.until {
+            Until::Told => false,
+            Until::Idle(idle) => is_idle(idle),
+            Until::LastOut(idle) => state.left && state.staying.is_empty() || is_idle(idle),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is one step that can't break off half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Holding {
+    /// A client asks the server to stay for it, or leaves. True to one that leaves where the server
+    /// ends with it: its connection lasts until then.
+    pub(crate) fn stays(&self, client: ConnectionId, stays: bool) -> bool {
+        let runs = self.is_running();
+        let mut state = self.uses().state();
+        if stays {
+            state.staying.insert(client);
+            state.left = false;
+            return false;
+        }
+        let stayed = state.staying.remove(&client);
+        let is_last = stayed && state.staying.is_empty();
+        state.left |= is_last;
+        let ends = is_last && !runs && matches!(state.until, Until::LastOut(_));
+        if ends {
+            state.leaving.insert(client);
+        }
+        ends
+    }
+
+    /// True if a call has begun and has not ended, or a use that a client's hook let through.
+    pub(crate) fn is_running(&self) -> bool {
+        self.look(|kernel| kernel.running().next().is_some())
+    }
+}
