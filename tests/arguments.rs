@@ -305,8 +305,8 @@ fn a_models_text_is_its_arguments_over_the_socket_too() {
     let world = World::new();
     let World { folder, runtime, session, .. } = world;
     let token = session.token();
-    let holder = Runtime::serve(runtime).unwrap();
-    let attached = Runtime::share(folder.path().join("home")).unwrap();
+    let holder = runtime;
+    let attached = Runtime::connect(folder.path().join("home")).unwrap();
     let with = CallWith { key: None, trace: Some("t".to_owned()), ..CallWith::default() };
     for access in [&holder, &attached] {
         let caller = access.session("a", token).unwrap();

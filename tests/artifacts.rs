@@ -231,8 +231,8 @@ fn only_what_was_delivered_to_a_session_is_in_its_block() {
 #[test]
 fn a_session_at_another_holder_says_so() {
     let world = world();
-    let rt = world.rt.clone().serve().unwrap();
-    let attached = Runtime::share(&world.home).unwrap();
+    let rt = world.rt.clone();
+    let attached = Runtime::connect(&world.home).unwrap();
     assert!(rt.is_holder() && !attached.is_holder());
     let token = attached.issue(Grant::to("a").tools(["echo"])).unwrap();
     let there = attached.session("a", token).unwrap();

@@ -18,8 +18,9 @@ fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let folder = Path::new(&folder);
     let base = folder.join("base");
-    let rt = Runtime::create(folder.join("deep/er/home")).unwrap();
-    let other = Options::new().base(&base).create(folder.join("apart/there")).unwrap();
+    // Threads that serve a home would stand in the lines of the trace.
+    let rt = Options::new().alone().create(folder.join("deep/er/home")).unwrap();
+    let other = Options::new().alone().base(&base).create(folder.join("apart/there")).unwrap();
     FileKeys::create(&folder.join("keys"), &Seal::Open, &SystemEntropy).unwrap();
     fs::write(folder.join("marker"), "").unwrap();
     rt.close().unwrap();

@@ -10,9 +10,9 @@ use std::sync::{Mutex, mpsc};
 use crate::stores::file_store::FileStore;
 use host_support::new_home;
 use syscap::audit::{HomeLock, LOCK_FILE, LockState, MemoryStore, SqliteStore};
-use syscap::format::{Durability, EffectClass, Object, ObjectId, Seq};
+use syscap::format::{Durability, EffectClass};
 use syscap::host::HostTool;
-use syscap::kernel::{Batch, Next, Room, Store, StoreError};
+use syscap::kernel::{Store, StoreError};
 use syscap::keys::Seal;
 use syscap::prelude::*;
 use syscap::{FileKeys, SystemEntropy};
@@ -210,70 +210,32 @@ fn a_child_process_holds_nothing() {
     });
 }
 
-/// Who takes a home over holds it with what it was given itself: its tools and its store.
+/// Whoever opens a home holds it with what it was given itself: its tools and its store. A client of the
+/// one before goes on there.
 #[test]
-fn client_that_takes_over_keeps_its_options() {
+fn each_server_has_its_own_options() {
     let dir = tempfile::tempdir().unwrap();
     let places = Places::below(dir.path());
     let log = FileStore::create(&places.log).unwrap();
-    let first = touch(&places.effects).store(log).create(&places.home).unwrap().serve().unwrap();
+    let first = touch(&places.effects).store(log).create(&places.home).unwrap();
     let token = first.issue(Grant::to("a").tools(["touch"])).unwrap();
-    // Its store is not opened before it is needed: the first has it.
-    let second = touch(&places.effects).store(Later(places.log.clone(), None));
-    let second = second.share(&places.home).unwrap();
-    assert!(first.is_holder() && !second.is_holder());
-    let agent = second.session("a", token).unwrap();
+    let client = Runtime::connect(&places.home).unwrap();
+    let agent = client.session("a", token).unwrap();
     assert_eq!(agent.call("touch", args! {}).unwrap().reason(), None);
     first.close().unwrap();
+    drop(first);
+    let second = places.open(&places.log).unwrap();
     assert_eq!(agent.call("touch", args! {}).unwrap().reason(), None);
-    assert!(second.is_holder());
     assert_eq!(places.effects(), 2);
     assert!(!places.home.join("home.db").exists());
     let id = second.id();
+    client.close().unwrap();
     second.close().unwrap();
-    drop((agent, second));
+    drop(second);
     let inspected = Options::new().store(FileStore::open(&places.log).unwrap());
     let view = inspected.inspect(&places.home).unwrap().view();
     assert_eq!((view.home, view.tokens_in_all), (id, 1));
     assert_eq!(view.tokens[0].used.get(Dimension::Calls), 2);
-}
-
-/// A store that is opened when it is first used.
-struct Later(PathBuf, Option<FileStore>);
-
-impl Later {
-    fn store(&mut self) -> Result<&mut FileStore, StoreError> {
-        match &mut self.1 {
-            Some(store) => Ok(store),
-            none => Ok(none.insert(FileStore::open(&self.0)?)),
-        }
-    }
-}
-
-impl Store for Later {
-    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        self.store()?.commit(batch)
-    }
-
-    fn records(
-        &mut self,
-        from: Seq,
-        each: &mut dyn FnMut(Seq, &[u8]) -> Next,
-    ) -> Result<(), StoreError> {
-        self.store()?.records(from, each)
-    }
-
-    fn object(&mut self, id: &ObjectId) -> Result<Option<Object>, StoreError> {
-        self.store()?.object(id)
-    }
-
-    fn vault(&mut self, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store()?.vault(seq)
-    }
-
-    fn room(&mut self) -> Result<Room, StoreError> {
-        self.store()?.room()
-    }
 }
 
 /// No base that an agent could reach a home by: its own under another name, or another one.

@@ -68,7 +68,7 @@ struct World {
 fn world() -> World {
     let (folder, home) = new_home();
     let options = Options::new().policy(Policy::from_json(POLICY.as_bytes()).unwrap());
-    let rt = options.create(&home).unwrap().serve().unwrap();
+    let rt = options.create(&home).unwrap();
     rt.provide(tools(), At::new(None)).unwrap();
     let grant = Grant::to("a").tools(["db.drop", "db.say"]);
     let grant = grant.scope("table", Scope::names(["users", "tmp"]).unwrap());
@@ -79,7 +79,7 @@ fn world() -> World {
 impl World {
     /// Another process, which offers the tools at that location, and its session.
     fn at(&self, location: Option<&'static str>) -> (Runtime, Session, Arc<At>) {
-        let (other, at) = (Runtime::attach(&self.home).unwrap().unwrap(), At::new(location));
+        let (other, at) = (Runtime::connect(&self.home).unwrap(), At::new(location));
         other.provide(tools(), Arc::clone(&at) as Arc<dyn Provider>).unwrap();
         let session = other.session("a", self.token).unwrap();
         (other, session, at)
@@ -145,7 +145,7 @@ fn standing_approval_holds_at_its_location_alone_also_after_a_restart() {
     drop((staging, prod, unstated, one, two, three));
     let World { _folder, home, rt, token } = world;
     rt.close().unwrap();
-    let rt = Options::new().open(&home).unwrap().serve().unwrap();
+    let rt = Options::new().open(&home).unwrap();
     let world = World { _folder, home, rt, token };
     let (_four, staging, at_staging) = world.at(Some("server db staging"));
     let (_five, prod, at_prod) = world.at(Some("server db prod"));

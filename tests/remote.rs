@@ -196,8 +196,8 @@ fn connected_client_opens_no_remote_session() {
     let world = world();
     let (_folder, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     assert!(matches!(attached.challenge(), Err(Error::NotHolder)));
     let opening = world.far.opening(&world.rt.id(), world.token, [0; 32]);
     let opened = attached.open_proved("far", world.token, opening).map(|one| one.number());

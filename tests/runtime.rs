@@ -409,7 +409,7 @@ fn calls_made_together_share_two_fsyncs() {
         commits: Arc::clone(&commits),
         queue: Arc::default(),
     };
-    let rt = Options::new().store(store).create(&home).unwrap().serve().unwrap();
+    let rt = Options::new().store(store).create(&home).unwrap();
     let budget = Budget::standard().with(Dimension::Concurrent, 64);
     let grant = Grant::to("a").tools(["fs.read", "fs.write"]).workspace().budget(budget);
     let token = rt.issue(grant).unwrap();
@@ -429,7 +429,7 @@ fn calls_made_together_share_two_fsyncs() {
         ]
     };
     let expected = [None, Some(Reason::UnknownTool), None, Some(Reason::BadPath)];
-    let attached = Runtime::attach(&home).unwrap().unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     for agent in [agent, attached.session("a", token).unwrap()] {
         let answers = agent.call_all(mixed()).unwrap();
         let reasons: Vec<_> = answers.iter().map(ToolResult::reason).collect();

@@ -107,8 +107,8 @@ fn an_attached_process_calls_as_an_agent() {
     let (_folder, home) = new_home();
     let rt = Options::new().policy(UsersOnly).create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
-    let holder = Runtime::serve(rt).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = rt;
+    let attached = Runtime::connect(&home).unwrap();
     assert!(!attached.is_holder());
     for access in [&holder, &attached] {
         let caller = access.session("a", token).unwrap();

@@ -160,8 +160,8 @@ fn one_that_is_given_up_tells_the_others_nothing() {
 fn more_than_a_connection_may_ask_for_are_all_answered() {
     let (_dir, home) = new_home();
     Runtime::create(&home).unwrap().close().unwrap();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     assert!(!attached.is_holder());
     let budget = ample().with(Dimension::Concurrent, 900);
     let grant = Grant::to("a").tools(["fs.write"]).workspace().budget(budget);

@@ -164,8 +164,8 @@ fn pins_outlive_those_who_offer() {
 #[test]
 fn each_calls_its_own() {
     let (_dir, home) = new_home();
-    let rt = Runtime::create(&home).unwrap().serve().unwrap();
-    let attached = || Runtime::attach(&home).unwrap().unwrap();
+    let rt = Runtime::create(&home).unwrap();
+    let attached = || Runtime::connect(&home).unwrap();
     let (other, third) = (attached(), attached());
     let ((one, _), (two, _)) = (named("one"), named("two"));
     rt.provide(vec![manifest("docs.read", "r")], one).unwrap();
@@ -358,8 +358,8 @@ fn providers_misbehave() {
 #[test]
 fn withdrawn_tool_is_run_by_no_other_client() {
     let (_dir, home) = new_home();
-    let rt = Runtime::create(&home).unwrap().serve().unwrap();
-    let attached = || Runtime::attach(&home).unwrap().unwrap();
+    let rt = Runtime::create(&home).unwrap();
+    let attached = || Runtime::connect(&home).unwrap();
     let (offers, third) = (attached(), attached());
     let ((one, _), (two, runs)) = (named("one"), named("two"));
     rt.provide(vec![manifest("docs.read", "r")], Arc::clone(&one)).unwrap();

@@ -21,7 +21,7 @@ fn failed(error: io::Error) -> Error {
 pub(crate) fn agent(home: &str) -> Result<(), Error> {
     let mut ticket = [0; 32];
     io::stdin().read_exact(&mut ticket).map_err(failed)?;
-    let rt = Runtime::agent(home)?.ok_or(Error::NotStarted)?;
+    let rt = Runtime::agent(home)?;
     let agent = rt.take(&SessionTicket::from_bytes(ticket))?;
     let written = agent.call("fs.write", args! { "path": "a.txt", "text": "from a child" })?;
     println!("child: {:?}, record {}", written.status(), written.receipt().outcome_seq);
@@ -36,7 +36,7 @@ pub(crate) fn agent(home: &str) -> Result<(), Error> {
 pub(crate) fn hold(child: impl FnOnce(&Path) -> Command) -> Result<(), Error> {
     let folder = tempfile::tempdir().map_err(failed)?;
     let home = folder.path().join("home");
-    let rt = Runtime::create(&home)?.serve()?;
+    let rt = Runtime::create(&home)?;
     let token = rt.issue(Grant::to("child").tools(["fs.write"]).workspace())?;
     let ticket = rt.session("child", token)?.lend()?;
     let mut child = child(&home).stdin(Stdio::piped()).spawn().map_err(failed)?;

@@ -11,7 +11,7 @@ use syscap_audit::{SqliteReader, SqliteStore};
 use syscap_format::{Durability, HomeLimits, PolicyChange, PublicKey, Seq, recovery_hash};
 use syscap_kernel::{
     Anchor, Clock, Entropy, Event, Kernel, NewHome, Parts, PolicyEngine, Probed, ReadTool,
-    Registry, RegistryError, Store, StoreError, Tool, ToolsDelta,
+    Registry, RegistryError, Store, StoreError, Tool, ToolsDelta, object_of,
 };
 #[cfg(feature = "shell")]
 use syscap_launch::Launcher;
@@ -34,7 +34,6 @@ use crate::inspect::recover::probed;
 use crate::inspect::verify::Trust;
 use crate::keys::{FileKeys, KeyFile, KeyUse, Seal, Signer, known_keys, roles};
 use crate::runtime::Runtime;
-use crate::runtime::failover::Mode;
 use crate::server::org::Office;
 use crate::server::uses::Until;
 use crate::server::{By, Holding, acknowledged};
@@ -80,13 +79,24 @@ pub struct Options {
     recovery: RecoveryKey,
     asks: Asks,
     stall_time: Duration,
-    pub(crate) until: Until,
+    /// Until when it is served; `None`: to nobody.
+    until: Option<Until>,
     #[cfg(feature = "shell")]
     launcher: Option<Arc<Launcher>>,
     #[cfg(feature = "http")]
     lookup: Arc<dyn Lookup>,
     #[cfg(feature = "http")]
     secrets: Option<Arc<dyn Secrets>>,
+}
+
+/// The runtime of a home that this process holds, with what no other program has or without.
+fn served(holding: Holding, until: Option<Until>, has_own: bool) -> Result<Runtime, Error> {
+    if has_own && let Err(error) = holding.home().note_server() {
+        // The log ends properly, and why it ends is what is said.
+        drop(holding.end());
+        return Err(error);
+    }
+    Runtime::holding(holding, until)
 }
 
 /// Decides if calls may wait for a person.
@@ -139,7 +149,7 @@ impl Default for Options {
             recovery: RecoveryKey::Made,
             asks: Asks::Wait,
             stall_time: STALL_TIME,
-            until: Until::Told,
+            until: Some(Until::Told),
             #[cfg(feature = "shell")]
             launcher: None,
             #[cfg(feature = "http")]
@@ -231,7 +241,14 @@ impl Options {
     /// Sets until when the home is served, beside being told to end: whoever serves it asks
     /// [`Runtime::stop_if_unused`].
     pub const fn serve_until(mut self, until: Until) -> Self {
-        self.until = until;
+        self.until = Some(until);
+        self
+    }
+
+    /// Serves the home to nobody: whoever else needs it waits until it is closed, or is told that it
+    /// is not served.
+    pub const fn alone(mut self) -> Self {
+        self.until = None;
         self
     }
 
@@ -279,41 +296,45 @@ impl Options {
         self
     }
 
-    /// Makes a home in a folder that has none, and holds it, for this process alone.
+    /// Makes a home in a folder that has none, and holds it and serves it.
+    ///
+    /// # Errors
+    /// As [`Options::open`]; [`Error::Home`] where there is a home already.
     pub fn create(self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
-        let holding = self.make(folder.as_ref())?;
-        Runtime::holding(holding)
+        let (until, has_own) = (self.until, self.has_own());
+        served(self.make(folder.as_ref())?, until, has_own)
     }
 
-    /// Holds a home, for this process alone.
+    /// Holds a home, and serves it to other processes until it is closed.
     ///
     /// # Errors
     /// [`Error::Home`] where it is missing, held by another process, damaged or of a newer
-    /// version; [`Error`] besides.
+    /// version; [`Error::File`] where its socket can't be made; [`Error`] besides.
     pub fn open(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
-        let holding = self.hold(folder.as_ref())?;
-        Runtime::holding(holding)
+        let (until, has_own) = (self.until, self.has_own());
+        served(self.hold(folder.as_ref())?, until, has_own)
     }
 
-    /// Holds a home and serves it to other processes; attaches to the one that does, where there is
-    /// one. If this process takes the home over later, it uses these options. While a holder comes
-    /// or goes it tries for some seconds.
+    /// True if it brings what no other program can have.
+    fn has_own(&self) -> bool {
+        let engine = self.engine.as_deref();
+        let is_known = |engine| syscap_policy::engine(&object_of(engine)).is_some();
+        let has_own = !self.tools.is_empty() || self.signer.is_some() || self.store.is_some();
+        #[cfg(feature = "http")]
+        let has_own = has_own || self.secrets.is_some();
+        has_own || !engine.is_none_or(|engine| is_known(engine))
+    }
+
+    /// For a command that soon ends: connects to the server, where there is one; else it holds the
+    /// home and serves it to nobody, and others wait until it has ended. While a server comes or goes
+    /// it tries for some seconds.
     ///
     /// # Errors
     /// [`Error::Unserved`] where another process holds the home and serves it to nobody;
-    /// [`Error::Version`] or [`Error::Foreign`] where it can't be attached to; else as
+    /// [`Error::Version`] or [`Error::Foreign`] where it can't be connected to; else as
     /// [`Options::open`].
-    pub fn share(self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
-        Runtime::reach(folder.as_ref(), Mode::Serve, self)
-    }
-
-    /// The same for a command that soon ends: where it holds the home it serves it to nobody,
-    /// and others wait until it has ended.
-    ///
-    /// # Errors
-    /// As [`Options::share`].
     pub fn command(self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
-        Runtime::reach(folder.as_ref(), Mode::Command, self)
+        Runtime::reach(folder.as_ref(), self)
     }
 
     pub(crate) fn make(mut self, folder: &Path) -> Result<Holding, Error> {

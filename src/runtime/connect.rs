@@ -8,7 +8,7 @@ use crate::runtime::Runtime;
 use crate::runtime::failover::{Failover, Mode};
 use crate::transport::client::Entry;
 use crate::transport::{Lane, ReadBy};
-use crate::{Error, Home, Options};
+use crate::{Error, Home};
 
 /// Starts a server for a home that has none. It returns once that can be connected to, or with the
 /// reason why there is none.
@@ -41,7 +41,7 @@ impl fmt::Debug for Starter {
 /// # fn main() -> Result<(), Error> {
 /// # let folder = tempfile::tempdir().expect("a temporary folder");
 /// # let home = folder.path().join("home");
-/// let server = Runtime::create(&home)?.serve()?;
+/// let server = Runtime::create(&home)?;
 /// let client = Connect::to(&home).open()?;
 /// let token = client.issue(Grant::to("a").tools(["echo"]))?;
 /// assert!(server.view()?.token(token).is_some());
@@ -52,7 +52,6 @@ impl fmt::Debug for Starter {
 pub struct Connect {
     home: Home,
     setup: Setup,
-    read_by: Option<ReadBy>,
 }
 
 /// What a process does with each connection, and where there is none.
@@ -60,12 +59,14 @@ pub struct Connect {
 pub(crate) struct Setup {
     pub(crate) stays: bool,
     pub(crate) starter: Option<Starter>,
+    /// The reader of a server's messages, if that is no thread.
+    pub(crate) read_by: Option<ReadBy>,
 }
 
 impl Connect {
     /// To the server of the home in a folder.
     pub fn to(folder: impl AsRef<Path>) -> Self {
-        Self { home: Home::at(folder), setup: Setup::default(), read_by: None }
+        Self { home: Home::at(folder), setup: Setup::default() }
     }
 
     /// The server stays while this process is connected, and ends with the last such one if it
@@ -84,7 +85,7 @@ impl Connect {
 
     /// What comes from the server is read by `by`, and by a thread only where that lets go of it.
     pub fn read_by(mut self, by: ReadBy) -> Self {
-        self.read_by = Some(by);
+        self.setup.read_by = Some(by);
         self
     }
 
@@ -94,11 +95,8 @@ impl Connect {
     /// [`Error::NoServer`] where nobody serves the home, and why none could be started;
     /// [`Error::Version`], [`Error::Foreign`] or [`Error::Full`] where it can't be connected to.
     pub fn open(self) -> Result<Runtime, Error> {
-        let entry = Entry::Lane(Lane::Operator);
-        let failover = Failover::with(self.home, Mode::Connect, entry, Options::new(), self.setup);
-        if let Some(by) = self.read_by {
-            failover.read_by(by);
-        }
+        let (mode, entry) = (Mode::Connect(self.setup), Entry::Lane(Lane::Operator));
+        let failover = Failover::new(self.home, mode, entry);
         failover.connect()?;
         Runtime::by(failover)
     }

@@ -18,10 +18,11 @@ use crate::runtime::connect::{Setup, Starter};
 use crate::runtime::held::{Held, Working};
 use crate::server::Holding;
 use crate::server::accept::Server;
+use crate::server::uses::Until;
 use crate::tools::provide::Provider;
 use crate::transport::client::{Entry, Found, Holder, Step, attach};
 use crate::transport::limits::{TRY_PAUSE, TRY_TIME};
-use crate::transport::{Ask, Command, Lane, ReadBy};
+use crate::transport::{Ask, Command, Lane};
 use crate::{Error, Options};
 
 /// How long a process that only offers tools rests when it has found no holder: at first, and at
@@ -32,17 +33,15 @@ const REST_MAX: Duration = Duration::from_secs(60);
 /// A tool, and who runs it.
 type Provided = (Manifest, Arc<dyn Provider>);
 
-/// A process's action when no server holds the home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a process does at a home.
 pub(crate) enum Mode {
-    /// It holds it, and serves it.
-    Serve,
-    /// It is the holder, for itself, or nothing.
-    Alone,
-    /// It holds it for itself.
-    Command,
-    /// It never holds it: another serves it.
-    Connect,
+    /// It holds it, from the first moment.
+    Hold,
+    /// It connects to the server; where there is none it holds the home, with these options, and
+    /// serves it to nobody.
+    Command(Mutex<Options>),
+    /// It connects to the server, and never holds the home.
+    Connect(Setup),
 }
 
 /// The way to a home, whoever holds it.
@@ -50,11 +49,6 @@ pub(crate) struct Failover {
     home_at: Home,
     mode: Mode,
     entry: Entry,
-    /// The options with which this process takes the home over.
-    options: Mutex<Options>,
-    setup: Setup,
-    /// The reader of a server's messages, if that is no thread.
-    read_by: OnceLock<ReadBy>,
     me: Weak<Self>,
     /// The home's id, once a holder was found: no other home is meant by the folder's name.
     home: OnceLock<HomeId>,
@@ -117,24 +111,11 @@ impl Term {
 }
 
 impl Failover {
-    pub(crate) fn new(home: Home, mode: Mode, options: Options) -> Arc<Self> {
-        Self::with(home, mode, Entry::Lane(Lane::Operator), options, Setup::default())
-    }
-
-    pub(crate) fn with(
-        home: Home,
-        mode: Mode,
-        entry: Entry,
-        options: Options,
-        setup: Setup,
-    ) -> Arc<Self> {
+    pub(crate) fn new(home: Home, mode: Mode, entry: Entry) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             home_at: home,
             mode,
             entry,
-            options: Mutex::new(options),
-            setup,
-            read_by: OnceLock::new(),
             me: Weak::clone(me),
             home: OnceLock::new(),
             closed: AtomicBool::new(false),
@@ -144,9 +125,20 @@ impl Failover {
         })
     }
 
-    /// Has what comes from holders read by this. Said once, before there is one.
-    pub(crate) fn read_by(&self, by: ReadBy) {
-        self.read_by.get_or_init(|| by);
+    /// What it does with each connection, where it never holds the home.
+    const fn setup(&self) -> Option<&Setup> {
+        match &self.mode {
+            Mode::Connect(setup) => Some(setup),
+            _ => None,
+        }
+    }
+
+    fn starter(&self) -> Option<&Starter> {
+        self.setup()?.starter.as_ref()
+    }
+
+    fn stays(&self) -> bool {
+        self.setup().is_some_and(|setup| setup.stays)
     }
 
     pub(crate) const fn home(&self) -> &Home {
@@ -170,7 +162,7 @@ impl Failover {
     /// The holder; found again, where the one that was known has gone. A caller that arrives
     /// meanwhile waits for the same search.
     pub(crate) fn up(&self) -> Result<Term, Error> {
-        self.search(self.setup.starter.as_ref(), TRY_TIME)
+        self.search(self.starter(), TRY_TIME)
     }
 
     /// The same for so long at most. Where there is none, and a starter, one is started once.
@@ -232,7 +224,7 @@ impl Failover {
         if self.look()? {
             return Ok(());
         }
-        match &self.setup.starter {
+        match self.starter() {
             Some(_) => self.up().map(drop),
             None => Err(self.no_server()),
         }
@@ -260,26 +252,23 @@ impl Failover {
         }
     }
 
-    /// This process holds the home already.
-    pub(crate) fn hold(&self, holding: Holding) -> Result<(), Error> {
+    /// This process holds the home already; it serves it until then, if at all.
+    pub(crate) fn hold(&self, holding: Holding, until: Option<Until>) -> Result<(), Error> {
         self.is_it(holding.id());
-        let held = self.held(holding)?;
-        self.state().take(held);
-        Ok(())
-    }
-
-    /// Serves the home, where this process holds it, from here on.
-    pub(crate) fn serve(&self) -> Result<(), Error> {
-        let state = self.state();
-        self.check_open()?;
-        let Some(Term { side: Side::Here(held), .. }) = &state.term else {
-            return Err(Error::NotHolder);
+        let server = until.map(|until| {
+            holding.uses().set(until);
+            self.server(&holding)
+        });
+        let server = match server.transpose() {
+            Ok(server) => server,
+            Err(error) => {
+                // The log ends properly, and why it ends is what is said.
+                drop(holding.end());
+                return Err(error);
+            }
         };
-        if held.server.get().is_none() {
-            // Nobody else sets it: the state is locked.
-            let server = self.server(&held.holding)?;
-            held.server.get_or_init(|| server);
-        }
+        let side = self.held(holding, server);
+        self.state().take(side);
         Ok(())
     }
 
@@ -287,7 +276,7 @@ impl Failover {
     pub(crate) fn stop_if_unused(&self) -> Result<bool, Error> {
         let term = self.state().term.clone();
         match term.map(|term| term.side) {
-            Some(Side::Here(held)) => Ok(held.server.get().is_some_and(Server::stop_if_unused)),
+            Some(Side::Here(held)) => Ok(held.server.as_ref().is_some_and(Server::stop_if_unused)),
             _ => Err(Error::NotHolder),
         }
     }
@@ -371,7 +360,7 @@ impl Failover {
         match term.map(|term| term.side) {
             Some(Side::Here(held)) => held.close().map(Some),
             Some(Side::There(holder)) => {
-                if self.setup.stays {
+                if self.stays() {
                     holder.leave();
                 }
                 holder.close();
@@ -396,17 +385,17 @@ impl Failover {
 
     /// Attaches, or opens the home. The inner error is one that may pass.
     fn establish(&self) -> Result<Result<Side, Error>, Error> {
-        if self.mode == Mode::Alone {
+        if matches!(self.mode, Mode::Hold) {
             // It was held from the first, and is not any more.
             return Err(Error::Closed);
         }
-        match self.attach()? {
-            Found::Holder(holder) => return Ok(Ok(Side::There(holder))),
-            Found::NotNow => return Ok(Err(self.unserved())),
-            Found::Full => return Ok(Err(self.full())),
-            Found::Nobody if self.mode == Mode::Connect => return Ok(Err(self.no_server())),
-            Found::Nobody => {}
-        }
+        let options = match (self.attach()?, &self.mode) {
+            (Found::Holder(holder), _) => return Ok(Ok(Side::There(holder))),
+            (Found::NotNow, _) => return Ok(Err(self.unserved())),
+            (Found::Full, _) => return Ok(Err(self.full())),
+            (Found::Nobody, Mode::Command(options)) => options,
+            (Found::Nobody, _) => return Ok(Err(self.no_server())),
+        };
         // Before it is opened, so that nothing is written to another. Where it can't be read,
         // opening it says why.
         if let (Some(home), Ok(id)) = (self.home.get(), id_at(self.folder()))
@@ -414,9 +403,9 @@ impl Failover {
         {
             return Err(self.other_home());
         }
-        let held = self.options.lock().unwrap_or_else(PoisonError::into_inner).hold(self.folder());
+        let held = options.lock().unwrap_or_else(PoisonError::into_inner).hold(self.folder());
         match held {
-            Ok(holding) if self.is_it(holding.id()) => self.held(holding).map(Ok),
+            Ok(holding) if self.is_it(holding.id()) => Ok(Ok(self.held(holding, None))),
             // It was put there a moment ago.
             Ok(holding) => {
                 holding.end()?;
@@ -427,18 +416,7 @@ impl Failover {
         }
     }
 
-    fn held(&self, holding: Holding) -> Result<Side, Error> {
-        let server = match self.mode {
-            Mode::Serve => match self.server(&holding) {
-                Ok(server) => OnceLock::from(server),
-                Err(error) => {
-                    // The log ends properly, and why it ends is what is said.
-                    drop(holding.end());
-                    return Err(error);
-                }
-            },
-            _ => OnceLock::new(),
-        };
+    fn held(&self, holding: Holding, server: Option<Server>) -> Side {
         let me = Weak::clone(&self.me);
         holding.when_let_go(move || {
             let Some(me) = me.upgrade() else { return };
@@ -446,13 +424,12 @@ impl Failover {
             // Without a thread the next one who needs the home does it.
             drop(thread::Builder::new().name("syscap-let-go".to_owned()).spawn(let_go));
         });
-        Ok(Side::Here(Arc::new(Held::new(holding, server))))
+        Side::Here(Arc::new(Held::new(holding, server)))
     }
 
     /// Serves a home that this process holds.
     fn server(&self, holding: &Holding) -> Result<Server, Error> {
         let me = Weak::clone(&self.me);
-        holding.uses().set(self.options.lock().unwrap_or_else(PoisonError::into_inner).until);
         Server::start(holding, move || {
             if let Some(me) = me.upgrade() {
                 me.shut_down();
@@ -462,12 +439,13 @@ impl Failover {
 
     fn attach(&self) -> Result<Found, Error> {
         let me = Weak::clone(&self.me);
-        let found = attach(self.folder(), self.entry, self.read_by.get(), move |orderly| {
+        let read_by = self.setup().and_then(|setup| setup.read_by.as_ref());
+        let found = attach(self.folder(), self.entry, read_by, move |orderly| {
             // Others call what this process offers: it must not wait until it needs the home.
             let (mut rest, mut first) = (REST, true);
             while let Some(me) = me.upgrade() {
                 // A server that was told to end stays away until somebody needs it.
-                let starter = me.setup.starter.as_ref().filter(|_| first && !orderly);
+                let starter = me.starter().filter(|_| first && !orderly);
                 let limit = if first { TRY_TIME } else { Duration::ZERO };
                 let is_done = me.offered().is_empty() || me.check_open().is_err();
                 if is_done || me.search(starter, limit).is_ok() {

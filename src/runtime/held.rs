@@ -1,6 +1,5 @@
 //! A home while this process holds it.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -22,7 +21,8 @@ pub(crate) struct Held {
     pub(crate) holding: Holding,
     /// This process, as a client of its own home.
     pub(crate) client: Client,
-    pub(super) server: OnceLock<Server>,
+    /// `None` where it is served to nobody.
+    pub(super) server: Option<Server>,
     /// The number of uses by this process itself at present.
     pub(super) working: AtomicUsize,
 }
@@ -44,7 +44,7 @@ impl Drop for Working<'_> {
 }
 
 impl Held {
-    pub(super) fn new(holding: Holding, server: OnceLock<Server>) -> Self {
+    pub(super) fn new(holding: Holding, server: Option<Server>) -> Self {
         let client = Client::new(ConnectionId::HOLDER, None);
         Self { holding, client, server, working: AtomicUsize::new(0) }
     }
@@ -53,7 +53,7 @@ impl Held {
     /// log is told to those who asked for it.
     pub(super) fn close(&self) -> Result<Seq, Error> {
         let since = Instant::now();
-        if let Some(server) = self.server.get() {
+        if let Some(server) = &self.server {
             // Whatever panics with it, the home is closed.
             caught(|| server.close()).unwrap_or(());
         }
@@ -71,7 +71,7 @@ impl Held {
             thread::sleep(TRY_PAUSE);
         }
         let ended = self.holding.end();
-        if let Some(server) = self.server.get() {
+        if let Some(server) = &self.server {
             caught(|| server.tell_closed(&ended)).unwrap_or(());
         }
         ended
@@ -85,6 +85,6 @@ impl Held {
 
     /// True if it serves the home to others.
     pub(super) fn is_served(&self) -> bool {
-        self.server.get().is_some()
+        self.server.is_some()
     }
 }

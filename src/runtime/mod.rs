@@ -1,16 +1,16 @@
-//! A home, whoever holds it.
+//! A home, whoever serves it.
 //!
-//! One process holds a home; the others are attached to that one, where it serves the home.
-//! [`Runtime::open`] holds it for this process alone. [`Runtime::share`] holds it and serves it,
-//! where nobody does; else it attaches to the process that does. Which of the two it is makes no
-//! difference to what can be done, but for what asks the kernel itself ([`Runtime::look`] and its
-//! like). When the holder ends, the next process that needs the home opens it, with the
-//! [`Options`] that it was given, recovers what was in flight, and the others attach to that one:
-//! their tools are offered again and their sessions are opened again, by themselves.
+//! One process holds a home and serves it: by [`Runtime::open`], until it is closed. The others
+//! connect to that one, by [`Runtime::connect`] or [`Connect`], and never hold the home: what the
+//! server's process runs for them does not end with theirs. Which of the two it is makes no difference
+//! to what can be done, but for what asks the kernel itself ([`Runtime::look`] and its like). A command
+//! that soon ends does either ([`Runtime::command`]). When a server has gone, its clients look for the
+//! next one, for some seconds, or start one where they were given [how](Starter): their tools are
+//! offered again and their sessions are opened again, by themselves.
 //!
-//! A call that was out when the holder went is [`Error::HolderGone`]: what it came to stands in
-//! the log after the recovery. It is never sent twice. One that an ending holder turned away has
-//! not begun, and is sent to the next holder.
+//! A call that was out when the server went is [`Error::HolderGone`]: what it came to stands in
+//! the log after the recovery. It is never sent twice. One that an ending server turned away has
+//! not begun, and is sent to the next one.
 //!
 //! Two lanes lead to a holder. The operator's can do everything. On the agents'
 //! ([`Runtime::agent`]) a session that an operator opened and lent ([`Session::lend`]) can be
@@ -36,7 +36,9 @@ pub(crate) mod submit;
 #[cfg(test)]
 mod tests;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use syscap_format::field::Field;
 use syscap_format::{
@@ -51,14 +53,15 @@ use crate::runtime::open::Open;
 use crate::runtime::state::states;
 use crate::server::Holding;
 use crate::server::lend::SessionTicket;
+use crate::server::uses::Until;
 use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
 use crate::tools::provide::{Offer, Provider};
 use crate::transport::client::{Entry, Step};
 use crate::transport::limits::ANSWER_TIME;
-use crate::transport::{Answered, Ask, Begin, Lane, Leave, Looked, Prompted, ReadBy, Settle};
+use crate::transport::{Answered, Ask, Begin, Lane, Leave, Looked, Prompted, Settle};
 use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
 
-/// A home, held by this process or by another. It can be shared between threads, and cloned: all
+/// A home, served by this process or by another. It can be shared between threads, and cloned: all
 /// clones are one handle.
 ///
 /// When the last clone and the last [`Session`] of it are dropped it is closed; what goes wrong
@@ -71,14 +74,13 @@ use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
 /// # let folder = tempfile::tempdir().expect("a temporary folder");
 /// # let home = folder.path().join("home");
 /// Runtime::create(&home)?.close()?;
-/// let holder = Runtime::share(&home)?;
-/// let attached = Runtime::share(&home)?;
-/// assert!(holder.is_holder() && !attached.is_holder());
-/// let token = attached.issue(Grant::to("a").tools(["echo"]))?;
-/// let agent = attached.session("a", token)?;
+/// let server = Runtime::open(&home)?;
+/// let client = Runtime::connect(&home)?;
+/// let token = client.issue(Grant::to("a").tools(["echo"]))?;
+/// let agent = client.session("a", token)?;
 /// assert_eq!(agent.call("echo", args! { "value": "hello" })?.status(), Status::Ok);
-/// attached.close()?;
-/// holder.close()
+/// client.close()?;
+/// server.close()
 /// # }
 /// ```
 #[derive(Clone)]
@@ -90,15 +92,15 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Makes a home in a folder and holds it, as [`Options::create`] with the defaults.
+    /// Makes a home in a folder, holds it and serves it, as [`Options::create`] with the defaults.
     ///
     /// # Errors
-    /// [`Error`]; also where there is a home already.
+    /// As [`Options::create`].
     pub fn create(folder: impl AsRef<Path>) -> Result<Self, Error> {
         Options::new().create(folder)
     }
 
-    /// Holds a home for this process alone, as [`Options::open`] with the defaults.
+    /// Holds a home and serves it, as [`Options::open`] with the defaults.
     ///
     /// # Errors
     /// As [`Options::open`].
@@ -106,35 +108,10 @@ impl Runtime {
         Options::new().open(folder)
     }
 
-    /// Holds a home and serves it, or attaches to the process that does, as [`Options::share`]
-    /// with the defaults.
+    /// For a command that soon ends, as [`Options::command`] with the defaults.
     ///
     /// # Errors
-    /// As [`Options::share`].
-    pub fn share(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        Options::new().share(folder)
-    }
-
-    /// As [`Options::share`]; what comes from a holder is read by `by`, and by a thread only where
-    /// that lets go of it.
-    ///
-    /// # Errors
-    /// As [`Options::share`].
-    pub fn share_read_by(
-        options: Options,
-        folder: impl AsRef<Path>,
-        by: ReadBy,
-    ) -> Result<Self, Error> {
-        let failover = Failover::new(Home::at(folder.as_ref()), Mode::Serve, options);
-        failover.read_by(by);
-        failover.up()?;
-        Self::by(failover)
-    }
-
-    /// The same for a command that soon ends, as [`Options::command`] with the defaults.
-    ///
-    /// # Errors
-    /// As [`Options::share`].
+    /// As [`Options::command`].
     pub fn command(folder: impl AsRef<Path>) -> Result<Self, Error> {
         Options::new().command(folder)
     }
@@ -147,17 +124,8 @@ impl Runtime {
         Connect::to(folder).open()
     }
 
-    /// Attaches, and never holds the home: `None` where nobody serves it.
-    ///
-    /// # Errors
-    /// As [`Options::share`].
-    pub fn attach(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
-        Self::look_for(folder.as_ref(), Lane::Operator)
-    }
-
-    /// Attaches on the agents' lane, and never holds the home: `None` where nobody serves it. On
-    /// it a session can be [taken](Runtime::take) that was lent, and called through; the holder
-    /// refuses everything else.
+    /// Connects on the agents' lane. On it a session can be [taken](Runtime::take) that was lent, and
+    /// called through; the server refuses everything else.
     ///
     /// ```
     /// use syscap::prelude::*;
@@ -165,10 +133,10 @@ impl Runtime {
     /// # fn main() -> Result<(), Error> {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
     /// # let home = folder.path().join("home");
-    /// let rt = Runtime::create(&home)?.serve()?;
+    /// let rt = Runtime::create(&home)?;
     /// let ticket = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?.lend()?;
     /// // In the agent's process, which was given the ticket.
-    /// let lane = Runtime::agent(&home)?.expect("somebody serves the home");
+    /// let lane = Runtime::agent(&home)?;
     /// let agent = lane.take(&ticket)?;
     /// assert_eq!(agent.call("echo", args! { "value": "hello" })?.status(), Status::Ok);
     /// assert!(lane.issue(Grant::to("a").tools(["fs.read"])).is_err());
@@ -177,38 +145,27 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// As [`Options::share`].
-    pub fn agent(folder: impl AsRef<Path>) -> Result<Option<Self>, Error> {
-        Self::look_for(folder.as_ref(), Lane::Agents)
+    /// As [`Connect::open`].
+    pub fn agent(folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let entry = Entry::Lane(Lane::Agents);
+        let failover = Failover::new(Home::at(folder), Mode::Connect(Setup::default()), entry);
+        failover.connect()?;
+        Self::by(failover)
     }
 
-    /// Serves the home to other processes from here on, where this process holds it.
-    ///
-    /// # Errors
-    /// [`Error::File`] where the socket can't be made; [`Error::NotHolder`].
-    pub fn serve(self) -> Result<Self, Error> {
-        self.home.serve()?;
-        Ok(self)
-    }
-
-    fn look_for(folder: &Path, lane: Lane) -> Result<Option<Self>, Error> {
-        let (home, setup, options) = (Home::at(folder), Setup::default(), Options::new());
-        let failover = Failover::with(home, Mode::Connect, Entry::Lane(lane), options, setup);
-        if failover.look()? { Self::by(failover).map(Some) } else { Ok(None) }
-    }
-
-    /// Holds the home, or attaches to it.
-    pub(crate) fn reach(folder: &Path, mode: Mode, options: Options) -> Result<Self, Error> {
-        let failover = Failover::new(Home::at(folder), mode, options);
+    /// Connects to the server; holds the home where there is none.
+    pub(crate) fn reach(folder: &Path, options: Options) -> Result<Self, Error> {
+        let mode = Mode::Command(Mutex::new(options));
+        let failover = Failover::new(Home::at(folder), mode, Entry::Lane(Lane::Operator));
         failover.up()?;
         Self::by(failover)
     }
 
     /// The runtime of a home that this process holds.
-    pub(crate) fn holding(holding: Holding) -> Result<Self, Error> {
-        let home = holding.home().clone();
-        let failover = Failover::new(home, Mode::Alone, Options::new());
-        failover.hold(holding)?;
+    pub(crate) fn holding(holding: Holding, until: Option<Until>) -> Result<Self, Error> {
+        let entry = Entry::Lane(Lane::Operator);
+        let failover = Failover::new(holding.home().clone(), Mode::Hold, entry);
+        failover.hold(holding, until)?;
         Self::by(failover)
     }
 

@@ -1,6 +1,8 @@
 //! Stopping a home, whatever version its holder is of.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use syscap_format::{Freeze, Seq, TokenId};
 use syscap_kernel::Halt;
@@ -24,7 +26,7 @@ use crate::{Error, Home, Options};
 /// # fn main() -> Result<(), Error> {
 /// # let folder = tempfile::tempdir().expect("a temporary folder");
 /// # let home = folder.path().join("home");
-/// let rt = Runtime::create(&home)?.serve()?;
+/// let rt = Runtime::create(&home)?;
 /// let token = rt.issue(Grant::to("a").tools(["echo"]))?;
 /// let agent = rt.session("a", token)?;
 /// let operator = Operator::open(&home)?;
@@ -48,9 +50,11 @@ impl Operator {
     /// [`StoreError::Busy`](syscap_kernel::StoreError::Busy), and not in force.
     ///
     /// # Errors
-    /// As [`Options::share`], but for [`Error::Version`] and [`Error::Full`].
+    /// As [`Options::command`], but for [`Error::Version`] and [`Error::Full`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let home = Self::at(folder.as_ref(), Mode::Command);
+        let options = Options::new().stall_time(Duration::ZERO);
+        let mode = Mode::Command(Mutex::new(options));
+        let home = Failover::new(Home::at(folder), mode, Entry::Bare);
         home.up()?;
         Ok(Self { home })
     }
@@ -60,14 +64,9 @@ impl Operator {
     /// # Errors
     /// [`Error::NoServer`] where nobody serves it; else as [`Operator::open`].
     pub fn connect(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let home = Self::at(folder.as_ref(), Mode::Connect);
+        let home = Failover::new(Home::at(folder), Mode::Connect(Setup::default()), Entry::Bare);
         home.connect()?;
         Ok(Self { home })
-    }
-
-    fn at(folder: &Path, mode: Mode) -> Arc<Failover> {
-        let options = Options::new().stall_time(Duration::ZERO);
-        Failover::with(Home::at(folder), mode, Entry::Bare, options, Setup::default())
     }
 
     /// As [`Runtime::revoke`](crate::Runtime::revoke).
@@ -103,8 +102,8 @@ impl Operator {
     }
 
     /// Closes the home, whoever holds it, as its owner would: what runs is waited for and then
-    /// given up, each for some seconds, and the log ends with the record that this names. A
-    /// connected process that may hold the home takes it over: freeze the home to stop its calls.
+    /// given up, each for some seconds, and the log ends with the record that this names. A client
+    /// may start another server: freeze the home to stop its calls.
     ///
     /// # Errors
     /// As [`Runtime::close`](crate::Runtime::close); [`Error::HolderGone`], after which it may

@@ -24,7 +24,7 @@ fn a_holder_that_does_not_answer_is_given_up() {
         }
     });
     let attach = || {
-        let mut access = Runtime::attach(home.path()).unwrap().unwrap();
+        let mut access = Runtime::connect(home.path()).unwrap();
         access.answer_time = Duration::from_millis(50);
         access
     };

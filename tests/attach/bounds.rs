@@ -43,8 +43,8 @@ fn refused_in_a_row(count: usize, mut refused: impl FnMut()) -> Duration {
 #[test]
 fn repeated_refusals_wait_longer_each_time() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     // 1, 2, 4, 8, 16, 32 and 50 ms.
     let least = Duration::from_millis(113);
     for access in [&holder, &attached] {
@@ -73,16 +73,16 @@ fn repeated_refusals_wait_longer_each_time() {
 #[test]
 fn long_tools_are_not_put_on_record_without_end() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let own = tools_in_all(&holder);
     let long = "x".repeat(30_000);
-    let [all, some, looks] = [(); 3].map(|()| Runtime::share(&home).unwrap());
+    let [all, some, looks] = [(); 3].map(|()| Runtime::connect(&home).unwrap());
     let gate = Gate::opened();
     // All of them at once, and bit by bit: what is on record has an end.
     assert!(all.provide(many(500, "all.x", &long), gate.provider()).is_err());
     let (mut taken, mut refused) = (0, 0);
     for part in 0..20 {
-        let process = Runtime::share(&home).unwrap();
+        let process = Runtime::connect(&home).unwrap();
         let tools = many(100, &format!("part{part}.x"), &long);
         match process.provide(tools, gate.provider()) {
             Ok(offers) => taken += offers.len(),
@@ -119,13 +119,13 @@ fn long_tools_are_not_put_on_record_without_end() {
 #[test]
 fn a_home_that_is_full_of_tools_can_be_looked_at() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let own = tools_in_all(&holder);
     let gate = Gate::opened();
-    let looks = Runtime::share(&home).unwrap();
+    let looks = Runtime::connect(&home).unwrap();
     let mut names = Vec::new();
     for process in 0..TOOLS / PINS {
-        let access = Runtime::share(&home).unwrap();
+        let access = Runtime::connect(&home).unwrap();
         let tools = many(PINS, &format!("process{process}.{}", "x".repeat(48)), &"y".repeat(500));
         names.extend(tools.iter().map(|manifest| manifest.tool.clone()));
         access.provide(tools.clone(), gate.provider()).unwrap();
@@ -136,7 +136,7 @@ fn a_home_that_is_full_of_tools_can_be_looked_at() {
         access.close().unwrap();
     }
     assert_eq!(tools_in_all(&looks), own + TOOLS);
-    let next = Runtime::share(&home).unwrap();
+    let next = Runtime::connect(&home).unwrap();
     assert!(next.provide(vec![manifest("t.more")], gate.provider()).is_err());
     // As many tokens as fit, the newest: each names as many tools as a token can.
     let granted: Vec<&str> = names.iter().take(256).map(ToolId::as_str).collect();
@@ -164,8 +164,8 @@ fn contrary(count: usize, names: &str) -> Vec<Manifest> {
 #[test]
 fn an_offer_that_fails_changes_nothing() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let (first, second) = (Gate::opened(), Gate::opened());
     let called = |access: &Runtime| {
         let caller = caller(access, &["t.a"]);
@@ -192,7 +192,7 @@ fn an_offer_that_fails_changes_nothing() {
     assert_eq!(called(&holder), (2, 0));
     // The next holder is offered what this one was.
     holder.close().unwrap();
-    let next = Runtime::share(&home).unwrap();
+    let next = Runtime::open(&home).unwrap();
     until("it is offered", || next.view().unwrap().tool(&tool("t.a")).unwrap().provided);
     assert_eq!(called(&next), (3, 0));
 }
@@ -202,8 +202,8 @@ fn another_home_in_the_place_of_the_one_in_use() {
     let (dir, home) = home();
     let (_other_dir, other) = crate::attach::world::home();
     let (moved, away) = (dir.path().join("moved"), dir.path().join("away"));
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::command(&home).unwrap();
     let caller = caller(&attached, &["echo"]);
     let id = attached.id();
     let refuses = || {
@@ -217,8 +217,8 @@ fn another_home_in_the_place_of_the_one_in_use() {
     let before = records(&home).len();
     refuses();
     assert_eq!(records(&home).len(), before, "nothing was written to the other");
-    // Nor is the process attached to whoever holds the other.
-    let stranger = Runtime::share(&home).unwrap();
+    // Nor is the process connected to whoever serves the other.
+    let stranger = Runtime::open(&home).unwrap();
     refuses();
     let view = stranger.view().unwrap();
     assert_eq!((view.tokens_in_all, view.sessions_in_all), (0, 0));
@@ -234,10 +234,10 @@ fn another_home_in_the_place_of_the_one_in_use() {
 #[test]
 fn idle_connection_makes_room_for_a_new_one() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let keeps = caller(&attached, &["echo"]);
-    let asks = Runtime::attach(&home).unwrap().unwrap();
+    let asks = Runtime::connect(&home).unwrap();
     let mut idle: Vec<UnixStream> = (0..254).map(|_| greeted(&home)).collect();
     assert_eq!(holder.view().unwrap().counts.attached, 256);
     // It has been silent longest, and is not any more.
@@ -276,11 +276,11 @@ impl Provider for Panics {
 #[test]
 fn a_hook_that_panics_keeps_nobodys_place() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     holder.provide(vec![manifest("t.p")], Arc::new(Panics)).unwrap();
     let running = |access: &Runtime| access.view().unwrap().running_in_all == 1;
     for _ in 0..3 {
-        let attached = Runtime::share(&home).unwrap();
+        let attached = Runtime::connect(&home).unwrap();
         let caller = caller(&attached, &["t.p"]);
         std::thread::scope(|scope| {
             let out = scope.spawn(|| call(&caller, "t.p", args! {}));
@@ -294,7 +294,7 @@ fn a_hook_that_panics_keeps_nobodys_place() {
         });
     }
     let caller = caller(&holder, &["t.p"]);
-    let view = Runtime::share(&home).unwrap();
+    let view = Runtime::connect(&home).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| call(&caller, "t.p", args! {}).map(drop));
         until("it runs", || running(&view));
@@ -328,8 +328,8 @@ impl Provider for Counts {
 #[test]
 fn a_definition_that_nobody_accepted_never_runs() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let defined = |definition: &str| {
         manifest("t.a").defined_by(definition_hash(Canonical::text(definition).item()))
     };

@@ -22,8 +22,8 @@ struct World {
 
 fn world() -> World {
     let (dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let caller = caller(&attached, &["echo"]);
     World { _dir: dir, home, holder, _attached: attached, caller }
 }
@@ -266,7 +266,7 @@ fn client_that_reads_no_answers_is_not_read() {
     let big = "x".repeat(3 << 20);
     let tool = syscap::host::HostTool::new("t.big", EffectClass::Read).unwrap();
     let tool = tool.result_bytes_max(4 << 20).run(move |_| Ok(big.clone()));
-    let holder = Options::new().tool(tool).unwrap().share(&home).unwrap();
+    let holder = Options::new().tool(tool).unwrap().open(&home).unwrap();
     let lent = caller(&holder, &["t.big"]);
     let session = lent.number().get();
     let mut stream = settled_by(&home, &HELLO_AGENTS, lent);
@@ -343,7 +343,7 @@ fn a_holder_that_speaks_otherwise_is_an_error() {
                 stream.write_all(&frame(&answer)).unwrap();
                 assert!(is_dropped(stream));
             });
-            let error = Runtime::share(&home).err().unwrap();
+            let error = Runtime::connect(&home).err().unwrap();
             assert!(matches!(error, Error::Holder(_)), "{answer:02x?}: {error}");
         });
     }
@@ -373,7 +373,7 @@ fn only_what_was_turned_away_is_sent_again() {
                     send(&mut stream, &refusing(id, Reason::Closing));
                 }
             });
-            let access = Runtime::share(&home).unwrap();
+            let access = Runtime::command(&home).unwrap();
             assert!(!access.is_holder());
             let issued = access.issue(Grant::to("a").tools(["echo"]));
             match turns_away {

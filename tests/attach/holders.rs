@@ -1,46 +1,88 @@
-//! Holders that come and go: by turns, in order, and by a kill.
+//! Servers that come and go: by turns, in order, and by a kill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use host_support::last_label;
 use syscap::format::{Body, Confidentiality, Integrity, Label, PreviousRun, Record, Seq};
+use syscap::kernel::StoreError;
 use syscap::prelude::*;
 use syscap::verify::Soundness;
-use syscap::{CallWith, Runtime, Session};
+use syscap::{CallWith, Connect, Runtime, Session, Starter, Until};
 
 use crate::attach::world::*;
 
 const HOME: &str = "SYSCAP_ATTACH_HOLDER_HOME";
 
-/// Not a test: a process that holds the home until it is killed, or its input ends.
+const STARTED: &str = "SYSCAP_ATTACH_STARTED";
+
+/// Not a test: a process that serves the home until it is killed, or its input ends; one that a client
+/// has started, until the last client has gone.
 #[test]
-fn child_holder() {
+fn child_server() {
     let Ok(home) = std::env::var(HOME) else { return };
-    let holder = Runtime::share(home).unwrap();
-    println!("holder {}", holder.is_holder());
-    assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
-    holder.close().unwrap();
+    let until = Until::LastOut(Duration::from_secs(60));
+    let server = loop {
+        match Options::new().serve_until(until).open(&home) {
+            Ok(server) => break server,
+            Err(Error::Home(StoreError::Locked)) if Runtime::connect(&home).is_ok() => {
+                return println!("server another");
+            }
+            Err(Error::Home(StoreError::Locked)) => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    println!("server ready");
+    if std::env::var_os(STARTED).is_none() {
+        assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
+        return server.close().unwrap();
+    }
+    while !server.stop_if_unused().unwrap() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.close().unwrap();
 }
 
-fn start(home: &Path) -> Child {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "attach::holders::child_holder", "--nocapture"])
-        .env(HOME, home)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+fn child(home: &Path) -> (Child, String) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "attach::holders::child_server", "--nocapture"]).env(HOME, home);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command_started(command)
+}
+
+fn command_started(mut command: Command) -> (Child, String) {
+    let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let said = lines.by_ref().map_while(Result::ok).find(|line| line.contains("holder "));
-    assert!(said.is_some_and(|line| line.ends_with("true")), "the child holds the home");
+    let said = lines.by_ref().map_while(Result::ok).find(|line| line.contains("server "));
+    (child, said.unwrap_or_default())
+}
+
+/// A server that runs until it is killed, or its input ends.
+fn start(home: &Path) -> Child {
+    let (child, said) = child(home);
+    assert!(said.ends_with("ready"), "{said}");
     child
+}
+
+/// A client that starts a server where there is none; how many were started is counted.
+fn client(home: &Path, started: &Arc<AtomicU64>) -> Runtime {
+    let (folder, started) = (home.to_path_buf(), Arc::clone(started));
+    let starter = Starter::new(move || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "attach::holders::child_server", "--nocapture"]);
+        command.env(HOME, &folder).env(STARTED, "").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let (mut child, said) = command_started(command);
+        std::thread::spawn(move || child.wait());
+        started.fetch_add(u64::from(said.ends_with("ready")), Ordering::SeqCst);
+        Ok(())
+    });
+    Connect::to(home).stays().starting(starter).open().unwrap()
 }
 
 /// Calls until it is told to stop: none may be lost.
@@ -73,8 +115,8 @@ fn check_orderly(home: &Path, answered: u64, boots: usize) {
 fn holders_take_turns() {
     const ROUNDS: usize = 4;
     let (_dir, home) = home();
-    let mut holder = Runtime::share(&home).unwrap();
-    let provides = Runtime::attach(&home).unwrap().unwrap();
+    let mut holder = Runtime::open(&home).unwrap();
+    let provides = Runtime::connect(&home).unwrap();
     let gate = Gate::opened();
     provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let grant = Grant::to("a").tools(["fs.write", "t.a"]).workspace().budget(budget(100_000));
@@ -84,7 +126,7 @@ fn holders_take_turns() {
         for process in 0..3 {
             let (home, stop, answered) = (&home, &stop, &answered);
             scope.spawn(move || {
-                let attached = Runtime::attach(home).unwrap().unwrap();
+                let attached = Runtime::connect(home).unwrap();
                 let caller = attached.session("a", token).unwrap();
                 call_on(&caller, &process.to_string(), stop, answered);
             });
@@ -93,8 +135,7 @@ fn holders_take_turns() {
             let before = answered.load(Ordering::SeqCst);
             until("some calls are answered", || answered.load(Ordering::SeqCst) > before + 20);
             holder.close().unwrap();
-            holder = Runtime::share(&home).unwrap();
-            assert!(holder.is_holder());
+            holder = Runtime::open(&home).unwrap();
         }
         stop.store(true, Ordering::SeqCst);
         holder
@@ -107,12 +148,13 @@ fn holders_take_turns() {
     check_orderly(&home, answered.into_inner() + 1, ROUNDS + 2);
 }
 
-/// A holder ends in order, and one of those that are attached takes its place.
+/// A server ends in order, and its clients start another, once.
 #[test]
-fn one_of_the_attached_takes_over() {
+fn clients_of_a_server_that_ends_start_another() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = [(); 3].map(|()| Runtime::share(&home).unwrap());
+    let holder = Runtime::open(&home).unwrap();
+    let started = Arc::default();
+    let attached = [(); 3].map(|()| client(&home, &started));
     let callers = attached.each_ref().map(|access| caller(access, &["fs.write"]));
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -126,12 +168,11 @@ fn one_of_the_attached_takes_over() {
         until("some more are", || answered.load(Ordering::SeqCst) > before + 20);
         stop.store(true, Ordering::SeqCst);
     });
-    assert_eq!(attached.iter().filter(|access| access.is_holder()).count(), 1);
     let view = attached[0].view().unwrap();
     assert!(attached.iter().all(|access| access.view().unwrap().sessions == view.sessions));
     assert_eq!(view.sessions.len(), 3);
-    let (holds, others): (Vec<_>, Vec<_>) = attached.into_iter().partition(Runtime::is_holder);
-    others.into_iter().chain(holds).for_each(|access| access.close().unwrap());
+    attached.into_iter().for_each(|access| access.close().unwrap());
+    assert_eq!(started.load(Ordering::SeqCst), 1);
     check_orderly(&home, answered.into_inner(), 3);
 }
 
@@ -164,17 +205,17 @@ fn keep_calling(caller: &Session, name: &str, stop: &AtomicBool, told: &Mutex<To
     }
 }
 
-/// A holder is killed while four attached processes call: one of them opens the home and
-/// recovers, the others attach to it, and all go on by themselves.
+/// A server is killed while four clients call: one of them starts another, which recovers the home,
+/// and all go on by themselves.
 #[test]
-fn a_killed_holder_is_followed_by_another() {
+fn a_killed_server_is_followed_by_another() {
     let rounds = std::env::var("SYSCAP_ATTACH_ROUNDS").map_or(6, |n| n.parse().unwrap());
     let (_dir, home) = home();
     let mut told = Told::default();
     for round in 0..rounds {
         let mut child = start(&home);
-        let all: Vec<Runtime> = (0..4).map(|_| Runtime::share(&home).unwrap()).collect();
-        assert!(all.iter().all(|access| !access.is_holder()));
+        let started = Arc::default();
+        let all: Vec<Runtime> = (0..4).map(|_| client(&home, &started)).collect();
         let callers: Vec<Session> =
             all.iter().map(|access| caller(access, &["fs.write"])).collect();
         let (stop, now) = (AtomicBool::new(false), Mutex::new(Told::default()));
@@ -195,7 +236,7 @@ fn a_killed_holder_is_followed_by_another() {
             until("calls are answered again", || answered() > before + 40);
             stop.store(true, Ordering::SeqCst);
         });
-        assert_eq!(all.iter().filter(|access| access.is_holder()).count(), 1);
+        assert_eq!(started.load(Ordering::SeqCst), 1);
         let view = all[0].view().unwrap();
         assert!(all.iter().all(|access| access.view().unwrap().sessions == view.sessions));
         assert_eq!(view.sessions.len(), callers.len());
@@ -203,10 +244,7 @@ fn a_killed_holder_is_followed_by_another() {
         assert!(!now.lost.is_empty(), "nothing was out when the holder was killed");
         told.answered.extend(now.answered);
         told.lost.extend(now.lost);
-        // The one that holds ends last: the others would take it over.
-        let (holds, attached): (Vec<_>, Vec<_>) = all.into_iter().partition(Runtime::is_holder);
-        attached.into_iter().for_each(|access| access.close().unwrap());
-        holds.into_iter().for_each(|access| access.close().unwrap());
+        all.into_iter().for_each(|access| access.close().unwrap());
     }
     check(&home, &told, rounds);
 }
@@ -219,7 +257,8 @@ fn label_outlives_each_end_of_a_holder() {
     let (_dir, home) = home();
     for (in_order, all) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut child = start(&home);
-        let mut access = Runtime::share(&home).unwrap();
+        let started = Arc::default();
+        let mut access = client(&home, &started);
         let token = access.issue(Grant::to("a").tools(["fs.write"]).workspace()).unwrap();
         let mut session = access.session("a", token).unwrap();
         let labelled = |session: &Session| {
@@ -236,7 +275,7 @@ fn label_outlives_each_end_of_a_holder() {
         child.wait().unwrap();
         if all {
             access.close().unwrap();
-            access = Runtime::share(&home).unwrap();
+            access = client(&home, &started);
             session = access.session("a", token).unwrap();
         }
         assert!(labelled(&session), "in order {in_order}, all {all}");
@@ -283,26 +322,28 @@ fn check(home: &Path, told: &Told, rounds: u64) {
     println!("{rounds} rounds: {answered} answered, {lost} lost, {recovered} recovered");
 }
 
-/// A process that offers a tool, and does nothing else, offers it to the next holder.
+/// A process that offers a tool, and does nothing else, starts a server where its own was killed, and
+/// offers it there.
 #[test]
-fn an_idle_provider_follows_the_holder() {
+fn an_idle_provider_has_another_server() {
     let (_dir, home) = home();
     let mut child = start(&home);
-    let provides = Runtime::share(&home).unwrap();
+    let started = Arc::default();
+    let provides = client(&home, &started);
     let gate = Gate::opened();
     provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let caller = caller(&provides, &["t.a"]);
     child.kill().unwrap();
     child.wait().unwrap();
-    // Nobody asks it for anything, and it takes the home.
-    let looks = || Runtime::attach(&home).unwrap();
-    until("somebody serves the home", || looks().is_some());
+    // Nobody asks it for anything.
+    let looks = || Runtime::connect(&home);
+    until("somebody serves the home", || looks().is_ok());
     until("the tool is there", || {
-        looks().is_some_and(|access| {
+        looks().is_ok_and(|access| {
             access.view().unwrap().tool(&tool("t.a")).is_some_and(|info| info.provided)
         })
     });
-    assert!(provides.is_holder());
+    assert_eq!(started.load(Ordering::SeqCst), 1);
     assert_eq!(call(&caller, "t.a", args! {}).unwrap().reason(), None);
     assert_eq!(gate.came().len(), 1);
 }
@@ -312,54 +353,69 @@ fn a_command_serves_nobody_and_the_next_waits() {
     let (_dir, home) = home();
     let command = Runtime::command(&home).unwrap();
     assert!(command.is_holder());
-    assert!(Runtime::attach(&home).unwrap().is_none());
+    assert!(Runtime::connect(&home).is_err());
     std::thread::scope(|scope| {
-        let next = scope.spawn(|| Runtime::share(&home).unwrap());
+        let next = scope.spawn(|| Runtime::command(&home).unwrap());
         std::thread::sleep(Duration::from_millis(200));
         let token = command.issue(Grant::to("a").tools(["echo"])).unwrap();
         command.close().unwrap();
         let next = next.join().unwrap();
         assert!(next.is_holder());
         assert_eq!(echo(&next.session("a", token).unwrap()).unwrap().reason(), None);
-        // Where there is a holder a command attaches to it.
+        next.close().unwrap();
+        // Where there is a server a command connects to it.
+        let server = Runtime::open(&home).unwrap();
         let command = Runtime::command(&home).unwrap();
         assert!(!command.is_holder());
         command.revoke(token).unwrap();
-        assert!(next.view().unwrap().token(token).unwrap().revoked);
+        assert!(server.view().unwrap().token(token).unwrap().revoked);
     });
 }
 
 #[test]
 fn a_home_that_is_held_and_not_served() {
     let (_dir, home) = home();
-    let runtime = Runtime::open(&home).unwrap();
-    assert!(Runtime::attach(&home).unwrap().is_none());
-    assert!(matches!(Runtime::share(&home), Err(Error::Unserved(folder)) if folder == home));
-    // Its holder can serve it.
-    let holder = Runtime::serve(runtime).unwrap();
-    let attached = Runtime::share(&home).unwrap();
-    assert!(holder.is_holder() && !attached.is_holder());
-    holder.close().unwrap();
-    let gone = Runtime::attach(home.join("no such home")).unwrap();
-    assert!(gone.is_none());
-    assert!(matches!(Runtime::share(home.join("no such home")), Err(Error::Home(_))));
+    let alone = Options::new().alone().open(&home).unwrap();
+    let is_none = |connected: Result<Runtime, Error>, at: &Path| matches!(connected, Err(Error::NoServer { home, why }) if home == at && why.is_empty());
+    assert!(is_none(Runtime::connect(&home), &home) && !home.join("socket").exists());
+    assert!(matches!(Runtime::command(&home), Err(Error::Unserved(folder)) if folder == home));
+    assert!(matches!(Runtime::open(&home), Err(Error::Home(StoreError::Locked))));
+    alone.close().unwrap();
+    let none = home.join("no such home");
+    assert!(is_none(Runtime::connect(&none), &none));
+    assert!(matches!(Runtime::open(&none), Err(Error::Home(StoreError::Missing))));
 }
 
-/// What was closed here stays closed, whoever else holds the home.
+/// A starter that fails is said, by its own words; and one that works is used once.
+#[test]
+fn starter_that_fails_is_said() {
+    let (_dir, home) = home();
+    let tried = Arc::new(AtomicU64::new(0));
+    let (count, at) = (Arc::clone(&tried), home.clone());
+    let starter = Starter::new(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        Err(Error::NoServer { home: at.clone(), why: "it rains".to_owned() })
+    });
+    let connected = Connect::to(&home).starting(starter).open();
+    assert!(matches!(connected, Err(Error::NoServer { why, .. }) if why == "it rains"));
+    assert_eq!(tried.load(Ordering::SeqCst), 1);
+}
+
+/// What was closed here stays closed, whoever serves the home.
 #[test]
 fn closed_is_closed() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let (ours, theirs) = (caller(&holder, &["echo"]), caller(&attached, &["echo"]));
     attached.close().unwrap();
     assert!(matches!(echo(&theirs), Err(Error::Closed)));
     assert!(theirs.close().is_ok());
-    let other = Runtime::share(&home).unwrap();
+    let other = Runtime::connect(&home).unwrap();
     holder.close().unwrap();
     assert!(matches!(echo(&ours), Err(Error::Closed)));
+    let _next = Runtime::open(&home).unwrap();
     assert!(other.view().is_ok());
-    assert!(other.is_holder());
 }
 
 /// One that never holds the home itself, and offers a tool, waits for the next holder as long as
@@ -367,16 +423,15 @@ fn closed_is_closed() {
 #[test]
 fn a_provider_waits_for_the_next_holder() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let provides = Runtime::attach(&home).unwrap().unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let provides = Runtime::connect(&home).unwrap();
     let gate = Gate::opened();
     provides.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     holder.close().unwrap();
     // Longer than it looks for one at a time.
     std::thread::sleep(Duration::from_secs(11));
     assert!(!home.join("socket").exists());
-    let holder = Runtime::share(&home).unwrap();
-    assert!(holder.is_holder());
+    let holder = Runtime::open(&home).unwrap();
     until("the tool is there", || {
         holder.view().unwrap().tool(&tool("t.a")).is_some_and(|info| info.provided)
     });

@@ -31,13 +31,13 @@ fn is_not_bound<T>(result: Result<T, Error>) -> bool {
 #[test]
 fn a_session_that_was_lent_is_called_through() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     for lender in [&holder, &attached] {
         let opened = caller(lender, &["echo"]);
         let token = opened.token();
         let ticket = opened.lend().unwrap();
-        let agent = Runtime::agent(&home).unwrap().unwrap();
+        let agent = Runtime::agent(&home).unwrap();
         assert!(!agent.is_holder());
         let guessed = SessionTicket::from_bytes([7; 32]);
         assert!(is_not_bound(agent.take(&guessed)));
@@ -48,7 +48,7 @@ fn a_session_that_was_lent_is_called_through() {
         assert_eq!(refused.reason(), Some(Reason::NotGranted));
         // A ticket opens one session, once.
         assert!(is_not_bound(agent.take(&ticket)));
-        assert!(is_not_bound(Runtime::agent(&home).unwrap().unwrap().take(&ticket)));
+        assert!(is_not_bound(Runtime::agent(&home).unwrap().take(&ticket)));
         lender.revoke(token).unwrap();
         assert_eq!(echo(&taken).unwrap().reason(), Some(Reason::Revoked));
         assert_eq!(holder.view().unwrap().sessions_in_all, 1);
@@ -63,10 +63,10 @@ fn a_session_that_was_lent_is_called_through() {
 #[test]
 fn the_agents_lane_takes_calls_only() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let other = caller(&holder, &["echo"]);
     let ticket = caller(&holder, &["echo"]).lend().unwrap();
-    let agent = Runtime::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap();
     let taken = agent.take(&ticket).unwrap();
     let before = records(&home).len();
     let all = Freeze::all();
@@ -103,7 +103,7 @@ fn the_agents_lane_takes_calls_only() {
 #[test]
 fn the_holder_keeps_the_lanes_apart() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let other = caller(&holder, &["echo"]);
     let number = holder.view().unwrap().sessions[0].number.get();
     let mut stream = greeted_by(&home, &HELLO_AGENTS);
@@ -151,12 +151,12 @@ fn the_holder_keeps_the_lanes_apart() {
 #[test]
 fn a_session_that_was_lent_ends_with_whoever_has_it() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let open = || holder.view().unwrap().sessions_in_all;
-    let lender = Runtime::share(&home).unwrap();
+    let lender = Runtime::connect(&home).unwrap();
     let (ticket, unused) =
         (caller(&lender, &["echo"]).lend().unwrap(), caller(&lender, &["echo"]).lend().unwrap());
-    let agent = Runtime::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap();
     let taken = agent.take(&ticket).unwrap();
     assert_eq!(open(), 2);
     lender.close().unwrap();
@@ -167,11 +167,10 @@ fn a_session_that_was_lent_ends_with_whoever_has_it() {
     until("what was taken has ended", || open() == 0);
     // With its holder it ends too: who is on this lane opens nothing again.
     let ticket = caller(&holder, &["echo"]).lend().unwrap();
-    let agent = Runtime::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap();
     let taken = agent.take(&ticket).unwrap();
     holder.close().unwrap();
-    let next = Runtime::share(&home).unwrap();
-    assert!(next.is_holder());
+    let next = Runtime::open(&home).unwrap();
     assert!(matches!(echo(&taken), Err(Error::HolderGone)));
     assert_eq!(next.view().unwrap().sessions_in_all, 0);
     // A holder that serves nobody has nobody to lend to.
@@ -185,8 +184,8 @@ fn a_session_that_was_lent_ends_with_whoever_has_it() {
 #[test]
 fn delegated_sessions_are_bounded() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let lenders = [(); 2].map(|()| Runtime::share(&home).unwrap());
+    let holder = Runtime::open(&home).unwrap();
+    let lenders = [(); 2].map(|()| Runtime::connect(&home).unwrap());
     let token = caller(&holder, &["echo"]).token();
     let lend = |lender: &Runtime| lender.session("a", token).unwrap().lend();
     let mut tickets: Vec<_> = (0..1_024).map(|n| lend(&lenders[n % 2]).unwrap()).collect();
@@ -195,7 +194,7 @@ fn delegated_sessions_are_bounded() {
         _ => false,
     };
     assert!(is_full(lend(&lenders[0])) && is_full(lend(&holder)));
-    let agent = Runtime::agent(&home).unwrap().unwrap();
+    let agent = Runtime::agent(&home).unwrap();
     agent.take(&tickets.pop().unwrap()).unwrap();
     lend(&holder).unwrap();
     lenders.into_iter().for_each(|lender| lender.close().unwrap());
@@ -213,7 +212,7 @@ fn is_open(mut stream: &UnixStream) -> bool {
 #[test]
 fn agents_leave_room_for_operators() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let token = caller(&holder, &["echo"]).token();
     let lent = || holder.session("a", token).unwrap();
     // Who shows tickets that open nothing has a place until another wants it.
@@ -226,7 +225,7 @@ fn agents_leave_room_for_operators() {
     let agent = |_| settled_by(&home, &HELLO_AGENTS, lent());
     let agents: Vec<UnixStream> = (0..208).map(agent).collect();
     // One more of the agent that has most is refused, and another's takes a place of it.
-    let one_more = Runtime::agent(&home).unwrap().unwrap();
+    let one_more = Runtime::agent(&home).unwrap();
     assert!(matches!(one_more.take(&lent().lend().unwrap()), Err(Error::Refused(_))));
     let other = holder.issue(Grant::to("b").tools(["echo"])).unwrap();
     let ticket = holder.session("b", other).unwrap().lend().unwrap();

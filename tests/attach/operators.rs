@@ -90,7 +90,7 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
 #[test]
 fn an_operator_needs_no_hello() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     stops(connect(&home), &home, &holder);
 }
 
@@ -98,7 +98,7 @@ fn an_operator_needs_no_hello() {
 fn an_operator_needs_no_common_version() {
     for hello in [NEWER, OLDER] {
         let (_dir, home) = home();
-        let holder = Runtime::share(&home).unwrap();
+        let holder = Runtime::open(&home).unwrap();
         let mut stream = connect(&home);
         assert_eq!(uints(&ask(&mut stream, &hello)), [3, Reason::UnknownVersion.code(), 7, 7]);
         stops(stream, &home, &holder);
@@ -108,7 +108,7 @@ fn an_operator_needs_no_common_version() {
 #[test]
 fn an_operator_needs_no_other_way_on_its_lane() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     stops(greeted(&home), &home, &holder);
 }
 
@@ -116,7 +116,7 @@ fn an_operator_needs_no_other_way_on_its_lane() {
 #[test]
 fn an_operator_needs_no_room() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let held: Vec<UnixStream> = (0..256).map(|_| greeted(&home)).collect();
     let waiting: Vec<UnixStream> = (0..200)
         .map(|n| {
@@ -137,7 +137,7 @@ fn an_operator_needs_no_room() {
 #[test]
 fn an_operator_that_is_turned_away_goes_on() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let mut stream = connect(&home);
     let another_version = [0x84, 1, 8, 9, 1];
     let turned_away = [3, Reason::UnknownVersion.code(), 7, 7];
@@ -149,7 +149,7 @@ fn an_operator_that_is_turned_away_goes_on() {
 #[test]
 fn waiting_connections_are_bounded() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let mut waiting: Vec<UnixStream> = (0..80).map(|_| connect(&home)).collect();
     until("they have come", || holder.view().unwrap().counts.connections == 80);
     until("some have gone", || holder.view().unwrap().counts.attached == 64);
@@ -165,7 +165,7 @@ fn waiting_connections_are_bounded() {
 #[test]
 fn unadmitted_connection_is_dropped_at_its_next_request() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let others: [&[u8]; 4] = [
         b"\xa2bid\x01bopdview",
         &HELLO,
@@ -190,7 +190,7 @@ fn unadmitted_connection_is_dropped_at_its_next_request() {
 #[test]
 fn unfit_operator_request_changes_nothing() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let before = records(&home).len();
     let mut stream = connect(&home);
     let (version, control) = (Reason::UnknownVersion.code(), Reason::BadControl.code());
@@ -223,7 +223,7 @@ fn signed(home: &Path, holder: &Runtime, token: TokenId, counter: u64) -> Vec<u8
 #[test]
 fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let caller = caller(&holder, &["echo"]);
     let event = signed(&home, &holder, caller.token(), 5);
     let send = |stream: &mut UnixStream, kind: RecordKind, event: &[u8]| {
@@ -258,7 +258,7 @@ fn an_event_that_was_signed_elsewhere_is_taken_as_it_is() {
 #[test]
 fn versions_are_agreed_on() {
     let (_dir, home) = home();
-    let _holder = Runtime::share(&home).unwrap();
+    let _holder = Runtime::open(&home).unwrap();
     for (hello, answer) in [
         ([0x84, 1, 0, 8, 1], &[2, 7][..]),
         ([0x84, 1, 7, 7, 1], &[2, 7]),
@@ -314,13 +314,11 @@ fn a_holder_of_another_version_is_stopped_all_the_same() {
         let theirs = Versions { least: least.into(), greatest: greatest.into() };
         let listener = UnixListener::bind(home.join("socket")).unwrap();
         std::thread::scope(|scope| {
-            let holder = scope.spawn(|| other_holder(&listener, [least, greatest], 4));
+            let holder = scope.spawn(|| other_holder(&listener, [least, greatest], 3));
             // What needs a version says who is older.
-            for error in [
-                Runtime::share(&home).err().unwrap(),
-                Runtime::command(&home).err().unwrap(),
-                Runtime::attach(&home).err().unwrap(),
-            ] {
+            for error in
+                [Runtime::connect(&home).err().unwrap(), Runtime::command(&home).err().unwrap()]
+            {
                 let Error::Version { holder, ours: own } = error else { panic!("{error}") };
                 assert_eq!((holder, own), (theirs, ours));
                 assert_eq!(
@@ -352,13 +350,13 @@ fn a_holder_of_another_version_is_stopped_all_the_same() {
     }
 }
 
-/// What is shut down is closed as its owner would: what runs ends first, and those attached take
-/// over.
+/// What is shut down is closed as its owner would: what runs ends first; a command that was
+/// connected goes on by itself.
 #[test]
 fn a_home_that_is_shut_down_is_another_holders() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::command(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     attached.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let theirs = caller(&attached, &["t.a"]);
@@ -392,7 +390,7 @@ fn a_home_that_is_shut_down_is_another_holders() {
 #[test]
 fn an_owner_waits_until_it_is_shut_down() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.a")], gate.provider()).unwrap();
     let caller = caller(&holder, &["t.a"]);

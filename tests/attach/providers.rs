@@ -21,8 +21,8 @@ use crate::attach::world::*;
 #[test]
 fn a_tool_runs_where_it_was_offered() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let [one, other] = [(); 2].map(|()| Runtime::share(&home).unwrap());
+    let holder = Runtime::open(&home).unwrap();
+    let [one, other] = [(); 2].map(|()| Runtime::connect(&home).unwrap());
     let (gate, others) = (Gate::opened(), Gate::opened());
     let offers = one.provide(vec![manifest("t.a"), manifest("t.b")], gate.provider()).unwrap();
     assert!(offers.iter().all(|offer| offer.standing == Standing::Ready));
@@ -71,8 +71,8 @@ fn a_tool_runs_where_it_was_offered() {
 #[test]
 fn a_changed_definition_waits_for_an_operator() {
     let (_dir, home) = home();
-    let _holder = Runtime::share(&home).unwrap();
-    let [runs, decides] = [(); 2].map(|()| Runtime::share(&home).unwrap());
+    let _holder = Runtime::open(&home).unwrap();
+    let [runs, decides] = [(); 2].map(|()| Runtime::connect(&home).unwrap());
     let gate = Gate::opened();
     let defined = |definition: &str| {
         let definition = Some(definition_hash(Canonical::text(definition).item()));
@@ -128,8 +128,8 @@ impl Provider for Asks {
 fn a_persons_time_is_not_the_tools() {
     let tries = |holds: bool| {
         let (_dir, home) = home();
-        let holder = Runtime::share(&home).unwrap();
-        let attached = Runtime::share(&home).unwrap();
+        let holder = Runtime::open(&home).unwrap();
+        let attached = Runtime::connect(&home).unwrap();
         let (runs, other) = if holds { (&holder, &attached) } else { (&attached, &holder) };
         let names = ["t.asks", "t.unsaid", "t.by_another", "t.person"];
         let tools = names.map(|name| {
@@ -167,8 +167,8 @@ fn a_persons_time_is_not_the_tools() {
 #[test]
 fn a_provider_that_vanishes() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let gate = Gate::new(WhenCancelled::GoesOn);
     let mut costly = manifest("t.wait");
     costly.hold = costly.hold.with(Dimension::EgressBytes, 1_000);
@@ -201,8 +201,8 @@ fn a_provider_that_vanishes() {
 #[test]
 fn a_provider_that_hangs_is_given_up() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let gate = Gate::new(WhenCancelled::GoesOn);
     let mut short = manifest("t.wait");
     short.wall_ms_max = Some(100);
@@ -233,8 +233,8 @@ fn a_provider_that_hangs_is_given_up() {
 fn an_attached_call_that_hangs_is_given_up() {
     const CALLS: usize = 6;
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let [attached, other] = [(); 2].map(|()| Runtime::share(&home).unwrap());
+    let holder = Runtime::open(&home).unwrap();
+    let [attached, other] = [(); 2].map(|()| Runtime::connect(&home).unwrap());
     let gate = Gate::new(WhenCancelled::GoesOn);
     let mut short = manifest("t.wait");
     short.wall_ms_max = Some(100);
@@ -307,8 +307,8 @@ impl Provider for Bad {
 #[test]
 fn a_bad_provider_harms_only_its_calls() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let names =
         ["bad.panics", "bad.large", "bad.reason", "bad.uses", "bad.huge", "bad.failed", "bad.errs"];
     let tools = names.map(|name| {
@@ -354,8 +354,8 @@ fn a_bad_provider_harms_only_its_calls() {
 #[test]
 fn requests_in_flight_are_bounded() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let [greedy, modest] = [(); 2].map(|()| Runtime::share(&home).unwrap());
+    let holder = Runtime::open(&home).unwrap();
+    let [greedy, modest] = [(); 2].map(|()| Runtime::connect(&home).unwrap());
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let (many, few) = (caller(&greedy, &["t.wait"]), caller(&modest, &["echo"]));
@@ -388,8 +388,8 @@ fn requests_in_flight_are_bounded() {
 #[test]
 fn a_run_that_never_ends_keeps_no_holder() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let gate = Gate::new(WhenCancelled::GoesOn);
     attached.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let caller = caller(&attached, &["t.wait"]);
@@ -425,8 +425,8 @@ fn a_holder_that_closes_waits_for_calls() {
         .flat_map(|waits| [true, false].map(|own| (waits, own)));
     for (waits, own) in cases {
         let (_dir, home) = home();
-        let holder = Runtime::share(&home).unwrap();
-        let attached = Runtime::share(&home).unwrap();
+        let holder = Runtime::open(&home).unwrap();
+        let attached = Runtime::connect(&home).unwrap();
         let gate = Gate::new(waits);
         holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
         let caller = caller(if own { &holder } else { &attached }, &["t.wait"]);

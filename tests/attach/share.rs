@@ -19,8 +19,8 @@ use crate::{attach::wire::*, attach::world::*};
 #[test]
 fn two_share_a_home() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     assert!(holder.is_holder() && !attached.is_holder());
     let theirs = caller(&attached, &["echo"]);
     let ours = holder.session("a", theirs.token()).unwrap();
@@ -60,8 +60,8 @@ fn two_share_a_home() {
 fn two_clients_edit_one_file() {
     const LINES: u64 = 40;
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let theirs = caller(&attached, &["fs.edit"]);
     let ours = holder.session("a", theirs.token()).unwrap();
     let file = home.join("files/agents/a/workspace/f");
@@ -87,8 +87,8 @@ fn two_clients_edit_one_file() {
 #[test]
 fn an_answer_travels_whole() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let theirs = caller(&attached, &["echo"]);
     let ours = holder.session("a", theirs.token()).unwrap();
     // The result stands in the arguments' map: one level less than data may have.
@@ -129,8 +129,8 @@ fn an_answer_travels_whole() {
 #[test]
 fn a_grant_means_the_same_there() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let grant = || {
         let apart = ToolGrant::new().with("route", Scope::names(["r"]).unwrap());
         Grant::to("team/a")
@@ -162,8 +162,8 @@ fn a_grant_means_the_same_there() {
 #[test]
 fn revoked_by_another_while_it_runs() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let [runs, calls, revokes] = [(); 3].map(|()| Runtime::share(&home).unwrap());
+    let holder = Runtime::open(&home).unwrap();
+    let [runs, calls, revokes] = [(); 3].map(|()| Runtime::connect(&home).unwrap());
     let gate = Gate::new(WhenCancelled::Ends);
     runs.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let caller = caller(&calls, &["t.wait", "echo"]);
@@ -193,8 +193,8 @@ fn revoked_by_another_while_it_runs() {
 #[test]
 fn another_sets_the_policy() {
     let (_dir, home) = home();
-    let _holder = Runtime::share(&home).unwrap();
-    let [calls, decides] = [(); 2].map(|()| Runtime::share(&home).unwrap());
+    let _holder = Runtime::open(&home).unwrap();
+    let [calls, decides] = [(); 2].map(|()| Runtime::connect(&home).unwrap());
     let caller = caller(&calls, &["fs.write"]);
     let write = || call(&caller, "fs.write", args! { "path": "a", "text": "x" }).unwrap();
     let before = write();
@@ -231,7 +231,7 @@ fn another_sets_the_policy() {
 fn eight_race_for_one_budget() {
     const CALLS: u64 = 200;
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let grant = Grant::to("a").tools(["fs.write"]).workspace().budget(budget(CALLS));
     let token = holder.issue(grant).unwrap();
     let written = AtomicU64::new(0);
@@ -239,7 +239,7 @@ fn eight_race_for_one_budget() {
         for process in 0..8 {
             let (home, written) = (&home, &written);
             scope.spawn(move || {
-                let attached = Runtime::share(home).unwrap();
+                let attached = Runtime::connect(home).unwrap();
                 assert!(!attached.is_holder());
                 let caller = attached.session("a", token).unwrap();
                 let call = |thread: u64, n: u64| {
@@ -274,8 +274,8 @@ fn eight_race_for_one_budget() {
 #[test]
 fn state_and_charges_travel() {
     let (_dir, home) = home();
-    let _holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let _holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let caller = caller(&attached, &["echo"]);
     let first = caller.propose(args! { "goal.task": "read" }).unwrap();
     let stale = first.snapshot;
@@ -303,10 +303,10 @@ fn state_and_charges_travel() {
 #[test]
 fn a_client_that_vanishes_leaves_nothing_open() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let caller = caller(&attached, &["t.wait"]);
     let session = attached.view().unwrap().sessions[0].number;
     std::thread::scope(|scope| {
@@ -344,7 +344,7 @@ fn a_client_that_vanishes_leaves_nothing_open() {
 #[test]
 fn a_call_can_be_given_up_before_it_begins() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let opened = caller(&holder, &["t.wait"]);

@@ -22,7 +22,7 @@ const NOBODY: u32 = 65_534;
 #[test]
 fn child_holder() {
     let Ok(home) = std::env::var(HOME) else { return };
-    let holder = Runtime::share(home).unwrap();
+    let holder = Runtime::open(home).unwrap();
     assert!(holder.is_holder());
     println!("ready");
     assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
@@ -52,7 +52,7 @@ fn the_socket_is_its_owners_whatever_the_umask() {
         assert!(found.file_type().is_socket());
         assert_eq!(found.mode() & 0o7777, 0o600, "umask {umask}");
         assert_eq!(found.uid(), fs::metadata(&home).unwrap().uid());
-        assert!(!Runtime::share(&home).unwrap().is_holder());
+        assert!(!Runtime::connect(&home).unwrap().is_holder());
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
         assert!(!home.join("socket").exists());
@@ -97,7 +97,7 @@ fn another_user_gets_no_answer() {
         println!("skipped: only root can become another user");
         return;
     }
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     let socket = home.join("socket");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
@@ -113,7 +113,7 @@ fn another_user_gets_no_answer() {
         let counts = holder.view().unwrap().counts;
         assert_eq!((counts.foreign, counts.connections), (turned_away, 0));
     }
-    assert!(!Runtime::share(&home).unwrap().is_holder());
+    assert!(!Runtime::connect(&home).unwrap().is_holder());
     assert_eq!(holder.view().unwrap().counts.connections, 1);
 }
 
@@ -121,10 +121,10 @@ fn another_user_gets_no_answer() {
 fn a_socket_that_a_holder_left_is_no_hindrance() {
     let (_dir, home) = home();
     drop(UnixListener::bind(home.join("socket")).unwrap());
-    assert!(Runtime::attach(&home).unwrap().is_none());
-    let holder = Runtime::share(&home).unwrap();
+    assert!(Runtime::connect(&home).is_err());
+    let holder = Runtime::open(&home).unwrap();
     assert!(holder.is_holder());
-    let attached = Runtime::attach(&home).unwrap().unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     assert_eq!(echo(&caller(&attached, &["echo"])).unwrap().reason(), None);
     holder.close().unwrap();
     assert!(!home.join("socket").exists());
@@ -136,7 +136,7 @@ fn plain_file_in_place_of_the_socket_stays() {
     let (_dir, home) = home();
     fs::write(home.join("socket"), "mine").unwrap();
     // It is there, and nobody listens at it.
-    assert!(matches!(Runtime::share(&home), Err(Error::File { .. })));
+    assert!(matches!(Runtime::open(&home), Err(Error::File { .. })));
     assert_eq!(fs::read(home.join("socket")).unwrap(), b"mine");
     // The home is free again: a command needs no socket.
     fs::remove_file(home.join("socket")).unwrap();
@@ -153,8 +153,8 @@ fn a_home_may_have_a_long_path() {
     let long = deep.join("home");
     fs::rename(home, &long).unwrap();
     assert!(long.as_os_str().len() > 200);
-    let holder = Runtime::share(&long).unwrap();
-    let attached = Runtime::share(&long).unwrap();
+    let holder = Runtime::open(&long).unwrap();
+    let attached = Runtime::connect(&long).unwrap();
     assert!(holder.is_holder() && !attached.is_holder());
     assert_eq!(echo(&caller(&attached, &["echo"])).unwrap().reason(), None);
     assert!(long.join("socket").exists());

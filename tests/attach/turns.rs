@@ -25,8 +25,8 @@ const LONG: Duration = Duration::from_secs(20);
 #[test]
 fn caller_reads_on_while_its_own_tool_runs() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let (gate, open) = (Gate::new(WhenCancelled::GoesOn), Gate::opened());
     attached.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     attached.provide(vec![manifest("t.a")], open.provider()).unwrap();
@@ -54,8 +54,8 @@ fn caller_reads_on_while_its_own_tool_runs() {
 #[test]
 fn a_call_that_runs_at_the_holder_keeps_no_other_waiting() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
-    let attached = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
+    let attached = Runtime::connect(&home).unwrap();
     let gate = Gate::new(WhenCancelled::Ends);
     holder.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
     let caller = Arc::new(caller(&attached, &["t.wait", "echo"]));
@@ -77,9 +77,9 @@ fn a_call_that_runs_at_the_holder_keeps_no_other_waiting() {
 #[test]
 fn client_that_leaves_during_its_own_tool_leaves_nothing_open() {
     let (_dir, home) = home();
-    let holder = Runtime::share(&home).unwrap();
+    let holder = Runtime::open(&home).unwrap();
     for round in 1..=3 {
-        let attached = Runtime::share(&home).unwrap();
+        let attached = Runtime::connect(&home).unwrap();
         let gate = Gate::new(WhenCancelled::GoesOn);
         attached.provide(vec![manifest("t.wait")], gate.provider()).unwrap();
         let caller = Arc::new(caller(&attached, &["t.wait"]));

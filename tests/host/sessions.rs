@@ -174,8 +174,8 @@ fn in_flight(world: &World) -> usize {
 fn a_future_that_is_dropped_cancels_its_tool() {
     let told = Arc::new(AtomicBool::new(false));
     let world = World::with(options().tool(patient(&told)).unwrap(), &["patient", "echo"]);
-    let rt = world.rt.clone().serve().unwrap();
-    let attached = Runtime::attach(rt.home().folder()).unwrap().unwrap();
+    let rt = world.rt.clone();
+    let attached = Runtime::connect(rt.home().folder()).unwrap();
     let theirs = attached.session("a", world.agent.token()).unwrap();
     for (ended, agent) in [(1, session(&world)), (2, theirs)] {
         let agent = AsyncSession::new(agent);

@@ -37,8 +37,8 @@ impl Desk {
     pub(super) fn new() -> Self {
         let (folder, home) = new_home();
         let options = Options::new().durability(Durability::Process).policy(Lenient);
-        let holder = Runtime::serve(options.create(&home).unwrap()).unwrap();
-        let client = Runtime::attach(&home).unwrap().unwrap();
+        let holder = options.create(&home).unwrap();
+        let client = Runtime::connect(&home).unwrap();
         let token = client.issue(Grant::to("a").tools(["echo"])).unwrap();
         let mut desk = Self { folder, holder, client, token };
         // Seen first: then it can be granted.
@@ -284,7 +284,7 @@ fn a_use_outlives_the_process_that_asked() {
     let mut desk = Desk::new();
     let used = desk.used("u1", 1);
     desk.out(&used);
-    let another = Runtime::attach(desk.home()).unwrap().unwrap();
+    let another = Runtime::connect(desk.home()).unwrap();
     std::mem::replace(&mut desk.client, another).close().unwrap();
     desk.client.settle_use(desk.token, &used, &done()).unwrap();
     assert_eq!(desk.close()[0].reason, None);
@@ -409,7 +409,7 @@ fn a_use_is_told_of_with_its_token() {
     let used = desk.used("u1", 1);
     desk.out(&used);
     let other = desk.client.issue(Grant::to("a").tools(["client.run"])).unwrap();
-    let stranger = Runtime::attach(desk.home()).unwrap().unwrap();
+    let stranger = Runtime::connect(desk.home()).unwrap();
     for token in [other, TokenId::from_bytes([0; 32])] {
         match stranger.settle_use(token, &used, &done()) {
             Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
@@ -448,7 +448,7 @@ fn the_desk_runs_no_calls_but_its_own() {
     for caller in &callers {
         assert_eq!(call(caller).reason(), Some(Reason::NoProvider));
     }
-    let provider = Runtime::attach(desk.home()).unwrap().unwrap();
+    let provider = Runtime::connect(desk.home()).unwrap();
     let tool = manifest("client.run", EffectClass::ExternalWrite);
     let offers = provider.provide(vec![tool], Arc::new(Real)).unwrap();
     assert_eq!(offers[0].standing, Standing::Ready);

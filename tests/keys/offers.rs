@@ -72,7 +72,7 @@ fn a_new_tool_waits_for_the_operator() {
     assert!(offers.iter().all(|offer| offer.standing == Standing::New));
     assert_eq!(world.records().len(), before, "nobody signed");
     let offered = offers[0].manifest.id();
-    let access = Runtime::serve(rt).unwrap();
+    let access = rt;
     let seen = |name: &str| access.view().unwrap().tool(&tool(name)).cloned();
     let info: ToolInfo = seen("t.one").unwrap();
     assert_eq!((info.standing, info.offered), (Standing::New, Some(offered)));
@@ -116,8 +116,8 @@ fn a_new_tool_waits_for_the_operator() {
 #[test]
 fn signing_request_ends_with_its_connection() {
     let world = World::sealed();
-    let rt = world.open().serve().unwrap();
-    let attached = || Runtime::attach(&world.home).unwrap().unwrap();
+    let rt = world.open();
+    let attached = || Runtime::connect(&world.home).unwrap();
     let (one, two) = (attached(), attached());
     let (mine, _) = provider();
     let waiting = |rt: &Runtime| {
@@ -161,7 +161,7 @@ fn a_use_of_a_new_tool_names_what_to_do() {
     let world = World::sealed();
     let rt = world.open();
     let token = rt.issue(Grant::to("a").tools(["echo"])).unwrap();
-    let access = Runtime::serve(rt).unwrap();
+    let access = rt;
     let used = ToolUse {
         agent: AgentId::new("a").unwrap(),
         conversation: "c".to_owned(),

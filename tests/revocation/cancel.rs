@@ -204,7 +204,7 @@ fn world() -> World {
         }
         Ok(call.is_cancelled())
     });
-    let rt = Options::new().tool(tool).unwrap().create(&home).unwrap().serve().unwrap();
+    let rt = Options::new().tool(tool).unwrap().create(&home).unwrap();
     let token = rt.issue(Grant::to("a").tools(["t.wait"])).unwrap();
     World { _dir: dir, home, rt, token, begun }
 }
@@ -234,7 +234,7 @@ fn a_run_that_is_cancelled_is_told() {
         assert_eq!(answer.value().unwrap().as_bool(), Some(true));
     }
     // From another process the same, on the operator's lane.
-    let attached = Runtime::share(&world.home).unwrap();
+    let attached = Runtime::connect(&world.home).unwrap();
     assert!(!attached.is_holder());
     let agent = Arc::new(attached.session("a", world.token).unwrap());
     let third = call(&agent);

@@ -59,6 +59,15 @@ pub(crate) fn operate<T>(
     Ok(value)
 }
 
+/// The server of a home, where there is one.
+pub(crate) fn connected(folder: &Path) -> Result<Option<Runtime>, syscap::Error> {
+    match noticed(folder, || Runtime::connect(folder)) {
+        Ok(access) => Ok(Some(access)),
+        Err(syscap::Error::NoServer { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Reaches a home, as [`noticed`].
 pub(crate) fn reached<T>(
     folder: &Path,

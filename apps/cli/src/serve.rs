@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use syscap::kernel::StoreError;
 use syscap::secrets::SecretFiles;
 use syscap::{Error, Operator, Options, Runtime, Until};
 
@@ -21,6 +22,8 @@ use crate::{parse, recording, runtime};
 
 /// How often it is looked whether somebody is there.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long a home may be held by a command, or by a server that ends.
+const WAIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether the kernel goes on.
 const TICK: Duration = Duration::from_millis(250);
 /// How long one that a client has started stays where only commands and hooks come.
@@ -104,14 +107,33 @@ impl Serve {
         }
     }
 
+    /// Opens the home, once whoever has it for a moment has let go of it; `None` where another
+    /// process serves it.
+    fn open(&self) -> Result<Option<Runtime>, Failure> {
+        let since = Instant::now();
+        loop {
+            let busy = match self.options().open(&self.home) {
+                Ok(access) => return Ok(Some(access)),
+                Err(error @ Error::Home(StoreError::Locked)) => error,
+                Err(error) => return Err(Failure::home(&self.home)(error)),
+            };
+            if runtime::connected(&self.home).map_err(Failure::home(&self.home))?.is_some() {
+                return Ok(None);
+            }
+            if since.elapsed() > WAIT {
+                return Err(Failure::home(&self.home)(busy));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
     fn serve(self) -> Ended {
         // Before the home is opened: what is opened must be closed.
         let signalled = signals()?;
-        let access = runtime::reached(&self.home, || self.options().share(&self.home))?;
-        if !access.is_holder() {
+        let Some(access) = self.open()? else {
             // Another that was started was quicker.
             return if self.started { Ok(Exit::Done) } else { Err(Failure::Held(self.home)) };
-        }
+        };
         runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
             if access.home().base_is_unclaimed()? {

@@ -14,7 +14,7 @@ use std::{env, fs, thread};
 
 use rustix::process::{Resource, getrlimit};
 use syscap::audit::{DATABASE_FILE, SqliteReader};
-use syscap::{Connect, Error, Runtime, Starter};
+use syscap::{Connect, Error, Home, Runtime, Starter};
 
 use crate::exit::Failure;
 use crate::runtime::{self, People};
@@ -58,6 +58,10 @@ pub(crate) fn starter(home: &Path, people: People) -> Starter {
 fn start(home: &Path, people: People) -> Result<(), Error> {
     let none = |why: String| Error::NoServer { home: home.to_path_buf(), why };
     may_start(home)?;
+    if let Some(program) = Home::at(home).server()? {
+        let why = "it serves the home with tools or keys of its own: start that";
+        return Err(none(format!("{program}: {why} (or remove the file `server` in the home)")));
+    }
     if let Some(limit) = limited() {
         return Err(none(format!("{limit} is limited here, and would be the server's")));
     }

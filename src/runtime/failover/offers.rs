@@ -58,7 +58,7 @@ impl Failover {
     /// Asks a new holder to stay, and offers it everything. A tool that it does not accept can't be
     /// called.
     pub(super) fn set_up(&self, up: &Term) {
-        if self.setup.stays && up.attached().is_some() {
+        if self.stays() && up.attached().is_some() {
             // One that does not hear it is over, and another is looked for.
             drop(up.ask::<bool>(Ask::Stay(true), TRY_TIME));
         }

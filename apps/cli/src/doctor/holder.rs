@@ -4,8 +4,8 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::{fs, io};
 
+use syscap::Error;
 use syscap::audit::{HomeLock, LockState, SqliteReader};
-use syscap::{Error, Runtime};
 
 use super::findings::Findings;
 use crate::exit::Failure;
@@ -62,7 +62,7 @@ fn socket(findings: &mut Findings<'_>, folder: &Path, state: LockState) -> Resul
         let text = format!("{held}, stale: its holder was killed; the next one replaces it");
         return findings.note("socket", &text);
     }
-    match runtime::noticed(folder, || Runtime::attach(folder)) {
+    match runtime::connected(folder) {
         Ok(Some(_)) => findings.fine("socket", &format!("{held}: the holder answers")),
         Ok(None) => {
             let server = HomeLock::holder(folder).map(process::named);

@@ -38,8 +38,8 @@ fn work(scratch: &Path) -> Result<(), (&'static str, Error)> {
     let at = |step| move |error| (step, error);
     let made = syscap::Options::new().durability(Durability::Full).create(scratch);
     made.map_err(at("make a home"))?.close().map_err(at("close it"))?;
-    let holder = Runtime::share(scratch).map_err(at("open it, lock it and serve it"))?;
-    let attached = Runtime::share(scratch).map_err(at("connect to its socket"))?;
+    let holder = Runtime::open(scratch).map_err(at("open it, lock it and serve it"))?;
+    let attached = Runtime::connect(scratch).map_err(at("connect to its socket"))?;
     let grant = Grant::to("doctor").tools(["echo"]).budget(Budget::standard());
     let token = attached.issue(grant).map_err(at("append to its log"))?;
     let session = attached.session("doctor", token).map_err(at("append to its log"))?;

@@ -89,8 +89,7 @@ impl Hook {
     }
 
     pub(super) fn reached(&self) -> Result<Runtime, String> {
-        let access = Runtime::attach(&self.home).map_err(|error| error.to_string())?;
-        access.ok_or_else(|| "no process holds the home".to_owned())
+        Runtime::connect(&self.home).map_err(|error| error.to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use syscap::format::{ObjectId, Role, ToolId};
 use syscap::provide::Standing;
 use syscap::view::{ToolDetail, ToolInfo};
-use syscap::{Beside, Error, Inspection, Runtime};
+use syscap::{Beside, Error, Inspection};
 
 use super::seen::{changed, delegated, names};
 use super::show;
@@ -42,7 +42,7 @@ impl Accept {
         if self.own {
             return self.own(out);
         }
-        let attached = runtime::reached(&self.home, || Runtime::attach(&self.home))?;
+        let attached = runtime::connected(&self.home).map_err(Failure::home(&self.home))?;
         let access = attached.ok_or_else(|| Failure::Nobody {
             folder: self.home.clone(),
             why: "nobody offers a definition; start what offers the tool first",

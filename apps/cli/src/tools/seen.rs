@@ -27,7 +27,7 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn of(home: &Path) -> Result<Self, Failure> {
-        match runtime::reached(home, || Runtime::attach(home))? {
+        match runtime::connected(home).map_err(Failure::home(home))? {
             Some(access) => {
                 let mut seen = Self::at(access)?;
                 // Of very many the holder tells but the first.

@@ -94,11 +94,11 @@ impl<'h> Looker<'h> {
             return Ok(None);
         }
         if self.attached.is_none() {
-            self.attached = Runtime::attach(self.home).map_err(Failure::home(self.home))?;
+            self.attached = runtime::connected(self.home).map_err(Failure::home(self.home))?;
         }
         match self.attached.as_ref().map(Runtime::view) {
             Some(Ok(view)) => Ok(Some(view)),
-            Some(Err(Error::HolderGone | Error::Unserved(_))) => {
+            Some(Err(Error::HolderGone | Error::NoServer { .. } | Error::Unserved(_))) => {
                 self.attached = None;
                 Ok(None)
             }

@@ -137,7 +137,7 @@ fn calls_are_frozen_and_thawed() {
 
 /// The server is killed: who was connected starts another, which recovers the home, and goes on.
 #[test]
-fn a_killed_server_is_followed_by_another() {
+fn clients_start_another_server_after_a_kill() {
     let home = TestHome::new();
     let (id, other) = (home.worker("a"), home.worker("b"));
     let (mut a, mut b) = (home.hold("a", &id), home.hold("b", &other));

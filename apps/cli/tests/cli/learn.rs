@@ -238,7 +238,7 @@ fn learn_names_the_record_of_untrusted_content() {
     let path = home.path();
     run(["policy", "set", &path, "preset:recording"]);
     let serving = Serving::of(&path, &[]);
-    let access = Runtime::attach(&path).unwrap().expect("a holder");
+    let access = Runtime::connect(&path).unwrap();
     access.provide(strangers(), Arc::new(Strangers)).unwrap();
     let flags = ["--tool", "fs.read,fs.write,mail.read,bank.pay", "--write", "workspace"];
     let token = home.token("a", &flags);

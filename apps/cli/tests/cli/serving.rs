@@ -117,7 +117,7 @@ impl Provider for Slow {
 fn a_call_whose_holder_is_killed_is_4_and_on_record() {
     let home = TestHome::new();
     let mut serving = Serving::of(&home.path(), &[]);
-    let provided = Runtime::attach(home.path()).unwrap().unwrap();
+    let provided = Runtime::connect(home.path()).unwrap();
     let (called, calls) = mpsc::channel();
     let (go_on, waits) = mpsc::channel();
     let manifest = Manifest::new(ToolId::new("slow.write").unwrap(), EffectClass::LocalWrite);

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use serde_json::Value;
+use syscap::Options;
+use syscap::format::EffectClass;
+use syscap::host::HostTool;
 
 use crate::cli::support::{ECHO, Run, Serving, TestHome, lives, run, run_with, until};
 
@@ -275,4 +278,22 @@ fn hook_leaves_a_server_for_the_next() {
     kill_process(home.server().unwrap(), Signal::TERM).unwrap();
     until("it ends", || home.server().is_none());
     assert_eq!(end(&home), "clean");
+}
+
+/// A home that a program serves with tools of its own has no other server: the program is named.
+#[test]
+fn no_server_takes_the_place_of_one_with_tools_of_its_own() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    let tool = HostTool::new("mail.send", EffectClass::ExternalWrite).unwrap();
+    let own = Options::new().tool(tool.run(|_| Ok("sent"))).unwrap().open(home.path()).unwrap();
+    // Its clients are served.
+    home.call("a", &id, ECHO.as_bytes());
+    own.close().unwrap();
+    let before = boots(&home);
+    let said = home.call_run("a", &id, ECHO.as_bytes()).failed(4).err;
+    assert!(said.contains("tools or keys of its own") && said.contains("cli-"), "{said}");
+    assert_eq!(boots(&home), before);
+    fs::remove_file(home.beside("home/server")).unwrap();
+    home.call("a", &id, ECHO.as_bytes());
 }

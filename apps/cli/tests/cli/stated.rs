@@ -31,7 +31,7 @@ fn manifest(name: &str) -> Manifest {
 
 /// A process that offers tools.
 fn offer(home: &str) -> Runtime {
-    let access = Runtime::attach(home).unwrap().expect("a holder");
+    let access = Runtime::connect(home).unwrap();
     let tools = ["notes.get", "notes.put", "mail.send"].map(manifest).to_vec();
     access.provide(tools, Arc::new(Answers)).unwrap();
     access

@@ -83,7 +83,7 @@ impl Office {
 
     fn hold(&mut self) {
         let options = Options::new().clock(self.clock.clone());
-        self.holder = Some(options.share(self.path("home")).unwrap());
+        self.holder = Some(options.open(self.path("home")).unwrap());
     }
 
     fn syscap(&self, args: &[&str]) -> Output {

@@ -64,7 +64,7 @@ fn flooded(kind: &str, line: impl Fn(usize) -> String + Send + 'static) {
     let mut gateway = bench.gateway(&["limit=concurrent:64"]).session();
     gateway.call("echo", json!({}));
     let before = (gateway.peak_kib(), holder.peak_kib());
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let token = beside.view().unwrap().tokens[0].id;
     let flood = Flood::begin(&mut gateway, line);
     thread::sleep(LASTS);

@@ -29,7 +29,7 @@ fn tokens(bench: &Bench) -> Vec<TokenInfo> {
 fn reissue(bench: &Bench, token: TokenId) -> TokenId {
     let log = Options::new().inspect(bench.home()).unwrap();
     let grant = log.grant_like(token).unwrap();
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     beside.issue(grant).unwrap()
 }
 
@@ -93,7 +93,7 @@ fn stopped_token_is_not_replaced() {
         let bench = Bench::new();
         let mut gateway = bench.gateway(&["limit=calls:2", "renew=9"]).session();
         assert!(ran(&echo(&mut gateway)));
-        let beside = Runtime::share(bench.home()).unwrap();
+        let beside = Runtime::connect(bench.home()).unwrap();
         let token = tokens(&bench)[0].id;
         let reason = if freeze {
             beside.freeze(&Freeze::all()).unwrap();
@@ -128,7 +128,7 @@ fn an_operators_new_token_is_taken_up_at_once() {
     assert_eq!(why(&echo(&mut gateway)).0, "over_budget");
     let spent = tokens(&bench)[0].id;
     // One that would forget what the session has read is none for it.
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let tools = tokens(&bench)[0].tools.clone();
     let tools: Vec<&str> = tools.iter().map(|tool| tool.as_str()).collect();
     beside.issue(Grant::to("agent").tools(&tools)).unwrap();
@@ -191,7 +191,7 @@ fn gateway_does_not_start_on_an_ended_token() {
     assert_eq!(tokens(&bench).len(), 2);
     // What was revoked is none to begin with, named or not.
     let newest = tokens(&bench)[0].id;
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::command(bench.home()).unwrap();
     beside.revoke(newest).unwrap();
     beside.close().unwrap();
     fails(&[], "token reissue");

@@ -83,7 +83,7 @@ fn stopped_agent_reads_no_resource() {
         let mut gateway = bench.gateway(&[]).session();
         let first = gateway.request("resources/read", json!({"uri": "odd://any"}));
         assert!(first.get("result").is_some(), "{first}");
-        let beside = Runtime::share(bench.home()).unwrap();
+        let beside = Runtime::connect(bench.home()).unwrap();
         let reason = if freeze {
             beside.freeze(&Freeze::all()).unwrap();
             Reason::Frozen
@@ -120,7 +120,7 @@ fn a_server_is_not_heard_while_all_is_stopped() {
     assert_eq!(gateway.hears("notifications/message")["params"]["data"], "odd://before");
     let late = gateway.begin("slow", json!({"text": "odd://after", "count": 1_500}));
     until("it is there", || bench.got_method("odd", "tools/call") == 2);
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     beside.freeze(&Freeze::all()).unwrap();
     drop(beside);
     gateway.result(&late);
@@ -185,7 +185,7 @@ fn another_prompt_of_the_same_name_waits() {
     assert_eq!(listed["result"]["prompts"], json!([]));
     assert_eq!(reached(&bench), before);
     // Once an operator has accepted it, it is what it says.
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let changed = [syscap::format::ToolId::new("odd.prompts.greet").unwrap()];
     beside.accept(&changed).unwrap();
     assert!(get(&mut gateway).get("result").is_some());

@@ -38,14 +38,14 @@ fn missing(gateway: &mut GatewayProcess) -> Value {
 fn reissue(bench: &Bench, token: TokenId, besides: &str) {
     let log = Options::new().inspect(bench.home()).unwrap();
     let grant = log.grant_like(token).unwrap().tools([besides]);
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     beside.issue(grant).unwrap();
     beside.close().unwrap();
 }
 
 /// States something of a tool, beside the gateway.
 fn state(bench: &Bench, name: &str, stated: impl FnOnce(&mut Stated)) {
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::command(bench.home()).unwrap();
     let manifest = beside.tool(&tool(name)).unwrap().manifest;
     let mut now = Stated::of(&manifest).unwrap();
     stated(&mut now);
@@ -112,7 +112,7 @@ fn a_second_server_is_named_with_the_command_that_grants_it() {
     // With its prompts and resources, which are no tools to the client.
     assert_eq!(in_all, even.clone().count() as u64);
     let grant = log.grant_like(token).unwrap().tools(even);
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     beside.issue(grant).unwrap();
     beside.close().unwrap();
     gateway.hears("notifications/tools/list_changed");
@@ -152,7 +152,7 @@ fn no_narrower_token_is_taken_up() {
     let before = gateway.names();
     gateway.call("change", json!({"text": extra("extra")}));
     gateway.hears("notifications/tools/list_changed");
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     // It forgets nothing that was read.
     let narrower = Grant::to("agent").tools(["odd.extra"]).begins_with(Label::UNTRUSTED);
     beside.issue(narrower).unwrap();
@@ -256,7 +256,7 @@ fn declared_arguments_are_held_against_scopes() {
     let log = Options::new().inspect(bench.home()).unwrap();
     let grant = log.grant_like(newest(&bench)).unwrap();
     let grant = grant.read("docs/open").write("docs/open").besides().unwrap();
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     beside.issue(grant).unwrap();
     beside.close().unwrap();
     let inside = json!({"at": "/srv/docs/open/a"});
@@ -300,7 +300,7 @@ fn an_agents_token_is_found_among_very_many() {
     let mut gateway = bench.gateway(&["limit=calls:1"]).session();
     assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
     let spent = newest(&bench);
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let log = Options::new().inspect(bench.home()).unwrap();
     beside.issue(log.grant_like(spent).unwrap()).unwrap();
     for n in 0..1_030 {

@@ -139,7 +139,7 @@ fn a_server_that_is_many_is_held_to_its_share() {
     fs::write(bench.server("odd").join("tools"), tools(0)).unwrap();
     let mut gateway = bench.gateway(&[]).session();
     assert!((200..=256).contains(&gateway.names().len()));
-    let access = Runtime::share(bench.home()).unwrap();
+    let access = Runtime::connect(bench.home()).unwrap();
     for round in 1..3 {
         gateway.unasked.clear();
         gateway.call("change", json!({"text": tools(round)}));
@@ -168,7 +168,7 @@ impl Provider for Nobody {
 fn a_full_home_serves_what_is_on_record() {
     let bench = Bench::new();
     bench.gateway(&[]).session().end();
-    let access = Runtime::share(bench.home()).unwrap();
+    let access = Runtime::open(bench.home()).unwrap();
     let tool =
         |n: usize| Manifest::new(ToolId::new(&format!("full.t{n}")).unwrap(), EffectClass::Read);
     let (mut next, mut at_once) = (0, 512);

@@ -36,7 +36,7 @@ fn a_changed_definition_is_refused_until_accepted() {
     assert!(gateway.names().contains(&String::from("extra")));
     gateway.call("change", json!({"text": extra("does another thing")}));
     gateway.hears("notifications/tools/list_changed");
-    let access = Runtime::share(bench.home()).unwrap();
+    let access = Runtime::connect(bench.home()).unwrap();
     assert!(!access.is_holder());
     access.accept(&[ToolId::new("odd.extra").unwrap()]).unwrap();
     access.close().unwrap();
@@ -58,7 +58,7 @@ fn with_a_sealed_key_new_tools_wait_for_a_person() {
     assert_eq!(gateway.names(), [""; 0]);
     assert!(refusal(&gateway.call("echo", json!({})))["code"].is_u64());
     assert_eq!((bench.count("Tools"), bench.got_method("odd", "tools/call")), (1, 0));
-    let access = Runtime::attach(bench.home()).unwrap().unwrap();
+    let access = Runtime::connect(bench.home()).unwrap();
     let view = access.view().unwrap();
     let new = view.tools.iter().filter(|tool| tool.standing == Standing::New);
     let new: Vec<_> = new.map(|tool| (tool.tool.clone(), tool.offered.unwrap())).collect();
@@ -162,7 +162,7 @@ fn earlier_pin_of_all_that_is_shown_stays() {
             MapBuilder::new().item("inputSchema", schema.item()).text("name", name).finish();
         Manifest::new(tool, EffectClass::LocalWrite).defined_by(definition_hash(pinned.item()))
     };
-    let runtime = Runtime::share(bench.home()).unwrap();
+    let runtime = Runtime::command(bench.home()).unwrap();
     runtime.provide(vec![earlier(&plain), earlier(&more)], std::sync::Arc::new(Nobody)).unwrap();
     runtime.close().unwrap();
     more["_meta"] = json!({"vendor/hint": "never pinned"});
@@ -246,7 +246,7 @@ fn tools_beyond_the_limit_are_named_and_can_be_chosen() {
 fn lists_are_filtered_by_the_token() {
     let bench = Bench::new();
     bench.gateway(&[]).session().end();
-    let access = Runtime::share(bench.home()).unwrap();
+    let access = Runtime::command(bench.home()).unwrap();
     let grant = Grant::to("agent").tools(["odd.touch", "odd.echo", "fs.read", "current_time"]);
     let token = access.issue(grant.read("workspace").budget(Budget::standard())).unwrap();
     access.close().unwrap();
@@ -271,7 +271,7 @@ fn tokens_are_found_issued_and_stay_revoked() {
     assert_eq!(bench.count("Issue"), 1);
     bench.gateway(&[]).session().end();
     assert_eq!(bench.count("Issue"), 1);
-    let access = Runtime::share(bench.home()).unwrap();
+    let access = Runtime::command(bench.home()).unwrap();
     let agent = AgentId::new("agent").unwrap();
     let token = access.view_of(&agent, None).unwrap().tokens[0].id;
     access.revoke(token).unwrap();
@@ -309,7 +309,7 @@ fn the_operators_word_is_put_on_record() {
         let mut gateway = bench.start(&all).session();
         let called = gateway.call("echo", json!({}));
         assert_eq!(called["isError"] == true, effect != EffectClass::Read, "{words:?}");
-        let access = Runtime::share(bench.home()).unwrap();
+        let access = Runtime::connect(bench.home()).unwrap();
         let manifest = access.tool(&ToolId::new("odd.echo").unwrap()).unwrap().manifest;
         assert_eq!(manifest.effect, effect, "{words:?}");
         assert_eq!(manifest.wall_ms_max, Some(wall_ms), "{words:?}");
@@ -341,7 +341,7 @@ fn a_revocation_stops_a_session() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&[]).session();
     assert_eq!(text(&gateway.call("echo", json!({}))), "{}");
-    let access = Runtime::share(bench.home()).unwrap();
+    let access = Runtime::connect(bench.home()).unwrap();
     let token = access.view().unwrap().sessions[0].token;
     access.revoke(token).unwrap();
     let refused = gateway.call("echo", json!({}));

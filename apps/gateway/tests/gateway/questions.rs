@@ -203,7 +203,7 @@ fn a_question_stops_with_freeze_and_revoke() {
         // It is let through now, and will ask once all is stopped.
         let later = ask(&mut gateway, (method, &params), 1_500);
         until("it is there", || bench.got_method("odd", "tools/call") == 2);
-        let beside = Runtime::share(bench.home()).unwrap();
+        let beside = Runtime::connect(bench.home()).unwrap();
         if freeze {
             beside.freeze(&Freeze::all()).unwrap();
         } else {
@@ -262,7 +262,7 @@ fn only_the_server_asks_in_its_name() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&ALL).able(able()).session();
     gateway.names();
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let token = beside.issue(Grant::to("other").tools(["odd.ask.elicitation"])).unwrap();
     let session = beside.session("other", token).unwrap();
     let args = syscap::args! { "message": "your password?" };

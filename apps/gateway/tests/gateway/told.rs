@@ -61,7 +61,7 @@ fn newest(bench: &Bench) -> TokenId {
 }
 
 fn beside<T>(bench: &Bench, act: impl FnOnce(&Runtime) -> T) {
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::command(bench.home()).unwrap();
     act(&beside);
     beside.close().unwrap();
 }

@@ -27,7 +27,7 @@ fn answered(gateway: &mut crate::gateway::bench::GatewayProcess, ids: &[Value]) 
 fn each_of_two_equal_calls_needs_its_own_approval() {
     for attached in [false, true] {
         let bench = Bench::new();
-        let holder = attached.then(|| Options::new().share(bench.home()).unwrap());
+        let holder = attached.then(|| Options::new().open(bench.home()).unwrap());
         let mut gateway = gateway(&bench, &["wait=60000"]).session();
         let ids = [begin(&mut gateway, "a"), begin(&mut gateway, "a")];
         let first = waits(&bench, 1);
@@ -73,7 +73,7 @@ fn a_wait_for_a_tool_that_is_set_anew_asks_anew() {
     let mut gateway = gateway(&bench, &["wait=60000"]).session();
     let id = begin(&mut gateway, "a");
     let first = waits(&bench, 1);
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let set = |class: EffectClass| {
         let log = Options::new().inspect(bench.home()).unwrap();
         let mut manifests = log.kernel().manifests();

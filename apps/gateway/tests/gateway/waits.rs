@@ -34,7 +34,7 @@ pub(crate) fn answer(bench: &Bench, ask: Seq, answer: ApprovalAnswer) {
     let key = keys.public_key(role).unwrap();
     let body = log.answer(ask, answer, ApprovalChannel::Command, None).unwrap();
     let control = log.sign(&body, &key, |message| keys.sign(role, message)).unwrap();
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     beside.submit(ApprovalBody::KIND, control).unwrap();
     beside.close().unwrap();
 }
@@ -66,7 +66,7 @@ fn a_call_that_is_approved_while_it_waits_runs() {
     for attached in [false, true] {
         let bench = Bench::new();
         // Where another process holds the home it is waited for by the log.
-        let holder = attached.then(|| Options::new().share(bench.home()).unwrap());
+        let holder = attached.then(|| Options::new().open(bench.home()).unwrap());
         let mut gateway = gateway(&bench, &["wait=60000"]).session();
         let id = begin(&mut gateway, "a");
         let ask = waits(&bench, 1);
@@ -211,7 +211,7 @@ fn a_clients_window_is_not_asked_where_nothing_says_so() {
         assert_eq!(refusal(&refused)["code"], Reason::Asked.code(), "{refused}");
         assert!(!gateway.unasked.iter().any(|said| said["method"] == "elicitation/create"));
         let ask = waits(&bench, 1);
-        let rt = Runtime::share(bench.home()).unwrap();
+        let rt = Runtime::connect(bench.home()).unwrap();
         let (answer, means) = (ApprovalAnswer::Once, ApprovalChannel::Elicitation);
         let given = syscap::approvals::answer_in_client(&bench.home(), &rt, ask, answer, means);
         assert!(matches!(&given, Err(Error::Refused(why)) if why.reason() == Reason::BadControl));

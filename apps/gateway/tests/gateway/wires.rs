@@ -209,7 +209,7 @@ fn a_refused_subscription_leaves_anothers_alone() {
     let server = format!("server=odd:{}", bench.server("odd").display());
     let mut gateway = bench.start(&[&server, "class=local_write=*"]).stateless();
     gateway.request("tools/list", json!({}));
-    let beside = Runtime::share(bench.home()).unwrap();
+    let beside = Runtime::connect(bench.home()).unwrap();
     let listen = |gateway: &mut GatewayProcess| {
         let id = gateway.id();
         let wanted = json!({"notifications": {"resourceSubscriptions": ["odd://any"]}});

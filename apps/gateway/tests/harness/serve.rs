@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use syscap::{Error, Options, Starter, Until};
+use syscap::kernel::StoreError;
+use syscap::{Error, Options, Runtime, Starter, Until};
 
 /// How long one stays where no gateway comes.
 const IDLE: Duration = Duration::from_secs(20);
@@ -35,10 +36,16 @@ pub(crate) fn starter(home: &Path) -> Starter {
 pub(crate) fn serve(words: Vec<String>) {
     rustix::process::setsid().ok();
     let home = PathBuf::from(&words[0]);
-    let access = match Options::new().serve_until(Until::LastOut(IDLE)).share(&home) {
-        Ok(access) if access.is_holder() => access,
-        Ok(_) => return,
-        Err(why) => return println!("{why}"),
+    let access = loop {
+        match Options::new().serve_until(Until::LastOut(IDLE)).open(&home) {
+            Ok(access) => break access,
+            // Another ends, or was quicker.
+            Err(Error::Home(StoreError::Locked)) if Runtime::connect(&home).is_err() => {
+                thread::sleep(LOOK);
+            }
+            Err(Error::Home(StoreError::Locked)) => return,
+            Err(why) => return println!("{why}"),
+        }
     };
     println!("ready");
     while access.is_holder() && !access.stop_if_unused().unwrap() && access.tick().is_ok() {

@@ -123,7 +123,7 @@ fn a_prompt_that_nobody_saw_is_no_approval_of_a_file() {
     assert!(denied(write("toolu_01")).contains("asked ("));
     let ask = Seq::new(hooked.of_kind("ask")[0]["seq"].as_u64().unwrap());
     let home = hooked.home.beside("home");
-    let access = Runtime::attach(&home).unwrap().unwrap();
+    let access = Runtime::connect(&home).unwrap();
     answer_in_client(&home, &access, ask, ApprovalAnswer::Once, ApprovalChannel::ClientPrompt)
         .unwrap();
     access.close().unwrap();
