@@ -141,20 +141,39 @@ fn waiting_caller_does_not_keep_the_home_open() {
 }
 
 #[test]
-fn connected_client_asks_by_calling_again() {
+fn connected_client_waits_too() {
     let (_folder, home) = new_home();
     options().create(&home).unwrap().close().unwrap();
-    let holder = options().share(&home).unwrap();
-    let other = options().share(&home).unwrap();
+    let holder = options().open(&home).unwrap();
+    let other = Runtime::connect(&home).unwrap();
     let token = other.issue(Grant::to("a").tools(["mail.send"])).unwrap();
     let agent = other.session("a", token).unwrap();
     let ask = send(&agent, "ada").ask().unwrap();
-    assert!(matches!(agent.wait(ask, LONG), Err(Error::NotHolder)));
-    // Who holds the home hears of it, however it was answered.
+    assert_eq!(agent.wait(ask, Duration::ZERO).unwrap(), Waited::Waiting);
+    // Of another agent nothing is told.
+    let stranger = AgentId::new("b").unwrap();
+    assert_eq!(other.wait(&stranger, ask, LONG).unwrap(), Waited::Over);
+    // Both hear of it, whoever answered.
     let own = holder.session("a", token).unwrap();
-    holder.answer(ask, ApprovalAnswer::Once, None).unwrap();
-    assert_eq!(own.wait(ask, LONG).unwrap(), Waited::Approved);
+    thread::scope(|scope| {
+        let waits = [&agent, &own].map(|agent| scope.spawn(|| agent.wait(ask, LONG).unwrap()));
+        holder.answer(ask, ApprovalAnswer::Once, None).unwrap();
+        for wait in waits {
+            assert_eq!(wait.join().unwrap(), Waited::Approved);
+        }
+    });
     assert_eq!(send(&agent, "ada").reason(), None);
-    other.close().unwrap();
-    holder.close().unwrap();
+    // A wait outlasts its server, and ends none that is told to end.
+    let ask = send(&agent, "bob").ask().unwrap();
+    thread::scope(|scope| {
+        let wait = scope.spawn(|| agent.wait(ask, LONG).unwrap());
+        let since = std::time::Instant::now();
+        holder.close().unwrap();
+        assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
+        let next = options().open(&home).unwrap();
+        next.answer(ask, ApprovalAnswer::Deny, None).unwrap();
+        assert_eq!(wait.join().unwrap(), Waited::Denied);
+        other.close().unwrap();
+        next.close().unwrap();
+    });
 }

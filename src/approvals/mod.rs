@@ -10,7 +10,7 @@ pub(crate) mod proposals;
 pub use crate::approvals::asks::{SetTerms, WaitingCall, reason_given};
 pub use crate::approvals::carried::{CarriedAnswer, CarriedAsk, CheckedAsk, Unsound};
 #[cfg(feature = "sqlite")]
-pub use crate::approvals::client_answer::{AskWatch, answer_in_client};
+pub use crate::approvals::client_answer::answer_in_client;
 pub use crate::approvals::compared::{Changed, Compared};
 pub use crate::approvals::proposals::Proposal;
 pub use crate::runtime::session::Waited;

@@ -169,7 +169,10 @@ impl Server {
     /// for the shutdown stay until they are [told](Self::tell_closed).
     pub(crate) fn close(&self) {
         let hub = &*self.hub;
+        let uses = hub.runtime.uses();
         hub.state().closing = true;
+        uses.close();
+        hub.runtime.answers().ring();
         // Where that fails the thread that listens sees the mark with the next connection.
         self.socket.stop().unwrap_or(());
         let until = Instant::now() + DRAIN_TIME;
@@ -184,7 +187,6 @@ impl Server {
                 }
             }
         }
-        let uses = hub.runtime.uses();
         let others = hub.state().others(uses);
         others.iter().for_each(|seat| seat.peer.break_off());
         let gone = |state: &State| {

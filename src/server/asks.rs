@@ -1,16 +1,54 @@
 //! Answering calls that wait for a person, with a key of this process.
 
+use std::time::{Duration, Instant};
+
 use syscap_format::{
-    ApprovalAnswer, ApprovalBody, ApprovalChannel, Control, ControlBody, Reason, RecordKind,
-    Refused, Seq, VaultText,
+    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Control, ControlBody, Reason,
+    RecordKind, Refused, Seq, VaultText,
 };
 use syscap_kernel::{AskView, Event};
 
 use crate::approvals::asks::{SetTerms, answerable, asked_for, body, manifest_of, reason_given};
 use crate::error::Error;
+use crate::runtime::session::Waited;
 use crate::server::Holding;
+use crate::transport::Waits;
+use crate::transport::limits::WAIT_TIME;
+
+/// How long nobody looks whether something has expired.
+const LOOK: Duration = Duration::from_millis(250);
 
 impl Holding {
+    /// How a call of an agent's stands that waits for a person: once it waits no more, the time is
+    /// over, or the server ends.
+    pub(crate) fn wait(&self, waits: &Waits) -> Result<Waited, Error> {
+        let limit = Duration::from_millis(waits.limit).min(WAIT_TIME);
+        let (since, bell) = (Instant::now(), self.answers());
+        loop {
+            let rung = bell.count();
+            let found = self.stands_for(&waits.agent, waits.ask)?;
+            let left = limit.saturating_sub(since.elapsed());
+            if found != Waited::Waiting || left.is_zero() || self.uses().is_closing() {
+                return Ok(found);
+            }
+            bell.wait(rung, left.min(LOOK));
+        }
+    }
+
+    fn stands_for(&self, agent: &AgentId, ask: Seq) -> Result<Waited, Error> {
+        // The kernel's time is that of its last event.
+        self.tick();
+        let found = self.look(|kernel| kernel.standing(agent, ask)).into();
+        if !matches!(found, Waited::Waiting | Waited::Approved) {
+            return Ok(found);
+        }
+        match self.stands(|view| view.ask == ask) {
+            // No yes is taken any more, and none that was given lets it through.
+            Err(Error::Refused(why)) if why.reason() == Reason::ToolChanged => Ok(Waited::Over),
+            stands => stands.map(|()| found),
+        }
+    }
+
     /// An answer that was signed elsewhere.
     pub(crate) fn submit_answer(
         &self,

@@ -35,19 +35,31 @@ struct State {
     left: bool,
     /// When a client was there last.
     since: Instant,
+    /// True if the server ends: nobody waits here any longer.
+    closing: bool,
 }
 
 impl Default for Uses {
     fn default() -> Self {
         let (staying, leaving) = (BTreeSet::new(), BTreeSet::new());
         let (until, since) = (Until::Told, Instant::now());
-        Self { state: Mutex::new(State { until, staying, leaving, left: false, since }) }
+        let (left, closing) = (false, false);
+        Self { state: Mutex::new(State { until, staying, leaving, left, since, closing }) }
     }
 }
 
 impl Uses {
     pub(crate) fn set(&self, until: Until) {
         self.state().until = until;
+    }
+
+    /// The server ends.
+    pub(crate) fn close(&self) {
+        self.state().closing = true;
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.state().closing
     }
 
     /// A client has gone, by itself or not.

@@ -91,6 +91,10 @@ pub(crate) const TRY_PAUSE: Duration = Duration::from_millis(20);
 /// How long a holder may take over what runs nothing and is asked in haste: what there is at
 /// present, leave for a use, a report of one. The kernel's own time for a use is half of that.
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// How long a client's request waits for a person's answer: then it is asked anew.
+pub(crate) const WAIT_TIME: Duration = Duration::from_secs(30);
+/// The same of the process that holds the home.
+pub(crate) const OWN_WAIT_TIME: Duration = Duration::from_millis(250);
 /// How long the last client waits for the end of a server that ends with it.
 pub(crate) const LEAVE_TIME: Duration = Duration::from_secs(5);
 /// How long a holder that closes waits for what runs.

@@ -65,6 +65,8 @@ choice! {
         28 => Purge,
         /// The server stays while this process does; or it leaves, and does not.
         29 => Stay(bool),
+        /// How a call stands that waits for a person, once it waits no more.
+        30 => Wait(Waits),
     }
 }
 
@@ -164,6 +166,16 @@ shape! {
         3 => pub(crate) inputs: Vec<Seq> [..PROVENANCE_INPUTS_MAX + 1],
         4 => pub(crate) base: Option<SnapshotId>,
         5 => pub(crate) changes: Canonical,
+    }
+}
+
+shape! {
+    /// A call of an agent's that waits for a person, and for how long its answer is waited for.
+    pub(crate) struct Waits {
+        1 => pub(crate) agent: AgentId,
+        2 => pub(crate) ask: Seq,
+        /// In milliseconds; 30 seconds at most.
+        3 => pub(crate) limit: u64,
     }
 }
 

@@ -1,35 +1,34 @@
 //! Waiting for a person's answer.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use syscap_format::{AgentId, Reason, Seq};
+use syscap_format::field::code;
+use syscap_format::{AgentId, Seq};
 use syscap_kernel::AskStanding;
 
-use crate::Error;
-use crate::driver::bell::Bell;
-use crate::runtime::failover::{Failover, Side};
 use crate::runtime::session::Session;
-use crate::server::Holding;
+use crate::transport::Ask;
 use crate::transport::client::Step;
+use crate::transport::{Waits, limits};
+use crate::{Error, Runtime};
 
-/// How long nobody looks whether something has expired.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// The outcome of a call that waits for a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// It was approved: the same call, made again, goes on.
-    Approved,
-    /// It was refused: the same call, made again, is told why, where that was said.
-    Denied,
-    /// No person answered in time. A timeout is not a denial: the same call, made again, asks anew.
-    Expired,
-    /// There is nothing to wait for any more: it has run, or what was approved has ended, or its
-    /// tool has been set anew, or it was never asked. The same call, made again, is decided afresh.
-    Over,
-    /// It waits still.
-    Waiting,
+code! {
+    /// The outcome of a call that waits for a person.
+    pub enum Waited {
+        /// It was approved: the same call, made again, goes on.
+        Approved = 1 "approved",
+        /// It was refused: the same call, made again, is told why, where that was said.
+        Denied = 2 "denied",
+        /// No person answered in time. A timeout is not a denial: the same call, made again, asks
+        /// anew.
+        Expired = 3 "expired",
+        /// There is nothing to wait for any more: it has run, or what was approved has ended, or its
+        /// tool has been set anew, or it was never asked. The same call, made again, is decided
+        /// afresh.
+        Over = 4 "over",
+        /// It waits still.
+        Waiting = 5 "waiting",
+    }
 }
 
 impl From<Option<AskStanding>> for Waited {
@@ -73,41 +72,45 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotHolder`] where another process holds the home: there the same call, made again,
-    /// says how it stands; [`Error::Closed`] where the home is closed meanwhile.
+    /// [`Error::Closed`] where the home is closed meanwhile; [`Error::NoServer`]; on the agents'
+    /// lane [`Error::Refused`]: there the same call, made again, says how it stands.
     pub fn wait(&self, ask: Seq, limit: Duration) -> Result<Waited, Error> {
-        wait(&self.home, &self.agent, ask, limit)
+        self.home.wait(&self.agent, ask, limit)
     }
 }
 
-fn wait(home: &Failover, agent: &AgentId, ask: Seq, limit: Duration) -> Result<Waited, Error> {
-    let since = Instant::now();
-    loop {
-        // Nothing of the home is held while this thread sleeps: it can be closed meanwhile.
-        let (bell, rung, found) = home.each(|term| match &term.side {
-            Side::Here(held) => Step::Done(look(&held.holding, agent, ask)),
-            Side::There(_) => Step::Done(Err(Error::NotHolder)),
-        })?;
-        let left = limit.saturating_sub(since.elapsed());
-        if found != Waited::Waiting || left.is_zero() {
-            return Ok(found);
+impl Runtime {
+    /// The same for a call of any agent's.
+    ///
+    /// # Errors
+    /// As [`Session::wait`].
+    pub fn wait(&self, agent: &AgentId, ask: Seq, limit: Duration) -> Result<Waited, Error> {
+        self.home.wait(agent, ask, limit)
+    }
+}
+
+impl crate::runtime::failover::Failover {
+    fn wait(&self, agent: &AgentId, ask: Seq, limit: Duration) -> Result<Waited, Error> {
+        let since = Instant::now();
+        loop {
+            let left = limit.saturating_sub(since.elapsed());
+            let found = self.each(|term| {
+                // A home of this process can be closed meanwhile: it waits for what it does itself.
+                let most = match term.attached() {
+                    Some(_) => limits::WAIT_TIME,
+                    None => limits::OWN_WAIT_TIME,
+                };
+                let step = u64::try_from(left.min(most).as_millis()).unwrap_or(u64::MAX);
+                let waits = Waits { agent: agent.clone(), ask, limit: step };
+                match term.ask(Ask::Wait(waits), Duration::MAX) {
+                    // Nothing was changed: the next server can be asked.
+                    Step::Done(Err(Error::HolderGone)) => Step::Again,
+                    step => step,
+                }
+            })?;
+            if found != Waited::Waiting || left.is_zero() {
+                return Ok(found);
+            }
         }
-        bell.wait(rung, left.min(LOOK));
     }
-}
-
-fn look(holding: &Holding, agent: &AgentId, ask: Seq) -> Result<(Arc<Bell>, u64, Waited), Error> {
-    let bell = holding.answers();
-    let rung = bell.count();
-    // The kernel's time is that of its last event.
-    holding.tick();
-    let mut found = holding.look(|kernel| kernel.standing(agent, ask)).into();
-    if matches!(found, Waited::Waiting | Waited::Approved) {
-        found = match holding.stands(|view| view.ask == ask) {
-            // No yes is taken any more, and none that was given lets it through.
-            Err(Error::Refused(why)) if why.reason() == Reason::ToolChanged => Waited::Over,
-            stands => stands.map(|()| found)?,
-        };
-    }
-    Ok((bell, rung, found))
 }

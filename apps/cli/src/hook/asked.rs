@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use syscap::approvals::{AskWatch, Waited, answer_in_client};
+use syscap::approvals::{Waited, answer_in_client};
 use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody as _, Record, Seq,
@@ -76,7 +76,7 @@ impl Hook {
         if self.ask == Ask::Deny || left.is_zero() {
             return Taken::Waits;
         }
-        match AskWatch::new(&self.home, ask).wait(left) {
+        match access.wait(&self.agent, ask, left) {
             Ok(Waited::Waiting) => Taken::Waits,
             Ok(_) => Taken::Answered,
             Err(error) => {

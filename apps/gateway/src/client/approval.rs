@@ -7,7 +7,7 @@ use rmcp::model::{
     ClientResult, ElicitResult, ElicitationAction, InputRequest, ProgressNotificationParam,
 };
 use serde_json::{Value, json};
-use syscap::approvals::{AskWatch, Waited as Stands};
+use syscap::approvals::Waited as Stands;
 use syscap::format::json::from_data;
 use syscap::format::{ApprovalAnswer, Item, Seq};
 use syscap::plain::plain;
@@ -80,21 +80,20 @@ fn say_that_it_waits(gateway: &Gateway, envelope: &Envelope, ask: Seq) {
 }
 
 async fn watched(gateway: &Gateway, ask: Seq, until: Instant) -> bool {
-    let mut watch = AskWatch::new(&gateway.options.home, ask);
     while Instant::now() < until {
         let step = until.saturating_duration_since(Instant::now()).min(STEP);
-        let waited = blocking(move || {
-            let waited = watch.wait(step);
-            (watch, waited)
-        });
-        match waited.await {
-            Ok((same, Ok(Stands::Waiting))) => watch = same,
-            Ok((_, Ok(Stands::Approved | Stands::Denied))) => return true,
+        let kernel = Arc::clone(&gateway.kernel);
+        match blocking(move || kernel.wait(ask, step)).await {
+            Ok(Ok(Stands::Waiting)) => {}
+            Ok(Ok(Stands::Approved | Stands::Denied)) => return true,
             // Another like it used the approval up, or the tool is not what it was: it asks anew,
             // and nobody is sent to a question that can't be answered any more.
-            Ok((_, Ok(Stands::Expired | Stands::Over))) => return true,
-            Ok((_, Err(error))) => {
-                say(&format!("how a call stands that waits is not known: {error}"));
+            Ok(Ok(Stands::Expired | Stands::Over)) => return true,
+            Ok(Err(error)) => {
+                say(&format!(
+                    "how a call stands that waits is not known: {}",
+                    error.for_operator()
+                ));
                 return false;
             }
             Err(_) => return false,

@@ -1,7 +1,9 @@
 //! The gateway's view of the kernel.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use syscap::approvals::Waited;
 use syscap::format::{
     ApprovalAnswer, Canonical, Manifest, ObjectId, Reason, Seq, TokenId, ToolId, TxOutcome,
 };
@@ -149,6 +151,9 @@ pub(crate) trait Kernelside: Send + Sync + 'static {
 
     /// A call that waits, as a client's own user may be shown it; `None` where it may not be asked.
     fn shown(&self, ask: Seq) -> Result<Option<ShownCall>, Unreached>;
+
+    /// How a call stands that waits for a person, once it waits no more, or after so long.
+    fn wait(&self, ask: Seq, limit: Duration) -> Result<Waited, Unreached>;
 
     /// The answer of the client's own user.
     fn answer(&self, ask: Seq, answer: ApprovalAnswer) -> Result<(), Unreached>;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use syscap::approvals::{WaitingCall, answer_in_client};
+use syscap::approvals::{Waited, WaitingCall, answer_in_client};
 use syscap::format::json::from_data;
 use syscap::format::{
     Amounts, ApprovalAnswer, ApprovalChannel, Budget, Dimension, GRANTS_MAX, Label, Manifest,
@@ -261,6 +261,10 @@ impl Kernelside for HomeKernel {
         let log = syscap::Options::new().inspect(&self.options.home)?;
         let found = log.waiting()?.into_iter().find(|call| call.ask == ask);
         Ok(found.filter(|call| call.means.contains(&ApprovalChannel::Elicitation)).and_then(shown))
+    }
+
+    fn wait(&self, ask: Seq, limit: Duration) -> Result<Waited, Unreached> {
+        self.runtime.wait(&self.options.agent, ask, limit).map_err(Unreached::from)
     }
 
     fn answer(&self, ask: Seq, answer: ApprovalAnswer) -> Result<(), Unreached> {
