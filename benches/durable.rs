@@ -119,7 +119,13 @@ fn calls(home: &Path, callers: usize, together: usize, long: Duration) -> Calls 
                             agent.call("touch", args! {}).unwrap().value().unwrap();
                         } else {
                             let calls = (0..together).map(|_| ("touch", args! {}));
-                            let answers = agent.call_all(calls).unwrap();
+                            let answers = agent
+                                .wait_all(
+                                    calls
+                                        .into_iter()
+                                        .map(|(tool, args)| agent.request(tool).args(args)),
+                                )
+                                .unwrap();
                             assert!(answers.iter().all(|answer| answer.reason().is_none()));
                         }
                         times.push(begin.elapsed().as_nanos() as f64);

@@ -95,7 +95,7 @@ fn measure(neighbour: Neighbour, span: Duration) -> (f64, f64) {
         Neighbour::Refers => args = references(&[give(MEGABYTE)]),
         Neighbour::Repeats => {
             let bytes = args! { "bytes": 4 * MEGABYTE as u64 };
-            other.call_once("k", "text.give", bytes).unwrap();
+            other.request("text.give").args(bytes).key("k").wait().unwrap();
         }
     }
     let mut act = || {
@@ -104,11 +104,13 @@ fn measure(neighbour: Neighbour, span: Duration) -> (f64, f64) {
             Neighbour::Quiet => other.call("touch", args! {}),
             Neighbour::Asks => other.call("mail.send", args! { "body": &format!("{}", n % 8) }),
             Neighbour::RefersTooMuch | Neighbour::Refers => {
-                other.call_json("text.take", &args, Escapes::Read)
+                other.request("text.take").json(&args, Escapes::Read).wait()
             }
-            Neighbour::Repeats => {
-                other.call_once("k", "text.give", args! { "bytes": 4 * MEGABYTE as u64 })
-            }
+            Neighbour::Repeats => other
+                .request("text.give")
+                .args(args! { "bytes": 4 * MEGABYTE as u64 })
+                .key("k")
+                .wait(),
         };
         told.unwrap();
     };

@@ -239,7 +239,7 @@ fn call(session: &Session, row: &Row, turn: u64) {
         ("fs.edit", _) => r#"{"path":"edit.txt","old":"two","new":"one"}"#,
         _ => &row.args,
     };
-    let result = session.call_json(row.tool, args, Escapes::Data).unwrap();
+    let result = session.request(row.tool).json(args, Escapes::Data).wait().unwrap();
     assert_eq!(result.reason(), None, "{}: {}", row.tool, result.to_json());
 }
 

@@ -36,7 +36,8 @@ fn main() {
     let plain: Vec<f32> = vectors.iter().flat_map(|vector| unit(vector)).collect();
     let asked = unit(&vectors[7]);
     let args = format!(r#"{{"embedding":{:?},"k":10}}"#, vectors[7]);
-    let query = |agent: &Session| agent.call_json("vecdb.query", &args, Escapes::Data).unwrap();
+    let query =
+        |agent: &Session| agent.request("vecdb.query").json(&args, Escapes::Data).wait().unwrap();
     for _ in 0..3 {
         let scan = time(9, 3, || nearest(&plain, &asked, 10));
         row("plain scan, 100,000 x 384", scan);
@@ -67,7 +68,7 @@ fn agent(options: Options, home: &Path, vectors: &[Vec<i32>]) -> (Runtime, Sessi
             .map(|(m, vector)| format!(r#"{{"id":"{n}-{m}","embedding":{vector:?}}}"#))
             .collect();
         let args = format!(r#"{{"items":[{}]}}"#, items.join(","));
-        let put = agent.call_json("vecdb.upsert", &args, Escapes::Data).unwrap();
+        let put = agent.request("vecdb.upsert").json(&args, Escapes::Data).wait().unwrap();
         assert_eq!(put.reason(), None, "{}", put.to_json());
     }
     (rt, agent)

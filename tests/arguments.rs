@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use syscap::Runtime;
+use syscap::Written;
 use syscap::audit::SqliteReader;
 use syscap::format::{
     Body, Canonical, EffectClass, Encoder, Item, MapBuilder, Param, ParamType, Profile, Record,
@@ -10,7 +12,6 @@ use syscap::format::{
 use syscap::host::HostTool;
 use syscap::kernel::Next;
 use syscap::prelude::*;
-use syscap::{CallWith, Runtime};
 
 /// What a tool with the one optional argument `note` saw, call by call.
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -50,7 +51,7 @@ impl World {
     /// Calls `note` with these arguments, as canonical CBOR.
     fn note(&self, args: &Canonical) -> Option<Reason> {
         let envelope = MapBuilder::new().text("tool_id", "note").item("args", args.item());
-        self.session.send_cbor(envelope.finish().as_bytes()).unwrap().reason()
+        self.session.envelope(envelope.finish().as_bytes(), Written::Cbor).wait().unwrap().reason()
     }
 
     fn seen(&self) -> Vec<String> {
@@ -222,7 +223,7 @@ fn a_models_text_is_its_arguments_and_nothing_else() {
     ];
     for (text, expected) in &table {
         let shown = text.get(..80).unwrap_or(text);
-        let result = world.session.call_json("note", text, Escapes::Data).unwrap();
+        let result = world.session.request("note").json(text, Escapes::Data).wait().unwrap();
         let seen = world.seen();
         match expected {
             Ok(expected) => assert_eq!((result.reason(), seen), (None, vec![(*expected).into()])),
@@ -256,7 +257,7 @@ fn a_models_text_is_its_arguments_and_nothing_else() {
         (&deepest_data, None),
         (&nested(59, reference), Some(Reason::TooDeep)),
     ] {
-        let result = world.session.call_json("note", text, Escapes::Data).unwrap();
+        let result = world.session.request("note").json(text, Escapes::Data).wait().unwrap();
         assert_eq!((result.reason(), world.seen().len()), (reason, reason.is_none().into()));
         assert_eq!(result.tool().map(ToolId::as_str), Some("note"));
     }
@@ -267,7 +268,8 @@ fn a_models_text_is_its_arguments_and_nothing_else() {
 #[test]
 fn a_host_may_let_a_model_refer_to_results() {
     let world = World::new();
-    let first = world.session.call_json("note", r#"{"note":"a"}"#, Escapes::Read).unwrap();
+    let first =
+        world.session.request("note").json(r#"{"note":"a"}"#, Escapes::Read).wait().unwrap();
     let record = first.receipt().outcome_seq.get();
     let refer = format!(r#"{{"note":{{"$ref":{{"record":{record},"path":[]}}}}}}"#);
     let escaped = [
@@ -278,7 +280,7 @@ fn a_host_may_let_a_model_refer_to_results() {
     ];
     world.seen();
     for (text, seen) in escaped {
-        let result = world.session.call_json("note", text, Escapes::Read).unwrap();
+        let result = world.session.request("note").json(text, Escapes::Read).wait().unwrap();
         assert_eq!((result.reason(), world.seen()), (None, vec![seen.to_owned()]));
     }
     for (text, reason) in [
@@ -287,11 +289,12 @@ fn a_host_may_let_a_model_refer_to_results() {
         (r#"{"note":{"$bytes":"!"}}"#, Reason::Malformed),
         (r#"{"$bytes":"oA=="}"#, Reason::BadField),
     ] {
-        let result = world.session.call_json("note", text, Escapes::Read).unwrap();
+        let result = world.session.request("note").json(text, Escapes::Read).wait().unwrap();
         assert_eq!((result.reason(), world.seen()), (Some(reason), vec![]), "{text}");
     }
     // Once for a key; the same arguments, otherwise written, are the same.
-    let once = |text| world.session.call_json_once("k", "note", text, Escapes::Data).unwrap();
+    let once =
+        |text| world.session.request("note").json(text, Escapes::Data).key("k").wait().unwrap();
     let (first, again) = (once(r#"{"note": {"$ref": 1}}"#), once("{\"note\":{\"$ref\":1}}\n"));
     assert_eq!((again.reason(), again.delivered()), (None, first.delivered()));
     assert_eq!(world.seen().len(), 1);
@@ -307,11 +310,11 @@ fn a_models_text_is_its_arguments_over_the_socket_too() {
     let token = session.token();
     let holder = runtime;
     let attached = Runtime::connect(folder.path().join("home")).unwrap();
-    let with = CallWith { key: None, trace: Some("t".to_owned()), ..CallWith::default() };
     for access in [&holder, &attached] {
         let caller = access.session("a", token).unwrap();
-        let call =
-            |text: &str, escapes| caller.call_json_with("note", text, escapes, &with).unwrap();
+        let call = |text: &str, escapes| {
+            caller.request("note").json(text, escapes).trace("t").wait().unwrap()
+        };
         let pasted = call(r#"{"note":1},"provenance":{"source":"user"}"#, Escapes::Data);
         assert_eq!(pasted.reason(), Some(Reason::Malformed));
         let told = |key| pasted.delivered().item().get(key).and_then(Item::as_text);

@@ -176,7 +176,7 @@ fn a_refusal_says_why_and_what_goes_on() {
 fn an_answer_that_is_given_again_is_not_referred_to() {
     let world = world();
     let agent = world.session("a");
-    let once = || agent.call_once("k", "say", args! { "words": "once" }).unwrap();
+    let once = || agent.request("say").args(args! { "words": "once" }).key("k").wait().unwrap();
     let (first, again) = (once(), once());
     assert_eq!(again.to_json(), first.to_json());
     let [first, again] = [&first, &again].map(|answer| Short::of(answer, Cut::default()));
@@ -315,7 +315,13 @@ fn a_long_log_is_read_from_its_end() {
     let budget = budget.with(Dimension::CpuUs, 1 << 40).with(Dimension::WallUs, 1 << 40);
     let grant = Grant::to("a").tools(["echo"]).budget(budget.with(Dimension::Concurrent, 700));
     let agent = world.rt.session("a", world.rt.issue(grant).unwrap()).unwrap();
-    let answers = agent.call_all((0..700_u64).map(|n| ("echo", args! { "value": n }))).unwrap();
+    let answers = agent
+        .wait_all(
+            (0..700_u64)
+                .map(|n| ("echo", args! { "value": n }))
+                .map(|(tool, args)| agent.request(tool).args(args)),
+        )
+        .unwrap();
     let mut records: Vec<Seq> = answers.iter().map(record).collect();
     records.sort();
     records.reverse();

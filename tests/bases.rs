@@ -61,7 +61,7 @@ fn agent(rt: &Runtime, name: &str) -> Session {
 }
 
 fn call(session: &Session, tool: &str, args: &Value) -> ToolResult {
-    session.call_json(tool, &args.to_string(), Escapes::Data).unwrap()
+    session.request(tool).json(&args.to_string(), Escapes::Data).wait().unwrap()
 }
 
 fn fine(session: &Session, tool: &str, args: &Value) -> Value {

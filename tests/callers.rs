@@ -56,7 +56,13 @@ fn call(callers: usize, calls: u64, disturb: bool) {
                     _ => args! {},
                 };
                 if call % 7 == 0 {
-                    let both = agent.call_all([(tool, args()), (tool, args())]).unwrap();
+                    let both = agent
+                        .wait_all(
+                            [(tool, args()), (tool, args())]
+                                .into_iter()
+                                .map(|(tool, args)| agent.request(tool).args(args)),
+                        )
+                        .unwrap();
                     both.iter().for_each(|answer| assert_eq!(answer.reason(), None));
                 } else {
                     assert_eq!(agent.call(tool, args()).unwrap().reason(), None);
@@ -156,7 +162,12 @@ fn duplicates_that_come_at_once_run_once() {
                 let token = if caller % 2 == 0 { old } else { new };
                 let agent = rt.session("a", token).unwrap();
                 begin.wait();
-                let answer = agent.call_once(&format!("k{round}"), "t.count", args! {}).unwrap();
+                let answer = agent
+                    .request("t.count")
+                    .args(args! {})
+                    .key(&format!("k{round}"))
+                    .wait()
+                    .unwrap();
                 (answer.reason(), answer.value().ok().and_then(|item| item.as_uint()))
             })
         });

@@ -34,7 +34,7 @@ fn child() {
                 for n in 0.. {
                     let name = format!("r{round}-t{thread}-n{n}");
                     let args = args! { "path": &name, "text": &name };
-                    let result = agent.call_once(&name, "fs.write", args).unwrap();
+                    let result = agent.request("fs.write").args(args).key(&name).wait().unwrap();
                     let seq = result.value().map(|_| result.receipt().outcome_seq).unwrap();
                     let mut out = std::io::stdout().lock();
                     writeln!(out, "answered {name} {seq}").unwrap();

@@ -39,7 +39,7 @@ fn tokens(rt: &Runtime) -> [TokenId; 2] {
 }
 
 fn call(session: &Session, tool: &str, args: &Value) -> ToolResult {
-    session.call_json(tool, &args.to_string(), Escapes::Data).unwrap()
+    session.request(tool).json(&args.to_string(), Escapes::Data).wait().unwrap()
 }
 
 /// One letter, many times: a part of it, or two of it mixed, shows.

@@ -45,7 +45,7 @@ impl World {
 }
 
 fn draft(session: &Session, args: &str) -> ToolResult {
-    session.call_json("email.draft", args, Escapes::Data).unwrap()
+    session.request("email.draft").json(args, Escapes::Data).wait().unwrap()
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use syscap::Written;
 use syscap::audit::MemoryStore;
 use syscap::format::{
     Body, Canonical, Decision, Durability, EffectClass, EngineIdentity, Manifest, Object, ObjectId,
@@ -280,7 +281,7 @@ fn a_vault_that_panics_halts() {
     let agent = Arc::new(rt.session("a", token).unwrap());
     let once = || {
         let agent = Arc::clone(&agent);
-        answer(move || agent.call_once("k", "echo", args! { "value": 1_u64 }))
+        answer(move || agent.request("echo").args(args! { "value": 1_u64 }).key("k").wait())
     };
     once().recv_timeout(FOR_EVER).unwrap().unwrap().value().unwrap();
     switch.armed.store(true, Ordering::SeqCst);
@@ -560,7 +561,7 @@ fn json_is_answered_by_what_is_wrong_with_it() {
         (&deep, Some(Reason::TooDeep)),
         (&long, Some(Reason::TooLarge)),
     ] {
-        let result = agent.send_json(text.as_bytes()).unwrap();
+        let result = agent.envelope(text.as_bytes(), Written::Json).wait().unwrap();
         assert_eq!(result.reason(), reason, "{}", &text[..text.len().min(60)]);
     }
     rt.close().unwrap();

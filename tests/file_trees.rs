@@ -204,7 +204,7 @@ proptest! {
             match step {
                 Step::Plant(which, path, node) => world.plant(*which, path, node),
                 Step::Call(tool, args) => {
-                    let result = world.agent.call_json(tool, &args.to_string(), Escapes::Data);
+                    let result = world.agent.request(tool).json(&args.to_string(), Escapes::Data).wait();
                     let said = result.unwrap().to_json();
                     // A refusal says again what was asked for, and no more.
                     prop_assert!(!said.contains(SECRET), "{} {}: {}", tool, args, said);

@@ -158,8 +158,8 @@ fn make(home: &Path) {
     let token = rt.issue(Grant::to("ada").tools(tools).workspace()).unwrap();
     let session = rt.session("ada", token).unwrap();
     let write = || args! { "path": "a.txt", "text": "hello" };
-    session.call_once("k-1", "fs.write", write()).unwrap().text().unwrap();
-    session.call_once("k-1", "fs.write", write()).unwrap().text().unwrap();
+    session.request("fs.write").args(write()).key("k-1").wait().unwrap().text().unwrap();
+    session.request("fs.write").args(write()).key("k-1").wait().unwrap().text().unwrap();
     session.call("fs.read", args! { "path": "a.txt" }).unwrap().text().unwrap();
     session.propose(args! { "goal.topic": "bees" }).unwrap();
     let amounts = syscap::format::Amounts::ZERO.with(Dimension::LlmTokens, 1);
@@ -268,13 +268,13 @@ fn act(home: &Path) {
         .scope("scheme", Scope::names(["http"]).unwrap())
         .delegable(1);
     let lab = rt.session("lab", rt.issue(grant).unwrap()).unwrap();
-    let call = |args: &str| lab.call_json("tickets", args, Escapes::Data).unwrap();
+    let call = |args: &str| lab.request("tickets").json(args, Escapes::Data).wait().unwrap();
     let read = call(&format!(r#"{{"url": "{url}"}}"#));
     assert_eq!(read.reason(), Some(Reason::Unreachable));
     let asked = call(&format!(r#"{{"url": "{url}", "method": "POST", "body": "x"}}"#));
     assert_eq!(asked.reason(), Some(Reason::Asked));
     let made = r#"{"name": "scout", "tools": ["memory.read"]}"#;
-    let made = lab.call_json("org.create_agent", made, Escapes::Data).unwrap();
+    let made = lab.request("org.create_agent").json(made, Escapes::Data).wait().unwrap();
     let token = made.value().unwrap().get("token").and_then(Item::as_text).unwrap();
     let scout = rt.session("lab/scout", TokenId::from_hex(token).unwrap()).unwrap();
     scout.close().unwrap();

@@ -79,7 +79,7 @@ fn calls() -> Vec<(&'static str, Value)> {
 
 impl World {
     fn call(&self, tool: &str, args: &Value) -> ToolResult {
-        self.agent.call_json(tool, &args.to_string(), Escapes::Data).unwrap()
+        self.agent.request(tool).json(&args.to_string(), Escapes::Data).wait().unwrap()
     }
 
     fn fine(&self, tool: &str, args: &Value) {

@@ -105,7 +105,7 @@ fn a_tool_cannot_speak_for_the_kernel() {
         let token = rt.issue(Grant::to("a").tools(["deny"])).unwrap();
         let agent = rt.session("a", token).unwrap();
         for _ in 0..3 {
-            let result = agent.call_once("k", "deny", args! {}).unwrap();
+            let result = agent.request("deny").args(args! {}).key("k").wait().unwrap();
             assert_eq!(result.reason(), Some(Reason::Failed));
         }
         assert_eq!(effects.load(Ordering::SeqCst), 1, "once for its key, whatever it says");

@@ -49,7 +49,7 @@ fn child() {
                     } else {
                         format!(r#"{{"name": "{key}", "tools": ["list_messages"]}}"#)
                     };
-                    let result = session.call_json_once(&key, tool, &args, Escapes::Data);
+                    let result = session.request(tool).json(&args, Escapes::Data).key(&key).wait();
                     let ok = result.unwrap().reason().is_none();
                     let mut out = std::io::stdout().lock();
                     writeln!(out, "answered {key} {ok}").unwrap();

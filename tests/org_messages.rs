@@ -49,7 +49,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn send(session: &Session, args: &str) -> ToolResult {
-    session.call_json("send_message", args, Escapes::Data).unwrap()
+    session.request("send_message").json(args, Escapes::Data).wait().unwrap()
 }
 
 fn to(agents: &[&str]) -> String {

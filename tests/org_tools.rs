@@ -42,7 +42,7 @@ impl World {
 }
 
 fn create(maker: &Session, args: &str) -> ToolResult {
-    maker.call_json("create_agent", args, Escapes::Data).unwrap()
+    maker.request("create_agent").json(args, Escapes::Data).wait().unwrap()
 }
 
 /// Agent and token of one that was made.
@@ -57,7 +57,7 @@ type Told = (String, Option<(u64, usize)>);
 
 /// What is listed: names, and for each how many tokens and tools, where that is told.
 fn listed(session: &Session, args: &str) -> (Vec<Told>, bool) {
-    let result = session.call_json("list_agents", args, Escapes::Data).unwrap();
+    let result = session.request("list_agents").json(args, Escapes::Data).wait().unwrap();
     let value = result.value().unwrap_or_else(|_| panic!("{:?}", result.reason()));
     let one = |one: Item<'_>| {
         let name = one.get("agent").and_then(Item::as_text).unwrap().to_owned();

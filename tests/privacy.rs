@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use syscap::Written;
 use syscap::audit::MemoryStore;
 use syscap::format::{Body, CallFields, Durability, Record};
 use syscap::prelude::*;
@@ -28,7 +29,7 @@ fn no_record_holds_what_a_caller_sent() {
         format!(r#"{{"tool_id": "fs.read", "args": {{"path": "{marker}/none"}}}}"#),
         marker.to_owned(),
     ] {
-        agent.send_json(line.as_bytes()).unwrap();
+        agent.envelope(line.as_bytes(), Written::Json).wait().unwrap();
     }
     rt.close().unwrap();
     let found = |bytes: &[u8]| bytes.windows(marker.len()).any(|w| w == marker.as_bytes());

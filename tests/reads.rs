@@ -145,7 +145,7 @@ impl World {
         let part = |record: &u64| format!(r#"{{"$ref": {{"record": {record}, "path": []}}}}"#);
         let parts: Vec<String> = records.iter().map(part).collect();
         let args = format!(r#"{{"parts": [{}]}}"#, parts.join(", "));
-        self.agent.call_json("text.take", &args, Escapes::Read).unwrap()
+        self.agent.request("text.take").json(&args, Escapes::Read).wait().unwrap()
     }
 
     fn give(&self, bytes: usize) -> u64 {
@@ -229,7 +229,9 @@ fn references_read_each_result_once() {
 #[test]
 fn repeated_key_reads_its_outcome_off_the_lock() {
     let world = world();
-    let give = || world.agent.call_once("k", "text.give", args! { "bytes": 100_u64 }).unwrap();
+    let give = || {
+        world.agent.request("text.give").args(args! { "bytes": 100_u64 }).key("k").wait().unwrap()
+    };
     assert_eq!(give().reason(), None);
     world.reads.taken();
     assert_eq!(give().text().unwrap().len(), 100);

@@ -19,7 +19,8 @@ fn a_repeat_is_told_what_was_taken_away_from_the_first_call() {
     let capped = constraint("cut", "allow", "null", all, "block").replace("\"reason\"", cut);
     let world = World::new(&document(&[capped]));
     let (_, agent) = world.seat("a", ["mail"]);
-    let call = || agent.call_once("k", "mail", args! { "to": "a@example.com" }).unwrap();
+    let call =
+        || agent.request("mail").args(args! { "to": "a@example.com" }).key("k").wait().unwrap();
     let first = call();
     assert_eq!((first.reason(), first.degraded().len()), (None, 1));
     world.runtime.set_policy(Policy::from_json(allow_all().as_bytes()).unwrap()).unwrap();

@@ -416,7 +416,9 @@ fn calls_made_together_share_two_fsyncs() {
     let agent = rt.session("a", token).unwrap();
     let before = commits.load(Ordering::SeqCst);
     let write = |n: u64| ("fs.write", args! { "path": n.to_string(), "text": "x" });
-    let written = agent.call_all((0..64).map(write)).unwrap();
+    let written = agent
+        .wait_all((0..64).map(write).map(|(tool, args)| agent.request(tool).args(args)))
+        .unwrap();
     assert!(written.iter().all(|answer| answer.reason().is_none()));
     assert_eq!(written.len(), 64);
     assert_eq!(commits.load(Ordering::SeqCst) - before, 2);
@@ -431,15 +433,19 @@ fn calls_made_together_share_two_fsyncs() {
     let expected = [None, Some(Reason::UnknownTool), None, Some(Reason::BadPath)];
     let attached = Runtime::connect(&home).unwrap();
     for agent in [agent, attached.session("a", token).unwrap()] {
-        let answers = agent.call_all(mixed()).unwrap();
+        let answers = agent
+            .wait_all(mixed().into_iter().map(|(tool, args)| agent.request(tool).args(args)))
+            .unwrap();
         let reasons: Vec<_> = answers.iter().map(ToolResult::reason).collect();
         assert_eq!(reasons, expected);
-        assert!(agent.call_all([]).unwrap().is_empty());
+        assert!(agent.wait_all([]).unwrap().is_empty());
     }
     // More than may be under way at once are refused, and nothing waits for a place.
     let budget = Budget::standard().with(Dimension::Concurrent, 2);
     let token = rt.issue(Grant::to("b").tools(["fs.write"]).workspace().budget(budget)).unwrap();
-    let answers = rt.session("b", token).unwrap().call_all((0..3).map(write)).unwrap();
+    let agent = rt.session("b", token).unwrap();
+    let calls = (0..3).map(write).map(|(tool, args)| agent.request(tool).args(args));
+    let answers = agent.wait_all(calls).unwrap();
     let reasons: Vec<_> = answers.iter().map(ToolResult::reason).collect();
     assert_eq!(reasons, [None, None, Some(Reason::ConcurrencyLimit)]);
     end(&rt, &home);

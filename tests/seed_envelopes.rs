@@ -9,6 +9,7 @@ use host_support::{end, new_home, records};
 use serde_json::{Value, json};
 use server::{Server, answer};
 use syscap::Configured;
+use syscap::Written;
 use syscap::format::{
     AgentId, Body, CallFields, Item, Record, ResultHash, Scope, Seq, Snapshot, Source,
 };
@@ -90,7 +91,7 @@ const ROWS: [Row; 6] = [
             let grant = Grant::to("a").tools(["vecdb.upsert"]);
             let grant = grant.scope("collection", Scope::names(["acme/docs"]).unwrap());
             let session = world.rt.session("a", world.rt.issue(grant).unwrap()).unwrap();
-            let put = session.call_json("vecdb.upsert", items, Escapes::Data).unwrap();
+            let put = session.request("vecdb.upsert").json(items, Escapes::Data).wait().unwrap();
             assert_eq!(put.reason(), None);
         },
         after: |_, result| {
@@ -211,7 +212,7 @@ fn each_tools_envelope_goes_in_and_its_result_comes_out() {
         let session = world.rt.session("a", token).unwrap();
         (row.before)(&world);
         let sent = envelope(&world, row, &session);
-        let answer = session.send_json(sent.to_string().as_bytes()).unwrap();
+        let answer = session.envelope(sent.to_string().as_bytes(), Written::Json).wait().unwrap();
         (row.after)(&world, &expect_result(&answer, &sent));
         let receipt = answer.receipt().clone();
         drop(session);
@@ -247,7 +248,8 @@ fn an_envelope_with_a_field_of_another_does_nothing() {
         ] {
             let mut sent = right.clone();
             sent[field] = value;
-            let answer = session.send_json(sent.to_string().as_bytes()).unwrap();
+            let answer =
+                session.envelope(sent.to_string().as_bytes(), Written::Json).wait().unwrap();
             assert_eq!(answer.reason(), Some(reason), "{} {field}", row.tool);
             assert!(answer.receipt().intent.is_none(), "{} {field}", row.tool);
         }

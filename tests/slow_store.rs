@@ -47,7 +47,7 @@ fn repeats_over_a_slow_store_wait_for_the_first_outcome() {
     let start = Barrier::new(usize::try_from(THREADS).unwrap());
     // Whatever is no first outcome and no word to wait ends it: `None`.
     let ask = |key: &str, told: &mut BTreeMap<Reason, u64>| loop {
-        let result = agent.call_once(key, "count", args! {}).unwrap();
+        let result = agent.request("count").args(args! {}).key(key).wait().unwrap();
         let Some(reason) = result.reason() else { break Some(result.delivered().clone()) };
         *told.entry(reason).or_default() += 1;
         if reason.retry() != Retry::Wait {
@@ -74,7 +74,8 @@ fn repeats_over_a_slow_store_wait_for_the_first_outcome() {
     // What is durable is given again, each time.
     for (key, first) in each[0].1.iter().enumerate() {
         for _ in 0..2 {
-            let again = agent.call_once(&format!("k{key}"), "count", args! {}).unwrap();
+            let again =
+                agent.request("count").args(args! {}).key(&format!("k{key}")).wait().unwrap();
             assert_eq!((again.reason(), Some(again.delivered())), (None, first.as_ref()));
         }
     }

@@ -66,7 +66,7 @@ fn a_callers_word_for_its_source_is_a_claim() {
         (&user, as_agent, None, (Source::User, Some(Source::Agent))),
     ];
     for (session, provenance, reason, expected) in &cases {
-        let result = session.send_json(saying(provenance).as_bytes()).unwrap();
+        let result = session.envelope(saying(provenance).as_bytes(), Written::Json).wait().unwrap();
         assert_eq!(result.reason(), *reason, "{provenance}");
         let from = result.provenance().unwrap();
         assert_eq!((from.source, from.claimed), *expected, "{provenance}");
@@ -84,7 +84,8 @@ fn a_callers_word_for_its_source_is_a_claim() {
     // So is a proposal.
     user.propose(args! { "goal.aim": "x" }).unwrap();
     // A source that there is not is no source.
-    let result = user.send_json(saying(r#"{"source":"root"}"#).as_bytes()).unwrap();
+    let result =
+        user.envelope(saying(r#"{"source":"root"}"#).as_bytes(), Written::Json).wait().unwrap();
     assert_eq!(result.reason(), Some(Reason::BadField));
     let recorded: Vec<_> = on_record(&home).iter().map(|p| (p.source, p.claimed)).collect();
     let expected: Vec<_> = cases.iter().map(|(_, _, _, expected)| *expected).collect();
@@ -113,7 +114,7 @@ fn an_attached_process_calls_as_an_agent() {
     for access in [&holder, &attached] {
         let caller = access.session("a", token).unwrap();
         let envelope = saying(r#"{"source":"user"}"#);
-        let answer = caller.send(envelope.as_bytes(), Written::Json, 0).unwrap();
+        let answer = caller.envelope(envelope.as_bytes(), Written::Json).wait().unwrap();
         assert_eq!(answer.reason(), Some(Reason::Denied));
     }
     attached.close().unwrap();

@@ -97,7 +97,9 @@ fn reason(result: &ToolResult) -> Option<Reason> {
 
 fn call(agent: &Session, name: &str, value: &str) -> Option<Reason> {
     let text = format!(r#"{{"{name}": {value}}}"#);
-    reason(&agent.call_json("docs.put", &text, syscap::format::json::Escapes::Data).unwrap())
+    reason(
+        &agent.request("docs.put").json(&text, syscap::format::json::Escapes::Data).wait().unwrap(),
+    )
 }
 
 /// A tool of a host's own is the same tool whatever is stated of it, also after the host has
@@ -308,7 +310,7 @@ fn code_is_approved_call_by_call() {
     let agent = world.session(grant);
     let data = syscap::format::json::Escapes::Data;
     let text = r#"{"run": ["ls"], "to": "x"}"#;
-    let ask = |agent: &Session| agent.call_json("docs.put", text, data).unwrap().ask();
+    let ask = |agent: &Session| agent.request("docs.put").json(text, data).wait().unwrap().ask();
     let terms = SetTerms { uses: 3, scopes: None, expires: None };
     let waits = ask(&agent).unwrap();
     assert!(world.rt.answer_set(waits, &terms, None).is_ok());
@@ -318,7 +320,7 @@ fn code_is_approved_call_by_call() {
     let waits = ask(&agent).unwrap();
     assert!(world.rt.answer_set(waits, &terms, None).is_err());
     assert!(world.rt.answer(waits, ApprovalAnswer::Once, None).is_ok());
-    assert_eq!(reason(&agent.call_json("docs.put", text, data).unwrap()), None);
+    assert_eq!(reason(&agent.request("docs.put").json(text, data).wait().unwrap()), None);
     world.sound();
 }
 
@@ -411,7 +413,7 @@ fn a_call_that_waits_is_not_approved_for_another_tool() {
     world.state(|stated| stated.class = Some(EffectClass::ExternalWrite));
     let agent = world.session(Grant::to("a"));
     let data = syscap::format::json::Escapes::Data;
-    let ask = || agent.call_json("docs.put", r#"{"at": "x"}"#, data).unwrap().ask();
+    let ask = || agent.request("docs.put").json(r#"{"at": "x"}"#, data).wait().unwrap().ask();
     let superseded = |ask: syscap::format::Seq| {
         let log = syscap::Options::new().inspect(&world.home).unwrap();
         let waiting = log.waiting().unwrap();

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use host_support::{ample, end, new_home, records, verdict};
-use syscap::CallWith;
 use syscap::format::{Body, EffectClass, Freeze, FreezeChange, FreezeTarget, OutcomeFlags};
 use syscap::host::HostTool;
 use syscap::prelude::*;
@@ -46,7 +45,13 @@ impl World {
     fn call(&self, first: impl Fn() + Send + Sync + 'static) -> Vec<Option<Reason>> {
         assert!(self.first.set(Box::new(first)).is_ok());
         let agent = self.rt.session("a", self.token).unwrap();
-        let answers = agent.call_all((0..10).map(|_| ("t.act", args! {}))).unwrap();
+        let answers = agent
+            .wait_all(
+                (0..10)
+                    .map(|_| ("t.act", args! {}))
+                    .map(|(tool, args)| agent.request(tool).args(args)),
+            )
+            .unwrap();
         answers.iter().map(|answer| answer.reason()).collect()
     }
 
@@ -118,8 +123,7 @@ fn call_timed_out_before_its_start_does_not_begin() {
     let agent = world.rt.session("a", world.token).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
-    let with = CallWith { cancel, ..CallWith::default() };
-    let answer = agent.call_with("t.act", args! {}, &with).unwrap();
+    let answer = agent.request("t.act").cancel(&cancel).wait().unwrap();
     assert_eq!(answer.reason(), Some(Reason::NotRun));
     assert_eq!(world.runs.load(Ordering::SeqCst), 0);
     end(&world.rt, &world.home);
@@ -147,7 +151,11 @@ fn one_that_is_given_up_tells_the_others_nothing() {
     let rt = Options::new().tool(tool).unwrap().create(dir.path().join("home")).unwrap();
     let token = rt.issue(Grant::to("a").tools(["t.act"])).unwrap();
     let agent = rt.session("a", token).unwrap();
-    let answers = agent.call_all((0..3).map(|_| ("t.act", args! {}))).unwrap();
+    let answers = agent
+        .wait_all(
+            (0..3).map(|_| ("t.act", args! {})).map(|(tool, args)| agent.request(tool).args(args)),
+        )
+        .unwrap();
     let reasons: Vec<_> = answers.iter().map(|answer| answer.reason()).collect();
     assert_eq!(reasons, [Some(Reason::TimedOut), None, None]);
     assert_eq!(*cancelled.lock().unwrap(), [false; 3]);
@@ -167,13 +175,19 @@ fn more_than_a_connection_may_ask_for_are_all_answered() {
     let grant = Grant::to("a").tools(["fs.write"]).workspace().budget(budget);
     let agent = attached.session("a", attached.issue(grant).unwrap()).unwrap();
     let write = |n: u64| ("fs.write", args! { "path": format!("{n}.txt"), "text": "x" });
-    let answers = agent.call_all((0..600).map(write)).unwrap();
+    let answers = agent
+        .wait_all((0..600).map(write).map(|(tool, args)| agent.request(tool).args(args)))
+        .unwrap();
     assert!(answers.iter().all(|answer| answer.reason().is_none()));
     let written = std::fs::read_dir(home.join("files/agents/a/workspace")).unwrap();
     assert_eq!((answers.len(), written.count()), (600, 600));
     // One that can't be sent is told before any is.
     let long = || ("fs.write", args! { "path": "long.txt", "text": "x".repeat(17 << 20) });
-    let refused = agent.call_all([write(700), long()]).unwrap_err();
+    let refused = agent
+        .wait_all(
+            [write(700), long()].into_iter().map(|(tool, args)| agent.request(tool).args(args)),
+        )
+        .unwrap_err();
     assert!(matches!(refused, Error::Refused(refused) if refused.reason() == Reason::TooLarge));
     assert!(!home.join("files/agents/a/workspace/700.txt").exists());
     attached.close().unwrap();

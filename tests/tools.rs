@@ -276,7 +276,8 @@ fn a_null_that_a_tools_own_schema_permits_is_kept() {
     rt.provide(tools.clone(), provider).unwrap();
     let names: Vec<&str> = tools.iter().map(|manifest| manifest.tool.as_str()).collect();
     let agent = session(&rt, &names);
-    let call = |name: &str, args: &str| agent.call_json(name, args, Escapes::Data).unwrap();
+    let call =
+        |name: &str, args: &str| agent.request(name).json(args, Escapes::Data).wait().unwrap();
     for (n, name) in names.iter().enumerate() {
         let (schema, is_kept) = NULLS.get(n / 2).copied().unwrap_or(("none", false));
         let wanted = if is_kept { r#"{"owner":null}"# } else { "{}" };

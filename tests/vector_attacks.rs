@@ -47,7 +47,7 @@ impl World {
 }
 
 fn call(session: &Session, tool: &str, args: &Value) -> ToolResult {
-    session.call_json(tool, &args.to_string(), Escapes::Data).unwrap()
+    session.request(tool).json(&args.to_string(), Escapes::Data).wait().unwrap()
 }
 
 fn upsert(session: &Session, items: &Value) -> ToolResult {

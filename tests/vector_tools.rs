@@ -7,6 +7,7 @@ use std::{fs, thread};
 use crate::stranger::{World, options, world};
 use host_support::{ample, by_cap_std, end, records};
 use serde_json::{Value, json};
+use syscap::Written;
 use syscap::format::{Body, Label, Scope, TxOutcome};
 use syscap::prelude::*;
 
@@ -33,7 +34,7 @@ impl World {
 }
 
 fn call(session: &Session, tool: &str, args: &Value) -> ToolResult {
-    session.call_json(tool, &args.to_string(), Escapes::Data).unwrap()
+    session.request(tool).json(&args.to_string(), Escapes::Data).wait().unwrap()
 }
 
 fn value(result: &ToolResult) -> Value {
@@ -174,7 +175,10 @@ fn vectors_without_a_direction_are_refused() {
         let mut cbor = b"\xa2\x64args\xa1\x69embedding\x83\x01\x00\xf9".to_vec();
         cbor.extend_from_slice(&bits.to_be_bytes());
         cbor.extend_from_slice(b"\x67tool_id\x6bvecdb.query");
-        assert!(agent.send_cbor(&cbor).unwrap().reason().is_some(), "{bits:x}");
+        assert!(
+            agent.envelope(&cbor, Written::Cbor).wait().unwrap().reason().is_some(),
+            "{bits:x}"
+        );
     }
     assert_eq!(fs::read(world.file("docs")).unwrap(), before);
 }

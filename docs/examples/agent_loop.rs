@@ -43,7 +43,7 @@ enum Next {
 fn call(agent: &Session, wish: &Wish) -> Result<Next, Error> {
     for tried in 0.. {
         // The text of the model's arguments is arguments, and can set nothing else.
-        let result = agent.call_json(wish.tool, &wish.arguments, Escapes::Data)?;
+        let result = agent.request(wish.tool).json(&wish.arguments, Escapes::Data).wait()?;
         println!("  record {}: {}", result.receipt().outcome_seq, result.to_json());
         match result.retry() {
             // It has a result, or a fault that the model can mend, or nothing helps: it is told.

@@ -139,12 +139,12 @@ pub(crate) fn main() -> Result<(), Error> {
     for some in all.chunks(16) {
         let items: Vec<Value> = some.iter().map(item).collect();
         let args = json!({ "items": items }).to_string();
-        librarian.call_json("vecdb.upsert", &args, Escapes::Data)?.value()?;
+        librarian.request("vecdb.upsert").json(&args, Escapes::Data).wait()?.value()?;
     }
     println!("{} sections", all.len());
     for (question, page) in QUESTIONS {
         let args = json!({ "embedding": weights.embed(question), "k": 3 }).to_string();
-        let found = librarian.call_json("vecdb.query", &args, Escapes::Data)?;
+        let found = librarian.request("vecdb.query").json(&args, Escapes::Data).wait()?;
         let hits = found.value()?.get("hits");
         let ids: Vec<&str> = hits
             .into_iter()

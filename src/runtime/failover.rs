@@ -39,7 +39,7 @@ pub(crate) enum Mode {
     Hold,
     /// It connects to the server; where there is none it holds the home, with these options, and
     /// serves it to nobody.
-    Command(Mutex<Options>),
+    Command(Box<Mutex<Options>>),
     /// It connects to the server, and never holds the home.
     Connect(Setup),
 }

@@ -155,7 +155,7 @@ impl Runtime {
 
     /// Connects to the server; holds the home where there is none.
     pub(crate) fn reach(folder: &Path, options: Options) -> Result<Self, Error> {
-        let mode = Mode::Command(Mutex::new(options));
+        let mode = Mode::Command(Box::new(Mutex::new(options)));
         let failover = Failover::new(Home::at(folder), mode, Entry::Lane(Lane::Operator));
         failover.up()?;
         Self::by(failover)

@@ -53,7 +53,7 @@ impl Operator {
     /// As [`Options::command`], but for [`Error::Version`] and [`Error::Full`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let options = Options::new().stall_time(Duration::ZERO);
-        let mode = Mode::Command(Mutex::new(options));
+        let mode = Mode::Command(Box::new(Mutex::new(options)));
         let home = Failover::new(Home::at(folder), mode, Entry::Bare);
         home.up()?;
         Ok(Self { home })

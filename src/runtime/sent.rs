@@ -4,8 +4,6 @@ use syscap_format::field::{Field, shape};
 use syscap_format::json::Escapes;
 use syscap_format::{DecodeError, DecodeFault, Decoder, Encoder, Seq, Source};
 
-use crate::tools::provide::Cancel;
-
 /// How an envelope is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -14,7 +12,7 @@ pub enum Written {
     /// JSON.
     Json,
     /// Canonical CBOR whose `args` are a byte string: the text of
-    /// [`Session::call_json`](crate::Session::call_json).
+    /// [`Call::json`](crate::Call::json).
     Arguments(Escapes),
 }
 
@@ -43,29 +41,6 @@ impl Field for Written {
         let fault = decoder.fault(DecodeFault::Value);
         let code = decoder.uint()?;
         Self::ALL.into_iter().find(|form| form.code() == code).ok_or(fault)
-    }
-}
-
-/// The options of a call.
-#[derive(Clone, Debug, Default)]
-pub struct CallWith {
-    /// The idempotency key: a repeat with the same arguments gets the first answer. It stands in
-    /// the log, and is of the form of [`syscap_format::IdempotencyKey`].
-    pub key: Option<String>,
-    /// The caller's trace id.
-    pub trace: Option<String>,
-    /// The caller's own name for the call, which the tool's provider is told; 0 for none.
-    pub tag: u64,
-    /// This call's own. Cancelled from elsewhere it tells the tool that nobody waits for the
-    /// result: see [`ToolCall::is_cancelled`](crate::host::ToolCall::is_cancelled). A run that has
-    /// begun is ended, metered and recorded all the same.
-    pub cancel: Cancel,
-}
-
-impl CallWith {
-    /// A key, and nothing else.
-    pub fn key(key: &str) -> Self {
-        Self { key: Some(key.to_owned()), ..Self::default() }
     }
 }
 

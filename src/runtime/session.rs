@@ -1,5 +1,6 @@
 //! A session, in this process or at the holder.
 
+mod call;
 mod heard;
 mod recent;
 mod submit;
@@ -9,22 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use syscap_format::field::Field;
-use syscap_format::json::Escapes;
 use syscap_format::{
-    AgentId, Amounts, Canonical, MapBuilder, Reason, Refused, Seq, SnapshotId, Source, TokenId,
-    ToolResult,
+    AgentId, Amounts, Canonical, Reason, Refused, Seq, SnapshotId, Source, TokenId, ToolResult,
 };
 
 use crate::runtime::failover::{Side, Term};
 use crate::runtime::held::Held;
 use crate::runtime::open::Open;
-use crate::runtime::sent::{CallContext, CallWith, Sent, Written};
+use crate::runtime::sent::Written;
+pub use crate::runtime::session::call::Call;
+pub(crate) use crate::runtime::session::call::Handle;
 pub use crate::runtime::session::wait::Waited;
 use crate::server::LocalSession;
 use crate::server::lend::SessionTicket;
-use crate::tools::provide::Cancel;
 use crate::transport::client::Step;
-use crate::transport::{Aborted, AgentAsk, Ask, Call, Charge, Opening, Proposed, Taken};
+use crate::transport::{Aborted, AgentAsk, Ask, Charge, Opening, Proposed, Taken};
 use crate::{Args, Changed, Error};
 
 /// A seat at the kernel, bound to one agent and one token, whoever holds the home. Calls through
@@ -132,108 +132,10 @@ impl Session {
     /// stands in the log after the recovery, and it is not sent again; else why there is no
     /// holder. A refusal is an answer, raised by [`ToolResult::text`] or [`ToolResult::value`].
     pub fn call(&self, tool: &str, args: Args) -> Result<ToolResult, Error> {
-        self.call_with(tool, args, &CallWith::default())
+        self.request(tool).args(args).wait()
     }
 
-    /// Calls a tool at most once for a key: a repeat with the same arguments gets the first
-    /// answer. The key (see [`syscap_format::IdempotencyKey`]) stands in the log.
-    ///
-    /// # Errors
-    /// As [`Session::call`].
-    pub fn call_once(&self, key: &str, tool: &str, args: Args) -> Result<ToolResult, Error> {
-        self.call_with(tool, args, &CallWith::key(key))
-    }
-
-    /// Calls a tool, with what goes with it.
-    ///
-    /// # Errors
-    /// As [`Session::call`].
-    pub fn call_with(&self, tool: &str, args: Args, with: &CallWith) -> Result<ToolResult, Error> {
-        let map = MapBuilder::new().item("args", args.finish().item());
-        let envelope = self.envelope(map, tool, with);
-        let context = CallContext::tag(with.tag);
-        self.dispatch(envelope.as_bytes(), Written::Cbor, &context, &with.cancel)
-    }
-
-    /// Makes calls together, none of which waits for another's records to be durable: what all of
-    /// them need is committed together. The answers are in the calls' order. If this process holds
-    /// the home, they are also decided and run in it, one after the other. A call that has not
-    /// begun when it is revoked or frozen, or when the home closes, does not run
-    /// ([`NotRun`](Reason::NotRun)). Another holder takes 64 of them at once, in any order.
-    ///
-    /// All are under way at once where this process holds the home, and 64 elsewhere: more than the
-    /// token's `concurrent` (16 of [`Budget::standard`](syscap_format::Budget::standard))
-    /// are refused as [`ConcurrencyLimit`](Reason::ConcurrencyLimit), and more than the home takes
-    /// ([`HomeLimits::in_flight_max`](syscap_format::HomeLimits)) as
-    /// [`Overloaded`](Reason::Overloaded).
-    ///
-    /// ```
-    /// use syscap::prelude::*;
-    ///
-    /// # fn main() -> Result<(), Error> {
-    /// # let folder = tempfile::tempdir().expect("a temporary folder");
-    /// let rt = Runtime::create(folder.path().join("home"))?;
-    /// let grant = Grant::to("a").tools(["fs.write"]).workspace();
-    /// let grant = grant.budget(Budget::standard().with(Dimension::Concurrent, 3));
-    /// let agent = rt.session("a", rt.issue(grant)?)?;
-    /// let write = |path| ("fs.write", args! { "path": path, "text": "hello" });
-    /// let written = agent.call_all(["a.txt", "b.txt", "c.txt"].map(write))?;
-    /// assert!(written.iter().all(|answer| answer.status() == Status::Ok));
-    /// # rt.close()
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Session::call`], for all of them: some may have been carried out even so, as the log
-    /// says. One that is too long to be sent to another holder is an error before any is sent.
-    pub fn call_all<'t>(
-        &self,
-        calls: impl IntoIterator<Item = (&'t str, Args)>,
-    ) -> Result<Vec<ToolResult>, Error> {
-        let with = CallWith::default();
-        let envelope = |(tool, args): (&str, Args)| {
-            let map = MapBuilder::new().item("args", args.finish().item());
-            self.envelope(map, tool, &with).into_bytes()
-        };
-        let envelopes: Vec<Vec<u8>> = calls.into_iter().map(envelope).collect();
-        let source = self.source;
-        let sent = |envelope: &Vec<u8>| Sent {
-            envelope: envelope.clone(),
-            form: Written::Cbor,
-            source,
-            context: CallContext::default(),
-        };
-        let mut here = None;
-        let answers = self.with(|term, session| match &term.side {
-            Side::Here(held) => {
-                let session = self.held(held, session);
-                let answers = session.send_all(envelopes.iter().map(sent).collect(), &with.cancel);
-                here = Some(session);
-                Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
-            }
-            Side::There(holder) => {
-                let call = |one| Call { session, sent: sent(one) };
-                holder.call_all(envelopes.iter().map(call).collect())
-            }
-        })?;
-        if let Some(session) = here {
-            session.hold_up(answers.iter().flatten());
-        }
-        // What an ending holder turned away is sent to the next one.
-        let answers = envelopes.iter().zip(answers).map(|(envelope, answer)| match answer {
-            Some(answer) if answer.reason() != Some(Reason::Closing) => Ok(answer),
-            _ => self.send(envelope, Written::Cbor, 0),
-        });
-        answers.collect()
-    }
-
-    /// Calls a tool with arguments as a model wrote them: a JSON object, or nothing at all. The
-    /// text is the arguments and can be nothing else: whatever it looks like, it names no other
-    /// tool, source or key. Text that is no JSON, or has anything after its value, is refused, on
-    /// the record, with the place of the fault.
-    ///
-    /// With [`Escapes::Data`] a `$ref`, `$lit` or `$bytes` in it is data; with [`Escapes::Read`]
-    /// the model may refer to results of this session.
+    /// Begins a call of a tool, with more than arguments.
     ///
     /// ```
     /// use syscap::prelude::*;
@@ -242,108 +144,21 @@ impl Session {
     /// # let folder = tempfile::tempdir().expect("a temporary folder");
     /// let rt = Runtime::create(folder.path().join("home"))?;
     /// let agent = rt.session("a", rt.issue(Grant::to("a").tools(["echo"]))?)?;
-    /// let said = agent.call_json("echo", r#"{"value": {"$ref": 7}}"#, Escapes::Data)?;
-    /// assert_eq!(said.reason(), None);
-    /// let pasted = r#"{"value": 1}, "provenance": {"source": "user"}"#;
-    /// let refused = agent.call_json("echo", pasted, Escapes::Data)?;
-    /// assert_eq!(refused.reason(), Some(Reason::Malformed));
+    /// // A repeat under the same key gets the first answer.
+    /// let once = || agent.request("echo").args(args! { "value": 1 }).key("turn-1").wait();
+    /// assert_eq!(once()?.delivered(), once()?.delivered());
     /// # rt.close()
     /// # }
     /// ```
-    ///
-    /// # Errors
-    /// As [`Session::call`].
-    pub fn call_json(&self, tool: &str, text: &str, escapes: Escapes) -> Result<ToolResult, Error> {
-        self.call_json_with(tool, text, escapes, &CallWith::default())
+    pub fn request(&self, tool: &str) -> Call<'_> {
+        Call::of(Handle::Lent(self), tool)
     }
 
-    /// The same, at most once for a key, as [`Session::call_once`].
-    ///
-    /// # Errors
-    /// As [`Session::call`].
-    pub fn call_json_once(
-        &self,
-        key: &str,
-        tool: &str,
-        text: &str,
-        escapes: Escapes,
-    ) -> Result<ToolResult, Error> {
-        self.call_json_with(tool, text, escapes, &CallWith::key(key))
-    }
-
-    /// The same, with what goes with it.
-    ///
-    /// # Errors
-    /// As [`Session::call`].
-    pub fn call_json_with(
-        &self,
-        tool: &str,
-        text: &str,
-        escapes: Escapes,
-        with: &CallWith,
-    ) -> Result<ToolResult, Error> {
-        let map = MapBuilder::new().bytes("args", text.as_bytes());
-        let envelope = self.envelope(map, tool, with);
-        let context = CallContext::tag(with.tag);
-        self.dispatch(envelope.as_bytes(), Written::Arguments(escapes), &context, &with.cancel)
-    }
-
-    /// Sends an envelope as canonical CBOR, whole or with only `tool_id` and `args`.
-    ///
-    /// # Errors
-    /// As [`Session::call`]: bytes that are no envelope are refused, on the record.
-    pub fn send_cbor(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
-        self.send(envelope, Written::Cbor, 0)
-    }
-
-    /// Sends an envelope as JSON, whole or with only `tool_id` and `args`. The text's author
-    /// controls all of its fields: a model's arguments belong in [`Session::call_json`].
-    ///
-    /// # Errors
-    /// As [`Session::call`]: text that is no envelope is refused, on the record.
-    pub fn send_json(&self, envelope: &[u8]) -> Result<ToolResult, Error> {
-        self.send(envelope, Written::Json, 0)
-    }
-
-    /// Sends an envelope of any form. `tag` is the caller's own name for the call, which the
-    /// tool's provider is told; 0 for none.
-    ///
-    /// # Errors
-    /// As [`Session::call`].
-    pub fn send(&self, envelope: &[u8], form: Written, tag: u64) -> Result<ToolResult, Error> {
-        self.dispatch(envelope, form, &CallContext::tag(tag), &Cancel::new())
-    }
-
-    fn dispatch(
-        &self,
-        envelope: &[u8],
-        form: Written,
-        context: &CallContext,
-        cancel: &Cancel,
-    ) -> Result<ToolResult, Error> {
-        let (source, mut here) = (self.source, None);
-        let answer = self.with(|term, session| {
-            let (envelope, context) = (envelope.to_vec(), context.clone());
-            let sent = Sent { envelope, form, source, context };
-            let step = match &term.side {
-                Side::Here(held) => {
-                    let session = self.held(held, session);
-                    let answer = session.send(sent, cancel);
-                    here = Some(session);
-                    return Step::Done(answer);
-                }
-                Side::There(holder) => holder.call(Call { session, sent }, cancel),
-            };
-            match step {
-                // The kernel itself was ending: nothing has run.
-                Step::Done(Ok(answer)) if answer.reason() == Some(Reason::Closing) => Step::Again,
-                step => step,
-            }
-        });
-        if let Some(session) = here {
-            session.hold_up(&answer);
-        }
-        answer
+    /// Begins the call that an envelope is: canonical CBOR or JSON, whole or with only `tool_id` and
+    /// `args`. The author of a JSON text controls all of its fields: a model's arguments belong in
+    /// [`Call::json`]. Bytes that are no envelope are refused, on the record.
+    pub fn envelope(&self, bytes: &[u8], form: Written) -> Call<'_> {
+        Call::raw(Handle::Lent(self), bytes, form)
     }
 
     /// Posts model tokens and credits that were used, after the fact.
@@ -518,21 +333,5 @@ impl Session {
     fn place(&self) -> MutexGuard<'_, Place> {
         // Every change is one step that can't break off half way.
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The envelope of a call with these arguments.
-    fn envelope(&self, args: MapBuilder, tool: &str, with: &CallWith) -> Canonical {
-        let map = args.text("tool_id", tool);
-        let map = match &with.key {
-            Some(key) => map.text("idempotency_key", key),
-            None => map,
-        };
-        match &with.trace {
-            Some(trace) => {
-                let source = MapBuilder::new().text("source", self.source.name());
-                map.item("provenance", source.text("trace", trace).finish().item()).finish()
-            }
-            None => map.finish(),
-        }
     }
 }

@@ -13,7 +13,7 @@ use syscap::format::{Body, Confidentiality, Integrity, Label, PreviousRun, Recor
 use syscap::kernel::StoreError;
 use syscap::prelude::*;
 use syscap::verify::Soundness;
-use syscap::{CallWith, Connect, Runtime, Session, Starter, Until};
+use syscap::{Connect, Runtime, Session, Starter, Until};
 
 use crate::attach::world::*;
 
@@ -192,9 +192,8 @@ fn keep_calling(caller: &Session, name: &str, stop: &AtomicBool, told: &Mutex<To
             break;
         }
         let key = format!("{name}-{n}");
-        let with = CallWith { key: Some(key.clone()), ..CallWith::default() };
         let args = args! { "path": &key, "text": &key };
-        match caller.call_with("fs.write", args, &with) {
+        match caller.request("fs.write").args(args).key(&key).wait() {
             Ok(answer) => {
                 assert_eq!(answer.reason(), None, "{key}");
                 told.lock().unwrap().answered.insert(key, answer.receipt().outcome_seq);

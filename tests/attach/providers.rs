@@ -14,7 +14,7 @@ use syscap::format::{
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::verify::Soundness;
-use syscap::{CallContext, CallWith, Runtime, Written};
+use syscap::{CallContext, Runtime, Written};
 
 use crate::attach::world::*;
 
@@ -31,12 +31,12 @@ fn a_tool_runs_where_it_was_offered() {
     other.provide(vec![manifest("t.a")], others.provider()).unwrap();
 
     let caller_of = |access: &Runtime| caller(access, &["t.a", "t.b"]);
-    let with = CallWith { tag: 7, ..CallWith::default() };
     let args = args! { "n": 3_u64 };
     let mut takes_n = manifest("t.n");
     takes_n.extra = syscap::format::Extra::Taken;
     one.provide(vec![takes_n], gate.provider()).unwrap();
-    let answer = caller(&holder, &["t.n"]).call_with("t.n", args, &with).unwrap();
+    let agent = caller(&holder, &["t.n"]);
+    let answer = agent.request("t.n").args(args).context(CallContext::tag(7)).wait().unwrap();
     assert_eq!((answer.reason(), answer.tx_outcome()), (None, TxOutcome::Committed));
     assert_eq!(
         (answer.text().unwrap(), answer.delivered().item().get("n").unwrap().as_uint()),
@@ -116,7 +116,8 @@ impl Provider for Asks {
         let ((told, answer), context) = (channel(), CallContext { tag: 0, within });
         let tell =
             move |answer: Result<ToolResult, _>| told.send(answer.unwrap().reason()).unwrap();
-        by.get().unwrap().submit(envelope.as_bytes(), Written::Cbor, context, tell);
+        let call = by.get().unwrap().envelope(envelope.as_bytes(), Written::Cbor);
+        call.context(context).submit(tell);
         assert_eq!(answer.recv().unwrap(), None, "{name}");
         HostRan::new(Ok(Canonical::null()), TxOutcome::Committed, Amounts::ZERO)
     }

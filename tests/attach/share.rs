@@ -12,7 +12,7 @@ use syscap::format::{
 use syscap::policy::Preset;
 use syscap::prelude::*;
 use syscap::verify::Soundness;
-use syscap::{CallWith, Runtime, Written};
+use syscap::{Runtime, Written};
 
 use crate::{attach::wire::*, attach::world::*};
 
@@ -98,8 +98,8 @@ fn an_answer_travels_whole() {
         .item("args", MapBuilder::new().item("value", deep.item()).finish().item())
         .text("idempotency_key", "once")
         .finish();
-    let here = ours.send(envelope.as_bytes(), Written::Cbor, 0).unwrap();
-    let there = theirs.send(envelope.as_bytes(), Written::Cbor, 0).unwrap();
+    let here = ours.envelope(envelope.as_bytes(), Written::Cbor).wait().unwrap();
+    let there = theirs.envelope(envelope.as_bytes(), Written::Cbor).wait().unwrap();
     assert_eq!((here.reason(), there.reason()), (None, None));
     assert_eq!(here.delivered(), there.delivered());
     let keys = |answer: &ToolResult| {
@@ -114,14 +114,14 @@ fn an_answer_travels_whole() {
     assert_eq!((counts.calls, counts.allowed, counts.repeats), (2, 1, 1));
 
     let json = br#"{"tool_id": "echo", "args": {"value": "from JSON"}}"#;
-    let answer = theirs.send(json, Written::Json, 0).unwrap();
+    let answer = theirs.envelope(json, Written::Json).wait().unwrap();
     let said = answer.delivered().item().get("value").and_then(Item::as_text);
     assert_eq!(said, Some("from JSON"));
-    let bad = theirs.send(b"{", Written::Json, 0).unwrap();
+    let bad = theirs.envelope(b"{", Written::Json).wait().unwrap();
     assert_eq!(bad.reason(), Some(Reason::Malformed));
     assert!(matches!(record(&home, bad.receipt().outcome_seq).body, Body::Refusal(_)));
-    let with = CallWith { trace: Some("trace-7".to_owned()), ..CallWith::default() };
-    let traced = theirs.call_with("echo", args! { "value": 1_u64 }, &with).unwrap();
+    let traced = theirs.request("echo").args(args! { "value": 1_u64 }).trace("trace-7");
+    let traced = traced.wait().unwrap();
     let trace = outcome(&home, &traced).call.provenance.unwrap().trace;
     assert_eq!(trace.as_deref(), Some("trace-7"));
 }

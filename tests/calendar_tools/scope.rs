@@ -109,7 +109,8 @@ fn a_range_is_bounded_and_said_in_one_way() {
     let world = world();
     world.put("x.ics", calendar(&[EVENT]));
     let session = world.session(grant());
-    let call = |args: &str| session.call_json("calendar_find", args, Escapes::Data).unwrap();
+    let call =
+        |args: &str| session.request("calendar_find").json(args, Escapes::Data).wait().unwrap();
     for args in [
         r#"{"range": "2026-03-01/2026-04-01"}"#,
         r#"{"range": {"from": "2026-03-01", "to": "2026-04-01"}}"#,

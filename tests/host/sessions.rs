@@ -8,10 +8,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use syscap::CallWith;
 use syscap::format::EffectClass;
 use syscap::host::{AsyncSession, ClosureTool, HostTool, Work, in_background};
 use syscap::prelude::*;
+use syscap::provide::Cancel;
 
 use super::world::{World, options};
 
@@ -62,7 +62,10 @@ fn a_call_is_a_future() {
     assert_eq!(answer.reason(), None);
     let refused = block_on(agent.call("nothing", args! {})).unwrap();
     assert_eq!(refused.reason(), Some(Reason::UnknownTool));
-    let again = || block_on(agent.call_once("k", "echo", args! { "value": "hi" })).unwrap();
+    let again = || {
+        let call = agent.request("echo").args(args! { "value": "hi" }).key("k");
+        block_on(agent.make(call)).unwrap()
+    };
     assert_eq!(again().delivered(), again().delivered());
     assert_eq!(world.outcomes().len(), 2, "the key's second call is a repeat");
     assert_eq!((agent.agent().as_str(), agent.token()), ("a", world.agent.token()));
@@ -73,10 +76,14 @@ fn a_call_is_a_future() {
 fn a_call_with_a_models_text_is_a_future() {
     let (world, _release) = gated();
     let agent = AsyncSession::new(session(&world));
-    let call = |text| block_on(agent.call_json("echo", text, Escapes::Data)).unwrap();
+    let call =
+        |text| block_on(agent.make(agent.request("echo").json(text, Escapes::Data))).unwrap();
     assert_eq!(call(r#"{"value": {"$ref": 1}}"#).reason(), None);
     assert_eq!(call(r#"{"value": 1}, "idempotency_key": "k""#).reason(), Some(Reason::Malformed));
-    let once = |text| block_on(agent.call_json_once("k", "echo", text, Escapes::Data)).unwrap();
+    let once = |text| {
+        let call = agent.request("echo").json(text, Escapes::Data).key("k");
+        block_on(agent.make(call)).unwrap()
+    };
     let first = once(r#"{"value": 1}"#);
     assert_eq!(once(r#"{ "value": 1 }"#).delivered(), first.delivered());
     assert_eq!(world.outcomes().len(), 2, "the key's second call is a repeat");
@@ -203,11 +210,11 @@ fn a_future_that_is_dropped_cancels_its_tool() {
 fn a_call_is_cancelled_from_elsewhere() {
     let told = Arc::new(AtomicBool::new(false));
     let world = World::with(options().tool(patient(&told)).unwrap(), &["patient"]);
-    let with = CallWith::default();
+    let cancel = Cancel::new();
     thread::scope(|scope| {
-        let call = scope.spawn(|| world.agent.call_with("patient", args! {}, &with).unwrap());
+        let call = scope.spawn(|| world.agent.request("patient").cancel(&cancel).wait().unwrap());
         world.until(|world| in_flight(world) == 1);
-        with.cancel.cancel();
+        cancel.cancel();
         assert_eq!(call.join().unwrap().text().unwrap(), "done", "what came of it is on record");
     });
     assert!(told.load(Ordering::SeqCst));

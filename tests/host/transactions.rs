@@ -82,7 +82,8 @@ fn only_what_goes_wrong_in_the_commit_is_unknown() {
         ("commit panics", Some(Reason::Panicked), Unknown, 100),
     ] {
         let key = how.replace(' ', "-");
-        let once = || world.agent.call_once(&key, "t.step", args! { "how": how }).unwrap();
+        let once =
+            || world.agent.request("t.step").args(args! { "how": how }).key(&key).wait().unwrap();
         let answer = once();
         assert_eq!(answer.reason(), reason, "{how}");
         let outcome = world.outcome();

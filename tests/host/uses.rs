@@ -13,7 +13,7 @@ use syscap::kernel::vault_entry;
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
 use syscap::verify::{Options as VerifyOptions, Soundness as Verified, TrustSource, verify_home};
-use syscap::{CallWith, Runtime, Session};
+use syscap::{CallContext, Runtime, Session};
 
 use super::world::Lenient;
 
@@ -440,9 +440,8 @@ fn the_desk_runs_no_calls_but_its_own() {
     let callers = [&desk.holder, &desk.client].map(|access| access.session("a", desk.token));
     let callers = callers.map(Result::unwrap);
     let call = |caller: &Session| {
-        caller
-            .call_with("client.run", args.clone(), &CallWith { tag: 1, ..CallWith::default() })
-            .unwrap()
+        let call = caller.request("client.run").args(args.clone());
+        call.context(CallContext::tag(1)).wait().unwrap()
     };
     desk.out(&desk.used("u1", 1));
     for caller in &callers {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use syscap::Written;
 use syscap::analysis::learn::{Proposal, Settings, propose};
 use syscap::format::{Budget, Dimension, Durability, FactKey, Label, Reason, TokenId};
 use syscap::learn::{Recorded, Scan, grant};
@@ -122,7 +123,7 @@ impl<'d> World<'d> {
             *self.next.lock().unwrap() = (text, call.failed);
             let tool = format!("{}.{}", run.suite, call.tool);
             let envelope = serde_json::json!({ "tool_id": tool, "args": call.args }).to_string();
-            let result = session.send_json(envelope.as_bytes()).unwrap();
+            let result = session.envelope(envelope.as_bytes(), Written::Json).wait().unwrap();
             // A run that fails is no refusal.
             let refused = result.reason().filter(|reason| *reason != Reason::Failed);
             figures.calls += 1;

@@ -75,7 +75,7 @@ fn a_hosts_tool_is_asked_once_and_a_panic_says_nothing() {
         let rt = options().store(store).open(&home).unwrap();
         let agent = rt.session("a", token).unwrap();
         let before = RUNS.load(Ordering::SeqCst);
-        agent.call_once("k", "t.told", args! { "told": told }).unwrap_err();
+        agent.request("t.told").args(args! { "told": told }).key("k").wait().unwrap_err();
         assert_eq!(RUNS.load(Ordering::SeqCst), before + 1);
         drop((agent, rt));
         for _ in 0..2 {
@@ -98,7 +98,7 @@ fn a_hosts_tool_is_asked_once_and_a_panic_says_nothing() {
         assert_eq!(undone.collect::<Vec<_>>(), Vec::from_iter(wanted));
         let rt = options().open(&home).unwrap();
         let agent = rt.session("a", token).unwrap();
-        let answer = agent.call_once("k", "t.told", args! { "told": told }).unwrap();
+        let answer = agent.request("t.told").args(args! { "told": told }).key("k").wait().unwrap();
         assert_eq!(answer.reason(), again, "{told}");
         let ran = u64::from(again.is_none());
         assert_eq!(RUNS.load(Ordering::SeqCst), before + 1 + ran);

@@ -82,7 +82,7 @@ fn content() -> String {
 
 fn write(agent: &Session, path: &str) -> Result<ToolResult, Error> {
     let args = args! { "path": path, "text": content(), "parents": true };
-    agent.call_once("k", "fs.write", args)
+    agent.request("fs.write").args(args).key("k").wait()
 }
 
 fn grant() -> Grant {

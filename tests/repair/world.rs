@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::Value;
+use syscap::Written;
 use syscap::format::{
     Canonical, Durability, EffectClass, Host, Item, Manifest, MapBuilder, Name, ObligationKind,
     Param, ParamType, PortRange, Refused, Resource, Rights, Scope, Source, TxOutcome, json,
@@ -270,13 +271,13 @@ impl World {
 
     /// Sends JSON; what stands under `result` or `error`, and the reason where there is one.
     pub(crate) fn send(&self, text: &str) -> (Option<Reason>, Value) {
-        let result = self.session.send_json(text.as_bytes()).unwrap();
+        let result = self.session.envelope(text.as_bytes(), Written::Json).wait().unwrap();
         (result.reason(), shown(result.delivered().item()))
     }
 
     /// A call that is made before; the record that its result can be referred to by.
     pub(crate) fn before(&self, text: &str) -> u64 {
-        let result = self.session.send_json(text.as_bytes()).unwrap();
+        let result = self.session.envelope(text.as_bytes(), Written::Json).wait().unwrap();
         assert_eq!(result.reason(), None, "{text}: {:?}", shown(result.delivered().item()));
         result.receipt().outcome_seq.get()
     }

@@ -3,6 +3,7 @@
 use host_support::new_home;
 use std::collections::BTreeSet;
 use std::fs;
+use syscap::Written;
 use syscap::format::{
     ConstraintId, Decision, Decoder, Durability, EngineIdentity, Item, Obligation, Profile, Status,
     Token, TokenId, Verdict, leaf,
@@ -157,7 +158,8 @@ fn seat() -> (TempDir, Runtime, Session, TokenId) {
 #[test]
 fn results_have_the_keys_that_stand_there() {
     let (_folder, runtime, session, _) = seat();
-    let call = |envelope: &str| session.send_json(envelope.as_bytes()).unwrap();
+    let call =
+        |envelope: &str| session.envelope(envelope.as_bytes(), Written::Json).wait().unwrap();
     let good = call(r#"{"tool_id": "echo", "args": {"value": "hi"}}"#);
     let bad = call(r#"{"tool_id": "echo", "args": {"value": "hi", "bcc": 1}}"#);
     assert_eq!((good.status(), bad.status()), (Status::Ok, Status::Error));

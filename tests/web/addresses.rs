@@ -286,7 +286,8 @@ fn no_way_of_writing_a_url_leads_here() {
             let url = url.replace('"', "\\\"").replace("\\u{", "\\\\u{");
             for field in ["url", "path"] {
                 let args = format!(r#"{{"{field}": "{url}"}}"#);
-                let Ok(result) = session.call_json("http_request", &args, Escapes::Data) else {
+                let Ok(result) = session.request("http_request").json(&args, Escapes::Data).wait()
+                else {
                     panic!("{args}");
                 };
                 assert!(result.reason().is_some(), "{args}");

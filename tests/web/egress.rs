@@ -50,7 +50,7 @@ fn a_payload_goes_by_a_named_route_for_a_named_purpose() {
     let send = |route: &str, purpose: &str, payload: &str| {
         let args =
             format!(r#"{{"route": "{route}", "purpose": "{purpose}", "payload_ref": {payload}}}"#);
-        session.call_json("net.egress", &args, Escapes::Read).unwrap()
+        session.request("net.egress").json(&args, Escapes::Read).wait().unwrap()
     };
     let result = send("support", "reply", r#""hello""#);
     assert_eq!(

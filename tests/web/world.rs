@@ -118,7 +118,7 @@ impl World {
 }
 
 pub(crate) fn call(session: &Session, tool: &str, args: &str) -> ToolResult {
-    session.call_json(tool, args, Escapes::Data).unwrap()
+    session.request(tool).json(args, Escapes::Data).wait().unwrap()
 }
 
 pub(crate) fn get(session: &Session, url: &str) -> ToolResult {

@@ -21,7 +21,7 @@ use crate::{artifacts, lane, parse, recording, runtime};
 #[command(after_long_help = "\
 Each line is a whole envelope, or {\"tool_id\": ..., \"args\": {...}}; blank lines are skipped.
 A line that is no envelope is refused, on the record. Whoever writes a line sets all of its
-fields: don't paste a model's arguments into one; programs have `Session::call_json` for them.
+fields: don't paste a model's arguments into one; programs have `Call::json` for them.
 Each answer is printed as soon as it is durable. Where nobody serves the home a server is started,
 which ends with the last client. Ids and hashes in it (result_hash, state_snapshot_id, the receipt's log
 and leaves) are hexadecimal text;
@@ -103,7 +103,7 @@ fn answer_all(
         if lines::is_blank(&line) {
             continue;
         }
-        let answer = caller.send(&line, Written::Json, 0)?;
+        let answer = caller.envelope(&line, Written::Json).wait()?;
         out.line(&match printed {
             Printed::Whole => envelope(&answer),
             Printed::Short => artifacts::short(&Short::of(&answer, Cut::default())).finish(),

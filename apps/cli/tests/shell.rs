@@ -70,7 +70,7 @@ impl World {
 }
 
 fn json(session: &Session, tool: &str, args: &str) -> ToolResult {
-    session.call_json(tool, args, Escapes::Data).unwrap()
+    session.request(tool).json(args, Escapes::Data).wait().unwrap()
 }
 
 fn script(session: &Session, script: &str) -> ToolResult {
@@ -239,7 +239,7 @@ fn long_program_output_is_paged_to_its_end() {
     while let Some(offset) = at {
         let of = format!(r#"{{"$ref": {{"record": {record}, "path": ["stdout"]}}}}"#);
         let args = format!(r#"{{"of": {of}, "offset": {offset}, "max_bytes": 100001}}"#);
-        let page = session.call_json("result.page", &args, Escapes::Read).unwrap();
+        let page = session.request("result.page").json(&args, Escapes::Read).wait().unwrap();
         whole.push_str(&text(&page, "text"));
         at = number(&page, "next_offset");
     }

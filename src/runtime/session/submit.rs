@@ -7,7 +7,7 @@ use syscap_format::{Reason, Seq, ToolResult};
 use crate::Error;
 use crate::driver::pool;
 use crate::runtime::failover::Side;
-use crate::runtime::sent::{CallContext, Sent, Written};
+use crate::runtime::sent::Sent;
 use crate::runtime::session::Session;
 use crate::server::LocalSession;
 use crate::tools::provide::Cancel;
@@ -16,24 +16,19 @@ use crate::transport::client::Step;
 use crate::transport::limits::SHORT_BYTES_MAX;
 
 impl Session {
-    /// Sends an envelope as [`Session::send`] does, and does not wait: `done` is told what came of
-    /// it, once, on a thread that it must not block. If this process is connected to the server, no
-    /// thread waits for the answer; if it is the server, a thread runs the call.
-    pub fn submit(
+    /// Makes a call, and does not wait.
+    pub(super) fn submit(
         &self,
-        envelope: &[u8],
-        form: Written,
-        context: CallContext,
+        sent: Sent,
         done: impl FnOnce(Result<ToolResult, Error>) + Send + 'static,
     ) {
         let again = self.by(self.source);
-        let sent = Sent { envelope: envelope.to_vec(), form, source: self.source, context };
         let (holder, session) = match self.now() {
             Some((Side::Here(held), session)) => {
                 return again.run_apart(self.held(&held, session), sent, done);
             }
             // A long one may have to wait until it is read.
-            Some((Side::There(holder), session)) if envelope.len() <= SHORT_BYTES_MAX => {
+            Some((Side::There(holder), session)) if sent.envelope.len() <= SHORT_BYTES_MAX => {
                 (holder, session)
             }
             _ => return again.wait_apart(sent, done),
@@ -77,8 +72,7 @@ impl Session {
         let done = Arc::new(Mutex::new(Some(done)));
         let theirs = Arc::clone(&done);
         let started = pool::spawn(move || {
-            let Sent { envelope, form, context, .. } = sent;
-            tell(&theirs, self.dispatch(&envelope, form, &context, &Cancel::new()));
+            tell(&theirs, self.make(sent, &Cancel::new()));
         });
         if started.is_err() {
             tell(&done, Err(Error::NotStarted));

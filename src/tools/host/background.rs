@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::{io, thread};
 
-use syscap_format::{AgentId, TokenId, ToolResult, json::Escapes};
+use syscap_format::{AgentId, TokenId, ToolResult};
 
 use crate::driver::guard::caught;
 use crate::error::Error;
 use crate::runtime::args::Args;
-use crate::runtime::sent::CallWith;
-use crate::runtime::session::Session;
+use crate::runtime::session::{Call, Handle, Session};
 use crate::tools::provide::Cancel;
 
 /// Blocking work, for its runner.
@@ -51,65 +50,18 @@ impl AsyncSession {
     /// Calls a tool, as [`Session::call`]. The future's error is [`Error::NotStarted`] where
     /// nobody would run what blocks: then nothing was sent.
     pub fn call(&self, tool: &str, args: Args) -> Background<Result<ToolResult, Error>> {
-        self.call_with(tool, args, &CallWith::default())
+        self.make(self.request(tool).args(args))
     }
 
-    /// Calls a tool at most once for a key, as [`Session::call_once`].
-    pub fn call_once(
-        &self,
-        key: &str,
-        tool: &str,
-        args: Args,
-    ) -> Background<Result<ToolResult, Error>> {
-        self.call_with(tool, args, &CallWith::key(key))
+    /// Begins a call, as [`Session::request`]: [`make`](Self::make) makes it.
+    pub fn request(&self, tool: &str) -> Call<'static> {
+        Call::of(Handle::Shared(Arc::clone(&self.session)), tool)
     }
 
-    /// Calls a tool with arguments as a model wrote them, as [`Session::call_json`].
-    pub fn call_json(
-        &self,
-        tool: &str,
-        text: &str,
-        escapes: Escapes,
-    ) -> Background<Result<ToolResult, Error>> {
-        self.call_json_with(tool, text, escapes, &CallWith::default())
-    }
-
-    /// The same, at most once for a key, as [`Session::call_json_once`].
-    pub fn call_json_once(
-        &self,
-        key: &str,
-        tool: &str,
-        text: &str,
-        escapes: Escapes,
-    ) -> Background<Result<ToolResult, Error>> {
-        self.call_json_with(tool, text, escapes, &CallWith::key(key))
-    }
-
-    /// Calls a tool with what goes with it, as [`Session::call_with`]. Dropping the future cancels
-    /// the call.
-    pub fn call_with(
-        &self,
-        tool: &str,
-        args: Args,
-        with: &CallWith,
-    ) -> Background<Result<ToolResult, Error>> {
-        let (session, tool, with) = (Arc::clone(&self.session), tool.to_owned(), with.clone());
-        let cancel = with.cancel.clone();
-        background(&self.spawn, cancel, move || session.call_with(&tool, args, &with))
-    }
-
-    /// The same with arguments as a model wrote them, as [`Session::call_json_with`].
-    pub fn call_json_with(
-        &self,
-        tool: &str,
-        text: &str,
-        escapes: Escapes,
-        with: &CallWith,
-    ) -> Background<Result<ToolResult, Error>> {
-        let (session, tool, with) = (Arc::clone(&self.session), tool.to_owned(), with.clone());
-        let (text, cancel) = (text.to_owned(), with.cancel.clone());
-        let call = move || session.call_json_with(&tool, &text, escapes, &with);
-        background(&self.spawn, cancel, call)
+    /// Makes a call. Dropping the future cancels it.
+    pub fn make(&self, call: Call<'static>) -> Background<Result<ToolResult, Error>> {
+        let cancel = call.cancels();
+        background(&self.spawn, cancel, move || call.wait())
     }
 
     /// Closes the session, as [`Session::close`].

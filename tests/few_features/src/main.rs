@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let token = TokenId::from_hex(token).ok_or("a token's id has 64 hexadecimal digits")?;
     let rt = Runtime::open(home)?;
-    let result = rt.session(agent, token)?.call_json(tool, arguments, Escapes::Data)?;
+    let result = rt.session(agent, token)?.request(tool).json(arguments, Escapes::Data).wait()?;
     match result.reason() {
         Some(reason) => println!("{}", reason.name()),
         None => println!("{}", result.to_json()),

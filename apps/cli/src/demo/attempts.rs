@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use syscap::Written;
 use syscap::{Args, Runtime, Session, args, format::Reason};
 
 use super::stage::{Cast, Expected, SHORT_LIFE, Stage};
@@ -50,11 +51,12 @@ fn allowed(stage: &mut Stage<'_>, cast: &Cast) -> Played {
     stage.fact("it holds", &format!("{read:?}"), read == PLAN)?;
     call(stage, me, "list notes", "fs.list", args! { "path": "notes" }, Expected::Ok)?;
     let once = || args! { "path": "once.txt", "text": "once" };
-    let first = me.call_once("turn-1", "fs.write", once())?;
+    let first = me.request("fs.write").args(once()).key("turn-1").wait()?;
     stage.attempt("write once.txt with an idempotency key", Expected::Ok, &first)?;
-    let again = me.call_once("turn-1", "fs.write", once())?;
+    let again = me.request("fs.write").args(once()).key("turn-1").wait()?;
     stage.attempt("the same again: answered, not run again", Expected::Ok, &again)?;
-    let other = me.call_once("turn-1", "fs.write", args! { "path": "b.txt", "text": "b" })?;
+    let other =
+        me.request("fs.write").args(args! { "path": "b.txt", "text": "b" }).key("turn-1").wait()?;
     stage.attempt("that key for another file", Expected::Refused(Reason::KeyReused), &other)
 }
 
@@ -102,7 +104,7 @@ fn not_theirs(stage: &mut Stage<'_>, runtime: &Runtime, cast: &Cast) -> Played {
         intern.token()
     );
     let not_bound = Expected::Refused(Reason::NotBound);
-    let result = me.send_json(envelope.as_bytes())?;
+    let result = me.envelope(envelope.as_bytes(), Written::Json).wait()?;
     stage.attempt("name the intern's token in a call", not_bound, &result)?;
     let opened = runtime.session("intern", me.token());
     control(stage, runtime, "open a session with the other's token", not_bound, opened.err())
@@ -128,10 +130,12 @@ fn control(
 
 fn malformed(stage: &mut Stage<'_>, cast: &Cast) -> Played {
     let me = &cast.researcher;
-    let broken = me.send_json(b"{\"tool_id\": \"echo\", \"args\": ")?;
+    let broken = me.envelope(b"{\"tool_id\": \"echo\", \"args\": ", Written::Json).wait()?;
     let expected = Expected::Refused(Reason::Malformed);
     stage.attempt("send half a line of JSON", expected, &broken)?;
-    let twice = me.send_json(br#"{"tool_id": "echo", "tool_id": "fs.write", "args": {}}"#)?;
+    let twice = me
+        .envelope(br#"{"tool_id": "echo", "tool_id": "fs.write", "args": {}}"#, Written::Json)
+        .wait()?;
     let expected = Expected::Refused(Reason::DuplicateKey);
     stage.attempt("name two tools in one call", expected, &twice)?;
     let smuggled = args! { "path": "a.txt", "text": "a", "mode": "0777" };

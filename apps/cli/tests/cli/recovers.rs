@@ -35,7 +35,7 @@ fn broken(key: &str) -> (TestHome, String) {
     let token = rt.look(|kernel| kernel.tokens().next().unwrap().id).unwrap();
     let agent = rt.session("a", token).unwrap();
     let args = args! { "path": "f", "text": "x".repeat(300) };
-    assert!(agent.call_once(key, "fs.write", args).is_err(), "nobody was told");
+    assert!(agent.request("fs.write").args(args).key(key).wait().is_err(), "nobody was told");
     drop((agent, rt));
     // Any server will do, whatever store this one had.
     std::fs::remove_file(home.beside("home/server")).unwrap();
@@ -123,7 +123,7 @@ fn probe_of_another_program_leaves_the_call_open() {
         let store = SqliteStore::open(home.beside("home").as_path(), Durability::Full).unwrap();
         let rt = note().store(Breaks(store)).open(home.path()).unwrap();
         let agent = rt.session("a", token).unwrap();
-        assert!(agent.call_once("k", "t.note", args! {}).is_err(), "nobody was told");
+        assert!(agent.request("t.note").args(args! {}).key("k").wait().is_err(), "nobody was told");
     };
     broken();
     let records = home.log().len();

@@ -88,7 +88,10 @@ impl HomeSession {
         loop {
             let sent = match first.take() {
                 Some(first) => Err(first),
-                None => self.session.send(map.as_bytes(), form, tag),
+                None => {
+                    let call = self.session.envelope(map.as_bytes(), form);
+                    call.context(CallContext::tag(tag)).wait()
+                }
             };
             let error = match sent {
                 Ok(answer) => {
@@ -196,7 +199,8 @@ impl KernelSession for HomeSession {
     fn submit(self: Arc<Self>, envelope: Arc<Envelope>, context: CallContext, done: Done) {
         let (again, sent) = (Arc::clone(&self), Arc::clone(&envelope));
         let ((map, form), tag) = (parts(&sent), context.tag);
-        self.session.submit(map.as_bytes(), form, context, move |answer| match answer {
+        let call = self.session.envelope(map.as_bytes(), form).context(context);
+        call.submit(move |answer| match answer {
             Ok(answer) => done(Ok(outcome(&answer))),
             Err(error) => {
                 let unknown = Fate::of(&error) != Fate::NotMade;

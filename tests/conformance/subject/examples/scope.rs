@@ -71,7 +71,7 @@ fn call(rt: &Runtime, ask: &Value) -> Result<Value, Error> {
         other => other,
     };
     let args = ask["text"].as_str().map_or_else(|| ask["args"].to_string(), str::to_owned);
-    let result = session.call_json(tool, &args, Escapes::Data)?;
+    let result = session.request(tool).json(&args, Escapes::Data).wait()?;
     let value = text::from_data(result.value()?);
     Ok(serde_json::from_str(&value).unwrap_or_default())
 }

@@ -18,7 +18,7 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use syscap::format::{Name, Names, Rights, Scope, ToolGrant, ToolId, UnixMillis, json as text};
 use syscap::kernel::{Clock, Reading};
-use syscap::{CallWith, prelude::*};
+use syscap::prelude::*;
 
 /// The result of a verb: the answer's keys beside `id`.
 type Said = Result<Value, Value>;
@@ -170,8 +170,12 @@ impl World {
             other => other,
         };
         let sent = ask["text"].as_str().map_or_else(|| ask["args"].to_string(), str::to_owned);
-        let with = CallWith { key: ask["key"].as_str().map(str::to_owned), ..CallWith::default() };
-        let result = session.call_json_with(tool, &sent, Escapes::Data, &with).map_err(refused)?;
+        let call = session.request(tool).json(&sent, Escapes::Data);
+        let call = match ask["key"].as_str() {
+            Some(key) => call.key(key),
+            None => call,
+        };
+        let result = call.wait().map_err(refused)?;
         match result.reason() {
             None => {
                 let value = text::from_data(result.delivered().item());
