@@ -4,6 +4,7 @@ pub(crate) mod claim;
 pub(crate) mod engine;
 pub(crate) mod files;
 pub(crate) mod options;
+pub(crate) mod serving;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -38,7 +39,7 @@ use crate::home::files::{read_small, write_new};
 /// | `base` | where the agents' files lie, if not in `files/` |
 /// | `shared-base` | there where that base is another home's: this one's agents have folders beside those |
 /// | `opener` | what must open the agents' files, where not whatever the system has |
-/// | `server` | the program that serves the home with tools or an engine of its own |
+/// | `server` | how the home is served, where that was said |
 /// | `server.log` | the words of a server that a client started |
 /// | `runs/` | what runs that have not ended noted of their workspaces |
 /// | `files/` | the agents' files |
@@ -109,34 +110,6 @@ impl Home {
             Err(error) => Err(error),
         }
         .map_err(at(&path))
-    }
-
-    /// The program that has served the home with tools, keys, a store or an engine of its own: no
-    /// other can take its place. `None` where any server will do. Whoever takes the file `server`
-    /// away says so.
-    ///
-    /// # Errors
-    /// [`Error::File`] where it can't be read.
-    pub fn server(&self) -> Result<Option<String>, Error> {
-        let path = self.folder.join("server");
-        match read_small(&path) {
-            Ok(name) => Ok(Some(String::from_utf8_lossy(&name).trim_ascii().to_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(at(&path)(error)),
-        }
-    }
-
-    /// Notes that this program serves the home with what it alone has.
-    pub(crate) fn note_server(&self) -> Result<(), Error> {
-        let program = std::env::current_exe().ok();
-        let name = program.as_deref().and_then(Path::file_name).map(OsStr::as_bytes);
-        let path = self.folder.join("server");
-        match disk::write_new(&path, name.unwrap_or(b"another program")) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                Err(at(&path)(error))
-            }
-            _ => Ok(()),
-        }
     }
 
     fn opener(&self) -> PathBuf {

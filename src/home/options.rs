@@ -91,7 +91,7 @@ pub struct Options {
 
 /// The runtime of a home that this process holds, with what no other program has or without.
 fn served(holding: Holding, until: Option<Until>, has_own: bool) -> Result<Runtime, Error> {
-    if has_own && let Err(error) = holding.home().note_server() {
+    if has_own && let Err(error) = holding.home().note_program() {
         // The log ends properly, and why it ends is what is said.
         drop(holding.end());
         return Err(error);

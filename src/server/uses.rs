@@ -20,6 +20,9 @@ pub enum Until {
     LastOut(Duration),
 }
 
+/// How long a server waits for its first client, whatever it was told.
+const FIRST: Duration = Duration::from_secs(15);
+
 /// Who uses a home.
 pub(crate) struct Uses {
     state: Mutex<State>,
@@ -35,6 +38,8 @@ struct State {
     left: bool,
     /// When a client was there last.
     since: Instant,
+    /// True if there was one.
+    came: bool,
     /// True if the server ends: nobody waits here any longer.
     closing: bool,
 }
@@ -43,8 +48,8 @@ impl Default for Uses {
     fn default() -> Self {
         let (staying, leaving) = (BTreeSet::new(), BTreeSet::new());
         let (until, since) = (Until::Told, Instant::now());
-        let (left, closing) = (false, false);
-        Self { state: Mutex::new(State { until, staying, leaving, left, since, closing }) }
+        let (left, came, closing) = (false, false, false);
+        Self { state: Mutex::new(State { until, staying, leaving, left, since, came, closing }) }
     }
 }
 
@@ -65,7 +70,7 @@ impl Uses {
     /// A client has gone, by itself or not.
     pub(crate) fn gone(&self, client: ConnectionId) {
         let mut state = self.state();
-        state.since = Instant::now();
+        (state.since, state.came) = (Instant::now(), true);
         state.leaving.remove(&client);
         if state.staying.remove(&client) && state.staying.is_empty() {
             state.left = true;
@@ -85,7 +90,8 @@ impl Uses {
     /// True if the home is served no longer, where nobody uses it.
     pub(crate) fn are_over(&self) -> bool {
         let state = self.state();
-        let is_idle = |idle| state.since.elapsed() >= idle;
+        let least = if state.came { Duration::ZERO } else { FIRST };
+        let is_idle = |idle: Duration| state.since.elapsed() >= idle.max(least);
         match state.until {
             Until::Told => false,
             Until::Idle(idle) => is_idle(idle),

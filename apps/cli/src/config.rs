@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use syscap::format::{Confidentiality, ConfigChange, ControlBody, Notify, Role, Seq, UnixMillis};
 use syscap::kernel::Clock as _;
-use syscap::{Beside, Inspection};
+use syscap::{Beside, Home, Inspection, Serving};
 
-use crate::exit::{Ended, Exit, Failure};
+use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Form, Object, Out};
 use crate::{parse, runtime, signing};
 
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[derive(Args, Debug)]
 #[command(
     override_usage = "syscap config <HOME> [--notify COMMAND [--ceiling LEVEL] [--limit DURATION]|\
-                      --no-notify|--confirm-time]",
+                      --no-notify|--confirm-time] [--idle DURATION] [--headless YES|NO]",
     after_long_help = "\
 Signed by the operator. The program that --notify names is run by whoever holds the home when a call
 begins to wait for a person: without arguments, without environment, in `/`, one at a time. It reads
@@ -48,6 +48,14 @@ pub(crate) struct Config {
     /// After how long it is killed: 10s, at most 1m.
     #[arg(long, value_name = "DURATION", requires = "notify", value_parser = parse::life)]
     limit: Option<Duration>,
+    /// After how long without a client a server that a client started ends: 10m; 0s: with the last
+    /// client. It is on no record.
+    #[arg(long, value_name = "DURATION", value_parser = parse::span)]
+    idle: Option<Duration>,
+    /// Whether such a server refuses at once what the policy asks a person about: yes, no. It is on
+    /// no record.
+    #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
+    headless: Option<String>,
     /// Say that the time is right: tokens that wait for it are valid again.
     #[arg(long, conflicts_with_all = ["notify", "no_notify"])]
     confirm_time: bool,
@@ -55,18 +63,39 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
+        if self.serve_as()? {
+            tell("set, from the next start of a server on");
+            if self.notify.is_none() && !self.no_notify && !self.confirm_time {
+                return Ok(Exit::Done);
+            }
+        }
         let seq = match self.notify()? {
             Some(notify) => signed(&self.home, &notify)?,
             None if self.confirm_time => {
                 signed(&self.home, &ConfigChange { confirm_time: Some(now()) })?
             }
             None => {
-                show(&runtime::look(&self.home)?, out)?;
+                show(&runtime::look(&self.home)?, &Home::at(&self.home).serving()?, out)?;
                 return Ok(Exit::Done);
             }
         };
         out.both(&format!("set by record {seq}"), Object::new().uint("record", seq.get()))?;
         Ok(Exit::Done)
+    }
+
+    /// Says how the home is served, where something is said of it; whether it was.
+    fn serve_as(&self) -> Result<bool, Failure> {
+        if self.idle.is_none() && self.headless.is_none() {
+            return Ok(false);
+        }
+        // A folder that is no home gets no settings.
+        runtime::look(&self.home)?;
+        let home = Home::at(&self.home);
+        let before = home.serving()?;
+        let headless = self.headless.as_ref().map_or(before.headless, |word| word == "yes");
+        let idle = self.idle.or(before.idle);
+        home.serve_as(&Serving { idle, headless, ..before })?;
+        Ok(true)
     }
 
     fn notify(&self) -> Result<Option<Notify>, Failure> {
@@ -110,7 +139,7 @@ fn now() -> UnixMillis {
     syscap::SystemClock.read().wall
 }
 
-fn show(log: &Inspection, out: &mut Out) -> Result<(), Failure> {
+fn show(log: &Inspection, serving: &Serving, out: &mut Out) -> Result<(), Failure> {
     let notify = log.kernel().notify();
     let list = log.kernel().list();
     if out.form() == Form::Json {
@@ -127,6 +156,13 @@ fn show(log: &Inspection, out: &mut Out) -> Result<(), Failure> {
             }
             None => object.json("list", "null"),
         };
+        let idle = serving.idle.map_or("null".to_owned(), |idle| idle.as_secs().to_string());
+        let server = Object::new().json("idle_s", &idle).flag("headless", serving.headless);
+        let server = match &serving.program {
+            Some(program) => server.text("program", program),
+            None => server.json("program", "null"),
+        };
+        let object = object.json("server", &server.finish());
         return out.line(&object.finish());
     }
     match notify {
@@ -137,6 +173,12 @@ fn show(log: &Inspection, out: &mut Out) -> Result<(), Failure> {
         }
         None => out.line("notify       none")?,
     }
+    let idle = serving.idle.map_or("10m".to_owned(), |idle| format!("{}s", idle.as_secs()));
+    let asks = if serving.headless { "asks nobody" } else { "asks people" };
+    out.line(&match &serving.program {
+        Some(program) => format!("server       {program} alone"),
+        None => format!("server       ends {idle} after its last client, {asks}"),
+    })?;
     match list {
         Some(list) => out.line(&format!("revocations  list {} as of {}", list.version, list.as_of)),
         None => out.line("revocations  no list"),

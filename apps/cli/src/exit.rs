@@ -397,6 +397,16 @@ fn home_text(folder: &Path, source: &syscap::Error) -> String {
         syscap::Error::Home(StoreError::Locked) => {
             format!("{shown} is open in another process{}{UNSERVED}", by_server(folder))
         }
+        syscap::Error::Version { holder, ours } if holder.are_before(*ours) => format!(
+            "{shown}: {source}{}; that process is older: end it, and this program starts its own: \
+             syscap serve {word} --stop (revoke, freeze and thaw work meanwhile)",
+            by_server(folder)
+        ),
+        syscap::Error::Version { .. } => format!(
+            "{shown}: {source}{}; this program is older: use the newer syscap, or end that process: \
+             syscap serve {word} --stop (revoke, freeze and thaw work meanwhile)",
+            by_server(folder)
+        ),
         source => format!("{shown}: {source}{}", advice(source)),
     }
 }
@@ -415,14 +425,6 @@ fn advice(error: &syscap::Error) -> Cow<'static, str> {
         }
         syscap::Error::Unserved(_) => UNSERVED,
         syscap::Error::Foreign(_) => "; a home has one user",
-        syscap::Error::Version { holder, ours } if holder.are_before(*ours) => {
-            "; that process is older: end it, and start it anew with this program (revoke, freeze \
-             and thaw work meanwhile)"
-        }
-        syscap::Error::Version { .. } => {
-            "; this program is older: use the newer syscap (revoke, freeze and thaw work \
-             meanwhile)"
-        }
         syscap::Error::HolderGone => "; `syscap log show` says what was done",
         syscap::Error::NoServer { .. } => "",
         syscap::Error::Halted(_) => "; look with `syscap verify`, restore it from a copy",

@@ -260,6 +260,7 @@ impl Mcp {
             }
             return Ok(Exit::Done);
         }
+        starter::follow(&self.home)?;
         let first = terminal::is_there() && review::is_first(&self.home, &options)?;
         if self.review || first {
             return self.look(options, out);

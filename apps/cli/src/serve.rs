@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use syscap::kernel::StoreError;
 use syscap::secrets::SecretFiles;
-use syscap::{Error, Operator, Options, Runtime, Until};
+use syscap::{Error, Home, Operator, Options, Runtime, Serving, Until};
 
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::{parse, recording, runtime};
@@ -94,17 +94,20 @@ impl Serve {
         Ok(Exit::Done)
     }
 
-    fn options(&self) -> Options {
+    /// What the owner has said of servers holds for one that a client starts.
+    fn options(&self) -> Result<Options, Error> {
+        let said = if self.started { Home::at(&self.home).serving()? } else { Serving::default() };
         let options = self.people.options().serve_until(match (self.started, self.idle) {
-            (true, idle) => Until::LastOut(idle.unwrap_or(IDLE)),
+            (true, _) => Until::LastOut(said.idle.unwrap_or(IDLE)),
             (false, Some(idle)) => Until::Idle(idle),
             (false, None) => Until::Told,
         });
-        match (self.shared_base, self.take_base) {
+        let options = if said.headless { options.headless() } else { options };
+        Ok(match (self.shared_base, self.take_base) {
             (true, _) => options.shared_base(),
             (_, true) => options.take_base(),
             _ => options,
-        }
+        })
     }
 
     /// Opens the home, once whoever has it for a moment has let go of it; `None` where another
@@ -112,7 +115,7 @@ impl Serve {
     fn open(&self) -> Result<Option<Runtime>, Failure> {
         let since = Instant::now();
         loop {
-            let busy = match self.options().open(&self.home) {
+            let busy = match self.options().and_then(|options| options.open(&self.home)) {
                 Ok(access) => return Ok(Some(access)),
                 Err(error @ Error::Home(StoreError::Locked)) => error,
                 Err(error) => return Err(Failure::home(&self.home)(error)),

@@ -13,8 +13,8 @@ use std::time::Duration;
 use std::{env, fs, thread};
 
 use rustix::process::{Resource, getrlimit};
-use syscap::audit::{DATABASE_FILE, SqliteReader};
-use syscap::{Connect, Error, Home, Runtime, Starter};
+use syscap::audit::{DATABASE_FILE, HomeLock, SqliteReader};
+use syscap::{Connect, Error, HolderStatus, Home, Operator, Runtime, Starter, Versions};
 
 use crate::exit::Failure;
 use crate::runtime::{self, People};
@@ -24,6 +24,8 @@ use crate::serve::{READY, log};
 const START_TIME: Duration = Duration::from_secs(12);
 /// Longest word of one that can't, in bytes.
 const WHY_BYTES_MAX: u64 = 4 << 10;
+/// Its first option.
+const STARTED: &str = "--started";
 /// What it has of the environment.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const PASSED: [&str; 3] = ["HOME", "LANG", "TZ"];
@@ -39,6 +41,7 @@ pub(crate) enum Presence {
 
 /// Connects to the server of a home; starts one where there is none.
 pub(crate) fn reach(home: &Path, people: People, presence: Presence) -> Result<Runtime, Failure> {
+    follow(home)?;
     runtime::reached(home, || {
         let connect = Connect::to(home).starting(starter(home, people));
         match presence {
@@ -46,6 +49,32 @@ pub(crate) fn reach(home: &Path, people: People, presence: Presence) -> Result<R
             Presence::Passes => connect.open(),
         }
     })
+}
+
+/// Ends a server that a client of another version has started, where nobody uses it: one of this
+/// version is started then.
+pub(crate) fn follow(home: &Path) -> Result<(), Failure> {
+    let other = match Operator::connect(home) {
+        Ok(other) if is_started(home) => other,
+        // There is none, or it is not ours to end: connecting says what is wrong.
+        _ => return Ok(()),
+    };
+    let unused = |status: &HolderStatus| status.sessions == 0 && status.running == 0;
+    let is_other = |status: &HolderStatus| status.versions.common(Versions::OURS).is_none();
+    match other.status() {
+        Ok(status) if is_other(&status) && unused(&status) => {
+            other.shutdown().map(drop).map_err(Failure::home(home))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// True if a client has started the process that serves a home.
+fn is_started(home: &Path) -> bool {
+    let line = HomeLock::holder(home).map(|process| fs::read(format!("/proc/{process}/cmdline")));
+    let line = line.and_then(Result::ok).unwrap_or_default();
+    let mut words = line.split(|byte| *byte == 0).skip(1);
+    words.next() == Some(b"serve") && words.next() == Some(STARTED.as_bytes())
 }
 
 /// Starts servers of a home, each once it is asked for.
@@ -58,9 +87,10 @@ pub(crate) fn starter(home: &Path, people: People) -> Starter {
 fn start(home: &Path, people: People) -> Result<(), Error> {
     let none = |why: String| Error::NoServer { home: home.to_path_buf(), why };
     may_start(home)?;
-    if let Some(program) = Home::at(home).server()? {
+    let serving = Home::at(home).serving()?;
+    if let Some(program) = serving.program {
         let why = "it serves the home with tools or keys of its own: start that";
-        return Err(none(format!("{program}: {why} (or remove the file `server` in the home)")));
+        return Err(none(format!("{program}: {why} (or take `program` out of the file `server`)")));
     }
     if let Some(limit) = limited() {
         return Err(none(format!("{limit} is limited here, and would be the server's")));
@@ -69,7 +99,7 @@ fn start(home: &Path, people: People) -> Result<(), Error> {
     let log = log::open(&folder).map_err(|error| none(error.to_string()))?;
     let mut command = Command::new("/proc/self/exe");
     // The program that this process was started from, whatever has its name now.
-    command.arg0("syscap").args(["serve", "--started"]).arg(&folder);
+    command.arg0("syscap").args(["serve", STARTED]).arg(&folder);
     command.args(people.are_absent().then_some("--headless"));
     command.env_clear().env("PATH", PATH);
     command.envs(PASSED.iter().filter_map(|name| Some((name, env::var_os(name)?))));

@@ -14,7 +14,8 @@ fn shown(home: &TestHome) -> serde_json::Value {
 #[test]
 fn a_program_is_named_by_the_operator_and_told() {
     let (home, token) = asking();
-    assert_eq!(shown(&home), json!({"notify": null, "list": null}));
+    let server = json!({"idle_s": null, "headless": false, "program": null});
+    assert_eq!(shown(&home), json!({"notify": null, "list": null, "server": server}));
     let folder = tempfile::tempdir().unwrap();
     let (program, told) = (folder.path().join("told"), folder.path().join("asks"));
     let path = program.to_str().unwrap();
@@ -29,7 +30,7 @@ fn a_program_is_named_by_the_operator_and_told() {
     }
     let serving = Serving::of(&home.path(), &[]);
     run(["config", &home.path(), "--notify", path, "--limit", "5s"]).fine();
-    let set = json!({"notify": path, "ceiling": "internal", "limit_ms": 5_000, "list": null});
+    let set = json!({"notify": path, "ceiling": "internal", "limit_ms": 5_000, "list": null, "server": server});
     assert_eq!(shown(&home), set);
     let asked = home.call("a", &token, write("a.txt", "hello").as_bytes()).remove(0);
     assert_eq!(reason(&asked), "asked");

@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use syscap::audit::HomeLock;
 use syscap::format::{Amounts, Canonical, EffectClass, Manifest, ToolId, TxOutcome};
 use syscap::provide::{HostCall, HostRan, Provider};
 use syscap::{Operator, Runtime};
@@ -178,6 +179,7 @@ fn other_version(listener: &UnixListener) {
 fn a_holder_of_another_version_is_4() {
     let home = TestHome::new();
     let id = "0".repeat(64);
+    let _lock = HomeLock::take(&home.beside("home")).unwrap();
     let listener = UnixListener::bind(home.beside("home/socket")).unwrap();
     std::thread::spawn(move || other_version(&listener));
     let path = home.path();
@@ -189,6 +191,7 @@ fn a_holder_of_another_version_is_4() {
     ] {
         let said = run(args).failed(4).err;
         assert!(said.contains("version 8") && said.contains("this program is older"), "{said}");
+        assert!(said.contains(&format!("syscap serve {path} --stop")), "{said}");
     }
     for args in [
         &["revoke", &path, &id][..],

@@ -1,7 +1,7 @@
 //! Servers that a client starts: what they keep of it, and when they end.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -294,6 +294,88 @@ fn no_server_takes_the_place_of_one_with_tools_of_its_own() {
     let said = home.call_run("a", &id, ECHO.as_bytes()).failed(4).err;
     assert!(said.contains("tools or keys of its own") && said.contains("cli-"), "{said}");
     assert_eq!(boots(&home), before);
+    let said = fs::read_to_string(home.beside("home/server")).unwrap();
+    assert!(said.starts_with("program cli-"), "{said}");
     fs::remove_file(home.beside("home/server")).unwrap();
     home.call("a", &id, ECHO.as_bytes());
+}
+
+/// A server of another version, as a client has started it: it speaks version 99 alone, and ends where
+/// it is told to.
+const OTHER: &str = r#"
+import fcntl, os, socket, sys
+home, sessions = sys.argv[2], int(sys.argv[3])
+lock = open(home + "/lock", "a"); fcntl.flock(lock, fcntl.LOCK_EX)
+server = socket.socket(socket.AF_UNIX); server.bind(home + "/socket"); server.listen(8)
+print("ready", flush=True)
+def framed(body): return len(body).to_bytes(4, "big") + body
+while True:
+    stream, _ = server.accept()
+    with stream:
+        while len(head := stream.recv(4)) == 4:
+            asked = stream.recv(int.from_bytes(head, "big"))
+            kind, number = asked[1], asked[2:3]
+            if kind == 1: stream.sendall(framed(bytes([0x84, 3, 0x18, 106, 0x18, 99, 0x18, 99])))
+            elif kind == 6: stream.sendall(framed(b"\x8b\x0b" + number + b"\x58\x20" + b"\xaa" * 32
+                + b"\x18\x63\x18\x63\x01\x05\x58\x20" + b"\xcc" * 32 + bytes([sessions, 0, 0])))
+            elif kind == 7:
+                stream.sendall(framed(b"\x83\x09" + number + b"\x18\x2a")); os.unlink(home + "/socket"); sys.exit(0)
+            else: sys.exit(1)
+"#;
+
+/// A started server of another version is ended and followed where nobody uses it; else it is named,
+/// with the command that ends it.
+#[test]
+fn unused_server_of_another_version_is_followed() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    for (sessions, code) in [("1", 4), ("0", 0)] {
+        fs::write(home.beside("serve"), OTHER).unwrap();
+        let mut other = Command::new("python3");
+        other.current_dir(home.folder.path()).args(["serve", "--started", &home.path(), sessions]);
+        let mut other = other.stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(other.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "ready\n");
+        let called = home.call_run("a", &id, ECHO.as_bytes());
+        assert_eq!(called.code, code, "{}", called.err);
+        if code == 4 {
+            let stop = format!("syscap serve {} --stop", home.path());
+            for named in ["version 99", &other.id().to_string(), &stop] {
+                assert!(called.err.contains(named), "{named} in {}", called.err);
+            }
+            assert!(run(["serve", &home.path(), "--stop"]).err.contains("record 42"));
+        }
+        assert_eq!(other.wait().unwrap().code(), Some(0));
+    }
+    assert_eq!(end(&home), "clean");
+}
+
+/// The owner says how long such a server stays where only hooks come, and whether it asks people; what
+/// is not known starts none.
+#[test]
+fn owner_says_how_a_started_server_serves() {
+    let home = TestHome::new();
+    let set = |more: &[&str]| run([&["config", &home.path()][..], more].concat());
+    assert_eq!(set(&["--idle", "0s", "--headless", "yes"]).code, 0);
+    let shown = set(&["--json"]).fine().one();
+    assert_eq!(
+        (&shown["server"]["idle_s"], &shown["server"]["headless"]),
+        (&0.into(), &true.into())
+    );
+    let hook = ["hook", &home.path(), "--agent", "a", "--client", "claude-code"];
+    assert_eq!(run([&hook[..], &["--setup", "--print"]].concat()).code, 0);
+    let event = r#"{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"hello"}"#;
+    run_with(hook, event.as_bytes()).fine();
+    until("it ends with the hook", || home.server().is_none());
+    assert_eq!(end(&home), "clean");
+    assert_eq!(set(&["--headless", "no", "--idle", "2s"]).code, 0);
+    run_with(hook, event.as_bytes()).fine();
+    let server = home.server().expect("it stays");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(lives(server));
+    until("it ends by itself", || home.server().is_none());
+    fs::write(home.beside("home/server"), "idle 2\nmoon\n").unwrap();
+    let said = home.call_run("a", &home.worker("a"), ECHO.as_bytes()).failed(4).err;
+    assert!(said.contains("home/server") && said.contains("not known"), "{said}");
 }
