@@ -16,6 +16,7 @@ mod offered;
 mod others;
 mod pins;
 mod questions;
+mod servers;
 mod several;
 mod starting;
 mod told;

@@ -4,6 +4,7 @@ mod asks;
 mod claude;
 mod gemini;
 mod hostile;
+mod servers;
 mod settings;
 mod shell;
 mod told;

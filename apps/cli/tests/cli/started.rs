@@ -379,3 +379,34 @@ fn owner_says_how_a_started_server_serves() {
     let said = home.call_run("a", &home.worker("a"), ECHO.as_bytes()).failed(4).err;
     assert!(said.contains("home/server") && said.contains("not known"), "{said}");
 }
+
+/// The first process of a container takes its server with it, and waits for the server's end: the log
+/// ends clean, and nothing is killed by the end of the namespace.
+#[test]
+fn first_process_of_a_container_leaves_a_clean_log() {
+    let home = TestHome::new();
+    let id = home.worker("a");
+    for kind in ["call", "mcp"] {
+        let words = ["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_syscap"), kind];
+        let mut command = Command::new("unshare");
+        command.args(words).args([&home.path(), "--agent", "a", "--token", &id]);
+        if kind == "mcp" {
+            command.args(["--", "/bin/cat"]);
+        }
+        let input = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = input.spawn().unwrap();
+        if kind == "call" {
+            writeln!(child.stdin.take().unwrap(), "{ECHO}").unwrap();
+        }
+        drop(child.stdin.take());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if said.contains("unshare: ") {
+            println!("skipped: {said}");
+            return;
+        }
+        assert!(kind == "mcp" || output.status.success(), "{said}");
+        assert_eq!(end(&home), "clean", "{kind}");
+        assert!(fs::read_to_string(home.beside("home/server.log")).unwrap().contains("serving"));
+    }
+}
