@@ -76,8 +76,9 @@ impl Connect {
         self
     }
 
-    /// Starts a server where there is none: at most one at the beginning, and one each time that a
-    /// server has gone without saying so or this process needs one.
+    /// Starts a server where there is none: at the beginning, and each time that a server has gone
+    /// without saying so or this process needs one. One that ends before it was found is followed by
+    /// another, twice.
     pub fn starting(mut self, starter: Starter) -> Self {
         self.setup.starter = Some(starter);
         self

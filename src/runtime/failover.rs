@@ -30,6 +30,9 @@ use crate::{Error, Options};
 const REST: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(60);
 
+/// How often one is started in a search: it may be ended before it is found.
+const STARTS_MAX: u32 = 3;
+
 /// A tool, and who runs it.
 type Provided = (Manifest, Arc<dyn Provider>);
 
@@ -165,7 +168,8 @@ impl Failover {
         self.search(self.starter(), TRY_TIME)
     }
 
-    /// The same for so long at most. Where there is none, and a starter, one is started once.
+    /// The same for so long at most. Where there is none, and a starter, one is started; anew where
+    /// that went before it was found.
     fn search(&self, starter: Option<&Starter>, limit: Duration) -> Result<Term, Error> {
         let state = self.state();
         self.check_open()?;
@@ -181,7 +185,7 @@ impl Failover {
             return Ok(up.clone());
         }
         // One that is full may be gone before it has been heard: once is enough.
-        let (mut since, mut full, mut starter) = (Instant::now(), false, starter);
+        let (mut since, mut full, mut starts) = (Instant::now(), false, 0_u32);
         loop {
             let why = match self.establish()? {
                 Ok(side) => {
@@ -193,13 +197,14 @@ impl Failover {
                     state.term = None;
                     self.unserved()
                 }
-                Err(why @ Error::NoServer { .. }) => match starter.take() {
-                    Some(start) => {
+                Err(why @ Error::NoServer { .. }) => match starter {
+                    Some(start) if starts < STARTS_MAX => {
+                        starts = starts.saturating_add(1);
                         start.start()?;
                         since = Instant::now();
                         continue;
                     }
-                    None => why,
+                    _ => why,
                 },
                 Err(why) => why,
             };

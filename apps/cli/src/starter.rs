@@ -24,7 +24,7 @@ use crate::serve::{READY, log};
 const START_TIME: Duration = Duration::from_secs(12);
 /// Longest word of one that can't, in bytes.
 const WHY_BYTES_MAX: u64 = 4 << 10;
-/// Its first option.
+/// Its first option, behind the home.
 const STARTED: &str = "--started";
 /// What it has of the environment.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -74,7 +74,7 @@ fn is_started(home: &Path) -> bool {
     let line = HomeLock::holder(home).map(|process| fs::read(format!("/proc/{process}/cmdline")));
     let line = line.and_then(Result::ok).unwrap_or_default();
     let mut words = line.split(|byte| *byte == 0).skip(1);
-    words.next() == Some(b"serve") && words.next() == Some(STARTED.as_bytes())
+    words.next() == Some(b"serve") && words.nth(1) == Some(STARTED.as_bytes())
 }
 
 /// Starts servers of a home, each once it is asked for.
@@ -99,7 +99,7 @@ fn start(home: &Path, people: People) -> Result<(), Error> {
     let log = log::open(&folder).map_err(|error| none(error.to_string()))?;
     let mut command = Command::new("/proc/self/exe");
     // The program that this process was started from, whatever has its name now.
-    command.arg0("syscap").args(["serve", STARTED]).arg(&folder);
+    command.arg0("syscap").arg("serve").arg(&folder).arg(STARTED);
     command.args(people.are_absent().then_some("--headless"));
     command.env_clear().env("PATH", PATH);
     command.envs(PASSED.iter().filter_map(|name| Some((name, env::var_os(name)?))));

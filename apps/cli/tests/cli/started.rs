@@ -304,7 +304,7 @@ fn no_server_takes_the_place_of_one_with_tools_of_its_own() {
 /// it is told to.
 const OTHER: &str = r#"
 import fcntl, os, socket, sys
-home, sessions = sys.argv[2], int(sys.argv[3])
+home, sessions = sys.argv[1], int(sys.argv[3])
 lock = open(home + "/lock", "a"); fcntl.flock(lock, fcntl.LOCK_EX)
 server = socket.socket(socket.AF_UNIX); server.bind(home + "/socket"); server.listen(8)
 print("ready", flush=True)
@@ -332,7 +332,7 @@ fn unused_server_of_another_version_is_followed() {
     for (sessions, code) in [("1", 4), ("0", 0)] {
         fs::write(home.beside("serve"), OTHER).unwrap();
         let mut other = Command::new("python3");
-        other.current_dir(home.folder.path()).args(["serve", "--started", &home.path(), sessions]);
+        other.current_dir(home.folder.path()).args(["serve", &home.path(), "--started", sessions]);
         let mut other = other.stdout(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         BufReader::new(other.stdout.take().unwrap()).read_line(&mut said).unwrap();

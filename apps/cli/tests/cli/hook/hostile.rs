@@ -158,6 +158,7 @@ fn a_holder_is_started_where_there_is_none() {
     }
     // Those that were not quick enough see that one serves, and end.
     let mut started = serving(&hooked.home.path());
+    assert!(!started.is_empty());
     while started.len() > 1 {
         thread::yield_now();
         started = serving(&hooked.home.path());
