@@ -3,7 +3,7 @@
 use std::{path::PathBuf, thread};
 
 use host_support::{Still, end, new_home, verdict};
-use syscap::approvals::{SetTerms, Waited};
+use syscap::approvals::{SetTerms, Waited, WaitingCall};
 use syscap::format::{ASK_LIFE_MS, ApprovalAnswer, EffectClass, Seq};
 use syscap::host::HostTool;
 use syscap::prelude::*;
@@ -176,4 +176,27 @@ fn connected_client_waits_too() {
         other.close().unwrap();
         next.close().unwrap();
     });
+}
+
+/// What waits is asked of the server, from its own process and from others, and is what the log says,
+/// whether it was answered, denied or set anew since.
+#[test]
+fn server_says_what_waits_as_the_log_does() {
+    let (_folder, home) = new_home();
+    let server = options().create(&home).unwrap();
+    let client = Runtime::connect(&home).unwrap();
+    let token = client.issue(Grant::to("a").tools(["mail.send"])).unwrap();
+    let agent = client.session("a", token).unwrap();
+    assert!(client.waiting().unwrap().0.is_empty());
+    let asks = ["ada", "bob", "cy"].map(|to| send(&agent, to).ask().unwrap());
+    server.answer(asks[1], ApprovalAnswer::Once, None).unwrap();
+    server.answer(asks[2], ApprovalAnswer::Deny, None).unwrap();
+    let shown = |waits: Vec<WaitingCall>| waits.iter().map(|call| format!("{call:?}")).collect();
+    let logged: Vec<String> = shown(Options::new().inspect(&home).unwrap().waiting().unwrap());
+    assert_eq!(logged.len(), 3);
+    let told: [Vec<String>; 2] =
+        [&server, &client].map(|access| shown(access.waiting().unwrap().0));
+    assert_eq!(told, [logged.clone(), logged]);
+    client.close().unwrap();
+    server.close().unwrap();
 }

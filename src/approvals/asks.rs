@@ -7,7 +7,7 @@ use syscap_format::{
 };
 use syscap_kernel::{AskView, Condition, Kernel, Store, StoreError, record_at, vault_entry};
 
-use crate::{Error, Inspection, approvals::proposals::parts};
+use crate::{Error, Inspection, approvals::live::AskStands, approvals::proposals::parts};
 
 /// The key under which the reason of an answer is committed to.
 const REASON: u64 = 7;
@@ -131,29 +131,7 @@ impl Inspection {
         if let Some(waits) = self.waiting()?.into_iter().find(|call| call.ask == ask) {
             return Ok(Some(waits));
         }
-        let mut store = self.store();
-        let Some(bytes) = record_at(&mut **store, ask)? else { return Ok(None) };
-        let record = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?;
-        let Body::Ask(asked) = &record.body else { return Ok(None) };
-        let (Some(agent), Some(tool)) = (&asked.call.agent_id, &asked.call.tool_id) else {
-            return Ok(None);
-        };
-        let view = AskView {
-            ask,
-            leaf: leaf(&bytes),
-            agent: agent.clone(),
-            tool: tool.clone(),
-            eligible: asked.eligible.clone(),
-            threshold: asked.threshold,
-            expires: asked.expires,
-            approved: None,
-            denied: false,
-            session: None,
-            uses_max: 0,
-            may_widen: false,
-        };
-        let entry = vault_entry(&mut **store, ask, ask)?;
-        Ok(said(record, &entry, view))
+        Ok(of_rows(&mut **self.store(), &AskStands::over(ask))?)
     }
 
     /// The body to sign for an answer to a waiting call, or for a no that ends its standing
@@ -180,6 +158,38 @@ impl Inspection {
     ) -> Option<ApprovalBody> {
         Some(body(answerable(self.kernel(), ask)?, ApprovalAnswer::Set, Some(terms), means, why))
     }
+}
+
+/// A request as its rows say, whatever else is said of it; `None` where the record of that number is
+/// another.
+pub(crate) fn of_rows(
+    store: &mut dyn Store,
+    stands: &AskStands,
+) -> Result<Option<WaitingCall>, StoreError> {
+    let ask = stands.ask;
+    let Some(bytes) = record_at(store, ask)? else { return Ok(None) };
+    let record = Record::decode(&bytes).map_err(|_| StoreError::Damaged)?;
+    let Body::Ask(asked) = &record.body else { return Ok(None) };
+    let (Some(agent), Some(tool)) = (&asked.call.agent_id, &asked.call.tool_id) else {
+        return Ok(None);
+    };
+    let view = AskView {
+        ask,
+        leaf: leaf(&bytes),
+        agent: agent.clone(),
+        tool: tool.clone(),
+        eligible: asked.eligible.clone(),
+        threshold: asked.threshold,
+        expires: asked.expires,
+        approved: stands.approved,
+        denied: stands.denied,
+        session: stands.session,
+        uses_max: stands.uses_max,
+        may_widen: stands.may_widen,
+    };
+    let entry = vault_entry(store, ask, ask)?;
+    let superseded = stands.superseded;
+    Ok(said(record, &entry, view).map(|call| WaitingCall { superseded, ..call }))
 }
 
 /// True if the tool of a waiting call has another manifest now than the one the call was made for.

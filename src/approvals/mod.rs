@@ -5,6 +5,7 @@ pub(crate) mod carried;
 #[cfg(feature = "sqlite")]
 pub(crate) mod client_answer;
 pub(crate) mod compared;
+pub(crate) mod live;
 pub(crate) mod proposals;
 
 pub use crate::approvals::asks::{SetTerms, WaitingCall, reason_given};

@@ -552,12 +552,12 @@ struct Opened {
 }
 
 #[cfg(feature = "sqlite")]
-fn read_store(home: &Home) -> Result<Box<dyn Store>, Error> {
+pub(crate) fn read_store(home: &Home) -> Result<Box<dyn Store>, Error> {
     Ok(Box::new(SqliteReader::open(home.folder())?))
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn read_store(_: &Home) -> Result<Box<dyn Store>, Error> {
+pub(crate) fn read_store(_: &Home) -> Result<Box<dyn Store>, Error> {
     Err(Error::NoStore)
 }
 

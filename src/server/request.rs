@@ -27,6 +27,7 @@ impl Holding {
             Ask::Configure(change) => body(self.configure(&change)),
             Ask::Submit(submission) => body(self.submit_with(&submission)),
             Ask::Purge => body(self.purge()),
+            Ask::Waiting => body(self.waiting()),
             Ask::Wait(waits) => body(self.wait(&waits)),
             Ask::Stay(stays) => body(Ok(self.stays(client.number, stays))),
             Ask::Provide(tools) => body(client.provide(self, tools)),

@@ -67,6 +67,8 @@ choice! {
         29 => Stay(bool),
         /// How a call stands that waits for a person, once it waits no more.
         30 => Wait(Waits),
+        /// The calls that wait.
+        31 => Waiting,
     }
 }
 

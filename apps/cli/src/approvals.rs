@@ -150,13 +150,18 @@ fn request(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| form.to_owned())
 }
 
-/// The calls that wait now.
+/// The calls that wait now: how they stand the server says, where one answers, else the log.
 fn waiting(home: &Path) -> Result<(Vec<WaitingCall>, UnixMillis), Failure> {
-    let log = runtime::look(home)?;
-    let now = now(log.kernel().now());
+    let (calls, at) = match runtime::asked(home, syscap::Runtime::waiting) {
+        Some(asked) => asked,
+        None => {
+            let log = runtime::look(home)?;
+            (log.waiting()?, log.kernel().now())
+        }
+    };
+    let now = now(at);
     let live = |call: &WaitingCall| now < call.expires;
-    let calls = log.waiting()?.into_iter().filter(live).collect();
-    Ok((calls, now))
+    Ok((calls.into_iter().filter(live).collect(), now))
 }
 
 fn found(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {

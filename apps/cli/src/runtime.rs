@@ -59,6 +59,36 @@ pub(crate) fn operate<T>(
     Ok(value)
 }
 
+/// What the server of a home answers, if that comes within a second. Where there is a server that gives
+/// no answer it is said that the log is read instead.
+pub(crate) fn asked<T: Send + 'static>(
+    folder: &Path,
+    ask: impl FnOnce(&Runtime) -> Result<T, syscap::Error> + Send + 'static,
+) -> Option<T> {
+    let (says, heard) = mpsc::channel();
+    let home = folder.to_path_buf();
+    let look = move || {
+        let answer = Runtime::connect(&home).and_then(|access| {
+            let answer = ask(&access);
+            access.close().and(answer)
+        });
+        // Nobody waits any longer where the log was read.
+        says.send(answer).unwrap_or(());
+    };
+    thread::Builder::new().name("syscap-ask".to_owned()).spawn(look).ok()?;
+    let why = match heard.recv_timeout(SILENCE) {
+        Ok(Ok(answer)) => return Some(answer),
+        Ok(Err(syscap::Error::NoServer { .. })) => return None,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "no answer within a second".to_owned(),
+    };
+    tell(&format!(
+        "the server of {} is not asked ({why}): this is what the log says",
+        folder.display()
+    ));
+    None
+}
+
 /// The server of a home, where there is one.
 pub(crate) fn connected(folder: &Path) -> Result<Option<Runtime>, syscap::Error> {
     match noticed(folder, || Runtime::connect(folder)) {

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use syscap::Runtime;
 use syscap::approvals::{Waited, answer_in_client};
 use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, ControlBody as _, Record, Seq,
 };
 use syscap::kernel::Next;
-use syscap::{Options, Runtime};
 
 use super::{Hook, client::Client};
 
@@ -64,7 +64,7 @@ impl Hook {
             // The agent itself would answer there, and no person is expected elsewhere.
             return Taken::Waits;
         }
-        if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(ask) {
+        if self.ask == Ask::Prompt && self.client.can_ask() && self.counts(access, ask) {
             let (answer, means) = (ApprovalAnswer::Once, ApprovalChannel::ClientPrompt);
             match answer_in_client(&self.home, access, ask, answer, means) {
                 Ok(_) => return Taken::ToTheClient,
@@ -111,9 +111,8 @@ impl Hook {
     }
 
     /// True if the policy lets the client's prompt count for it.
-    fn counts(&self, ask: Seq) -> bool {
-        let asks = Options::new().inspect(&self.home).and_then(|log| log.waiting());
-        let asks = asks.unwrap_or_default();
+    fn counts(&self, access: &Runtime, ask: Seq) -> bool {
+        let (asks, _) = access.waiting().unwrap_or_default();
         asks.iter()
             .any(|call| call.ask == ask && call.means.contains(&ApprovalChannel::ClientPrompt))
     }

@@ -13,6 +13,7 @@ use syscap::format::{Amounts, Canonical, EffectClass, Manifest, ToolId, TxOutcom
 use syscap::provide::{HostCall, HostRan, Provider};
 use syscap::{Operator, Runtime};
 
+use crate::cli::approvals::{asking, write};
 use crate::cli::support::{ECHO, Serving, TestHome, run, syscap, until};
 
 /// How the last run of a home ended.
@@ -221,6 +222,29 @@ fn silent_server_is_named() {
     let (process, line) = (serving.child.id(), format!("serve {}", home.path()));
     assert!(said.contains(&format!("process {process} (")) && said.contains(&line), "{said}");
     serving.stop();
+}
+
+/// A look that a server does not answer within a second is one at the log, and says so; it writes
+/// nothing.
+#[test]
+fn look_beside_a_silent_server_is_at_the_log() {
+    let (home, id) = asking();
+    let serving = Serving::of(&home.path(), &[]);
+    let asked = home.call("a", &id, write("a.txt", "hello").as_bytes()).remove(0);
+    assert_eq!(asked["error"]["reason"], "asked", "{asked}");
+    let list = || run(["approvals", "list", &home.path(), "--all", "--json"]);
+    let told = list().fine().out;
+    assert_eq!(told.lines().count(), 1);
+    serving.signal(Signal::STOP);
+    let bytes = || fs::read(home.beside("home/home.db")).unwrap();
+    let before = bytes();
+    let folded = list();
+    assert_eq!(bytes(), before);
+    serving.signal(Signal::CONT);
+    assert_eq!((folded.code, &folded.out), (0, &told));
+    assert!(folded.err.contains("no answer within a second"), "{}", folded.err);
+    serving.stop();
+    assert_eq!(list().fine().out, told);
 }
 
 /// A command line without a home means that of `SYSCAP_HOME`. `init` makes one, and takes none.

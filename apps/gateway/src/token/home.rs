@@ -31,7 +31,7 @@ const TOOLS_NAMED_MAX: usize = 8;
 const ISSUED_WITHIN_MS: u64 = 5_000;
 
 pub(crate) struct HomeKernel {
-    runtime: Runtime,
+    pub(super) runtime: Runtime,
     pub(super) options: Options,
     /// A token and how often it is one that was issued once more. A token never changes that, and a
     /// call that is refused again and again must not have the log read again and again.

@@ -13,8 +13,8 @@ impl HomeKernel {
         if !self.options.is_in_run() {
             return Ok(false);
         }
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let found = log.waiting()?.into_iter().find(|call| call.ask == ask);
+        let (calls, _) = self.runtime.waiting()?;
+        let found = calls.into_iter().find(|call| call.ask == ask);
         Ok(found.is_some_and(|call| call.means.iter().any(|means| means.is_a_clients())))
     }
 

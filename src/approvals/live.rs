@@ -1,0 +1,99 @@
+//! Calls that wait for a person, asked of the server: it says how each stands, and what is shown of it
+//! is read from the rows.
+
+use syscap_format::field::shape;
+use syscap_format::{Seq, UnixMillis};
+use syscap_kernel::{AskView, StoreError};
+
+use crate::approvals::asks::{WaitingCall, asked_for, manifest_of, of_rows};
+use crate::home::options::read_store;
+use crate::server::Holding;
+use crate::transport::Ask;
+use crate::transport::limits::VIEW_MAX;
+use crate::{Error, Runtime};
+
+shape! {
+    /// The calls that wait, or were answered and have not run: the oldest, as many as an answer holds.
+    pub(crate) struct Waiting {
+        /// The kernel's time.
+        1 => pub(crate) now: UnixMillis,
+        2 => pub(crate) list: Vec<AskStands> [..VIEW_MAX],
+    }
+}
+
+shape! {
+    /// What of a request does not stand in its record.
+    pub(crate) struct AskStands {
+        1 => pub(crate) ask: Seq,
+        2 => pub(crate) approved: Option<u64>,
+        3 => pub(crate) denied: bool,
+        4 => pub(crate) session: Option<Seq>,
+        5 => pub(crate) uses_max: u64,
+        6 => pub(crate) may_widen: bool,
+        7 => pub(crate) superseded: bool,
+    }
+}
+
+impl AskStands {
+    /// Of one that waits no more.
+    pub(crate) const fn over(ask: Seq) -> Self {
+        let (denied, may_widen, superseded) = (false, false, false);
+        Self { ask, approved: None, denied, session: None, uses_max: 0, may_widen, superseded }
+    }
+
+    fn of(view: AskView, superseded: bool) -> Self {
+        let AskView { ask, approved, denied, session, uses_max, may_widen, .. } = view;
+        Self { ask, approved, denied, session, uses_max, may_widen, superseded }
+    }
+}
+
+impl Holding {
+    /// How the calls stand that wait for a person.
+    pub(crate) fn waiting(&self) -> Result<Waiting, Error> {
+        // The kernel's time is that of its last event.
+        self.tick();
+        let (now, asks) = self.look(|kernel| {
+            let asks = kernel.asks().take(VIEW_MAX).map(|ask| {
+                let manifest = manifest_of(kernel, &ask.tool);
+                (ask, manifest)
+            });
+            (kernel.now(), asks.collect::<Vec<_>>())
+        });
+        let list = self.core.read(|store| {
+            let stands = asks.into_iter().map(|(view, manifest)| {
+                let asked = asked_for(store, view.ask)?;
+                let superseded = asked.is_some() && asked != manifest;
+                Ok(AskStands::of(view, superseded))
+            });
+            Ok(stands.collect::<Result<Vec<_>, StoreError>>()?)
+        })?;
+        Ok(Waiting { now, list })
+    }
+}
+
+impl Runtime {
+    /// The calls that wait for a person, or were answered and have not run, in the order in which
+    /// they came, and the kernel's time; the first 1,024 of them. How they stand the server says; what
+    /// is asked is read from the records and the vault, and checked against them.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`]; [`Error::Home`] where the home's database can't be read, as where
+    /// another process keeps the log elsewhere.
+    pub fn waiting(&self) -> Result<(Vec<WaitingCall>, UnixMillis), Error> {
+        let Waiting { now, list } = self.in_haste(Ask::Waiting)?;
+        let found = match self.is_holder() {
+            true => self.here(|holding| {
+                let calls = |store: &mut dyn syscap_kernel::Store| -> Result<_, StoreError> {
+                    list.iter().map(|stands| of_rows(store, stands)).collect()
+                };
+                Ok(holding.core.read(|store| Ok(calls(store)?))?)
+            })?,
+            false => {
+                let mut store = read_store(self.home())?;
+                let calls = list.iter().map(|stands| of_rows(&mut *store, stands));
+                calls.collect::<Result<Vec<_>, StoreError>>()?
+            }
+        };
+        Ok((found.into_iter().flatten().collect(), now))
+    }
+}
