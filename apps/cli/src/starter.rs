@@ -86,12 +86,12 @@ pub(crate) fn starter(home: &Path, people: People) -> Starter {
 /// Starts one, and waits until it serves. One that finds another serving ends: that is as good.
 fn start(home: &Path, people: People) -> Result<(), Error> {
     let none = |why: String| Error::NoServer { home: home.to_path_buf(), why };
-    may_start(home)?;
     let serving = Home::at(home).serving()?;
     if let Some(program) = serving.program {
         let why = "it serves the home with tools or keys of its own: start that";
         return Err(none(format!("{program}: {why} (or take `program` out of the file `server`)")));
     }
+    may_start(home)?;
     if let Some(limit) = limited() {
         return Err(none(format!("{limit} is limited here, and would be the server's")));
     }

@@ -47,8 +47,9 @@ fn label_of_a_conversation_outlives_each_end_of_its_server() {
         let other = with(fetch("PreToolUse", "toolu_03"), "session_id", json!("another"));
         hooked.hook(&other).fine();
         assert_ne!(label(), 0, "{by}, in another conversation");
-        kill_process(hooked.home.server().unwrap(), Signal::TERM).unwrap();
-        until("nobody serves it", || hooked.home.server().is_none());
+        let server = hooked.home.server().unwrap();
+        kill_process(server, Signal::TERM).unwrap();
+        until("it ends", || !lives(server));
         hooked.end();
     }
 }
