@@ -163,6 +163,49 @@ shape! {
         11 => pub exhausted: bool,
         /// The label with which its sessions begin.
         12 => pub label: Label,
+        /// Whether it can be used.
+        13 => pub standing: TokenStanding,
+    }
+}
+
+code! {
+    /// Whether a token can be used; the first that holds.
+    pub enum TokenStanding {
+        /// It, or an ancestor, was revoked.
+        Revoked = 1 "revoked",
+        /// It was not renewed in time: it counts as revoked.
+        Lapsed = 2 "lapsed",
+        /// Its time is over.
+        Expired = 3 "expired",
+        /// Its time has not come.
+        Early = 4 "not_yet",
+        /// It needs a newer list of revocations.
+        Stale = 5 "stale",
+        /// It lets no more calls through.
+        Spent = 6 "spent",
+        /// It can be used.
+        Live = 7 "live",
+    }
+}
+
+impl TokenStanding {
+    /// Of a token at a time.
+    pub fn of(token: &TokenView<'_>, now: UnixMillis) -> Self {
+        if token.revoked {
+            Self::Revoked
+        } else if token.is_revoked(now) {
+            Self::Lapsed
+        } else if now >= token.body.expires {
+            Self::Expired
+        } else if now < token.body.not_before {
+            Self::Early
+        } else if token.fresh_until.is_some_and(|until| now >= until) {
+            Self::Stale
+        } else if token.exhausted || token.left.get(Dimension::Calls) == 0 {
+            Self::Spent
+        } else {
+            Self::Live
+        }
     }
 }
 
@@ -209,6 +252,7 @@ impl TokenInfo {
             left: token.left,
             exhausted: token.exhausted,
             label: token.begins,
+            standing: TokenStanding::of(token, now),
         }
     }
 
@@ -299,6 +343,11 @@ impl View {
 }
 
 impl Inspection {
+    /// All tokens, in the order in which they were registered, as they stand at that time.
+    pub fn tokens(&self, now: UnixMillis) -> Vec<TokenInfo> {
+        self.kernel().tokens().map(|token| TokenInfo::of(&token, now)).collect()
+    }
+
     /// The view that the log gives: no tool is offered, and all counters are zero.
     pub fn view(&self) -> View {
         View::new(self.kernel(), (self.providers.delegated(), Vec::new()), Counts::default())

@@ -32,7 +32,11 @@ impl Holding {
             Ask::Stay(stays) => body(Ok(self.stays(client.number, stays))),
             Ask::Provide(tools) => body(client.provide(self, tools)),
             Ask::Withdraw(tools) => body(client.withdraw(self, &tools)),
-            Ask::View => body(Ok(View::of(self))),
+            Ask::View => {
+                // The kernel's time is that of its last event.
+                self.tick();
+                body(Ok(View::of(self)))
+            }
             Ask::ViewOf(looked) => body(Ok(View::of_agent(self, &looked.agent, looked.token))),
             Ask::Stamp => body(Ok(Stamp::of(self))),
             Ask::Tool(tool) => body(ToolDetail::of(self, &tool)),

@@ -7,17 +7,18 @@ mod revoke;
 mod show;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::format::{Dimension, UnixMillis};
-use syscap::kernel::TokenView;
+use syscap::Runtime;
+use syscap::format::{ToolId, UnixMillis};
+use syscap::view::TokenInfo;
 
 pub(crate) use issue::scopes;
 pub(crate) use name::TokenName;
 pub(crate) use revoke::{Revoke, said};
 
-use crate::exit::{Ended, Exit, tell};
+use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out, array, quote, word_of};
 use crate::runtime;
 
@@ -68,32 +69,23 @@ pub(crate) struct List {
 
 impl List {
     fn run(self, out: &mut Out) -> Ended {
-        let home = runtime::look(&self.home)?;
-        let kernel = home.kernel();
-        let now = now(kernel.now());
-        if kernel.tokens().next().is_none() {
+        let tokens = all(&self.home)?;
+        if tokens.is_empty() {
             let home = word_of(&self.home);
             tell(&format!(
                 "no tokens; issue one: syscap token issue {home} --agent NAME --tool TOOL"
             ));
         }
-        for token in kernel.tokens() {
-            let standing = Standing::of(&token, now);
-            let tools: Vec<&str> =
-                token.body.grants.iter().map(|(tool, _)| tool.as_str()).collect();
-            let text = format!(
-                "{}  {:<9} {}  {}  {}",
-                token.id,
-                standing.name(),
-                token.body.expires,
-                token.body.agent,
-                tools.join(",")
-            );
+        for token in tokens {
+            let tools: Vec<&str> = token.tools.iter().map(ToolId::as_str).collect();
+            let (id, standing, tools_in_one) = (token.id, token.standing.name(), tools.join(","));
+            let text =
+                format!("{id}  {standing:<9} {}  {}  {tools_in_one}", token.expires, token.agent);
             let json = Object::new()
                 .shown("token_id", token.id)
-                .shown("agent", &token.body.agent)
-                .text("standing", standing.name())
-                .shown("expires", token.body.expires)
+                .shown("agent", &token.agent)
+                .text("standing", standing)
+                .shown("expires", token.expires)
                 .json("tools", &array(tools.iter().map(|tool| quote(tool))))
                 .amounts("used", &token.used)
                 .amounts("left", &token.left);
@@ -103,49 +95,16 @@ impl List {
     }
 }
 
-/// The usability of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    Revoked,
-    /// It was not renewed in time: it counts as revoked.
-    Lapsed,
-    Expired,
-    Early,
-    /// Needs a newer list of revocations.
-    Stale,
-    /// It lets no more calls through.
-    Spent,
-    Live,
-}
-
-impl Standing {
-    fn of(token: &TokenView<'_>, now: UnixMillis) -> Self {
-        if token.revoked {
-            Self::Revoked
-        } else if token.is_revoked(now) {
-            Self::Lapsed
-        } else if now >= token.body.expires {
-            Self::Expired
-        } else if now < token.body.not_before {
-            Self::Early
-        } else if token.fresh_until.is_some_and(|until| now >= until) {
-            Self::Stale
-        } else if token.exhausted || token.left.get(Dimension::Calls) == 0 {
-            Self::Spent
-        } else {
-            Self::Live
+/// All tokens, the oldest first: as the server says, where one answers and tells of all, else as the
+/// log does.
+fn all(home: &Path) -> Result<Vec<TokenInfo>, Failure> {
+    match runtime::asked(home, Runtime::view) {
+        Some(view) if usize::try_from(view.tokens_in_all) == Ok(view.tokens.len()) => {
+            Ok(view.tokens.into_iter().rev().collect())
         }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Revoked => "revoked",
-            Self::Lapsed => "lapsed",
-            Self::Expired => "expired",
-            Self::Early => "not_yet",
-            Self::Stale => "stale",
-            Self::Spent => "spent",
-            Self::Live => "live",
+        _ => {
+            let log = runtime::look(home)?;
+            Ok(log.tokens(now(log.kernel().now())))
         }
     }
 }

@@ -136,6 +136,7 @@ mod tests {
             left: Amounts::ZERO.with(Dimension::Calls, 1),
             exhausted: state == "spent",
             label: Label::PUBLIC,
+            standing: crate::inspect::view::TokenStanding::Live,
         };
         if state == "expired" {
             token.expires = UnixMillis::new(1_000);

@@ -77,6 +77,7 @@ fn views() -> [Vec<u8>; 2] {
         left: amounts,
         exhausted: true,
         label: Label::UNTRUSTED,
+        standing: crate::inspect::view::TokenStanding::Spent,
     };
     let counts = Counts { calls: 3, refused: [(Reason::Denied, 1)].into(), ..Counts::default() };
     let freeze = Freeze::all();

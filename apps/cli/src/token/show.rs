@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use syscap::format::{Dimension, Encoder, Paths, Rights, Scope, TokenFlags, UnixMillis};
 use syscap::kernel::TokenView;
+use syscap::view::TokenStanding;
 
-use super::{Standing, TokenName, now};
+use super::{TokenName, now};
 use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Form, Object, Out, array, hex, quote};
 use crate::runtime;
@@ -45,7 +46,7 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
     let policy = body.policy.map_or_else(|| "any".to_owned(), |policy| policy.to_string());
     for (name, value) in [
         ("token", token.id.to_string()),
-        ("standing", Standing::of(token, now).name().to_owned()),
+        ("standing", TokenStanding::of(token, now).name().to_owned()),
         ("agent", body.agent.to_string()),
         ("valid", format!("{} to {}", body.not_before, body.expires)),
         ("issued", format!("by record {}, with key {}", token.issued, hex(body.issuer.as_bytes()))),
@@ -102,7 +103,7 @@ fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
     };
     let object = Object::new()
         .shown("token_id", token.id)
-        .text("standing", Standing::of(token, now).name())
+        .text("standing", TokenStanding::of(token, now).name())
         .flag("revoked", token.is_revoked(now))
         .flag("expired", now >= body.expires)
         .shown("agent", &body.agent)

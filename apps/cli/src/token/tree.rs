@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 use clap::Args;
 use syscap::format::{Dimension, TokenId, UnixMillis};
 use syscap::kernel::TokenView;
+use syscap::view::TokenStanding;
 
-use super::{Standing, TokenName, now};
+use super::{TokenName, now};
 use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Object, Out, array, quote};
 use crate::runtime;
@@ -52,7 +53,7 @@ impl Tree {
 
 fn show(out: &mut Out, token: &TokenView<'_>, top: u64, now: UnixMillis) -> Result<(), Failure> {
     let body = token.body;
-    let standing = Standing::of(token, now);
+    let standing = TokenStanding::of(token, now);
     let tools: Vec<&str> = body.grants.iter().map(|(tool, _)| tool.as_str()).collect();
     let (used, limit) =
         (token.used.get(Dimension::Calls), body.budget.amounts().get(Dimension::Calls));
