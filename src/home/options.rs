@@ -239,7 +239,7 @@ impl Options {
     }
 
     /// Sets until when the home is served, beside being told to end: whoever serves it asks
-    /// [`Runtime::stop_if_unused`].
+    /// [`Runtime::wait_unused`].
     pub const fn serve_until(mut self, until: Until) -> Self {
         self.until = Some(until);
         self

@@ -277,11 +277,13 @@ impl Failover {
         Ok(())
     }
 
-    /// Stops serving where nobody uses the home.
-    pub(crate) fn stop_if_unused(&self) -> Result<bool, Error> {
+    /// Stops serving once nobody uses the home; waits for that so long at most.
+    pub(crate) fn wait_unused(&self, limit: Duration) -> Result<bool, Error> {
         let term = self.state().term.clone();
         match term.map(|term| term.side) {
-            Some(Side::Here(held)) => Ok(held.server.as_ref().is_some_and(Server::stop_if_unused)),
+            Some(Side::Here(held)) => {
+                Ok(held.server.as_ref().is_some_and(|server| server.wait_unused(limit)))
+            }
             _ => Err(Error::NotHolder),
         }
     }

@@ -364,13 +364,14 @@ impl Runtime {
         self.home.tick()
     }
 
-    /// True where nobody uses the home any more that this process serves
-    /// [as long as it is used](Options::serve_until). Nobody can connect from then on: close it.
+    /// Waits until nobody uses the home any more that this process serves
+    /// [as long as it is used](Options::serve_until), for so long at most; true once it is so. Nobody
+    /// can connect from then on: close it.
     ///
     /// # Errors
     /// [`Error::NotHolder`] where this process does not serve the home.
-    pub fn stop_if_unused(&self) -> Result<bool, Error> {
-        self.home.stop_if_unused()
+    pub fn wait_unused(&self, limit: Duration) -> Result<bool, Error> {
+        self.home.wait_unused(limit)
     }
 
     /// A tool whole, by its id or an alias: its manifest on record, and what is offered in its

@@ -10,11 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use syscap_format::{
-    AgentId, Control, ControlBody as _, FreezeBecause, Reason, RecordKind, Refused, Seq,
-};
+use syscap_format::{AgentId, Reason, Seq};
 
 use crate::Error;
 use crate::driver::guard::caught;
@@ -38,6 +36,9 @@ use crate::transport::socket::{SOCKET_FILE, Socket, is_ours};
 use crate::transport::turn::{self, PeerCall, Reads};
 use crate::transport::versions::Versions;
 use crate::transport::wire::{Broken, Partial, Reader};
+
+/// The pause between two looks whether the last one has gone.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// Serves a runtime to the processes that attach to its home.
 pub(crate) struct Server {
@@ -197,10 +198,31 @@ impl Server {
         self.socket.remove().unwrap_or(());
     }
 
+    /// Waits until nobody uses the home any more and it is to be served no longer, for so long at most;
+    /// says whether it is so: then nobody can connect.
+    pub(crate) fn wait_unused(&self, limit: Duration) -> bool {
+        let (uses, since) = (self.hub.runtime.uses(), Instant::now());
+        loop {
+            let moves = uses.moves();
+            if self.stop_if_unused() {
+                return true;
+            }
+            let left = limit.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            // What the last one asked is answered in a moment.
+            match uses.are_over() {
+                true => thread::sleep(left.min(MOMENT)),
+                false => uses.wait(moves, left),
+            }
+        }
+    }
+
     /// Stops listening where nobody uses the home any more and it is to be served no longer; says
     /// whether it did. The socket goes in the step in which that is seen: who is accepted meanwhile
     /// hears that it closes, and finds no server when it dials again.
-    pub(crate) fn stop_if_unused(&self) -> bool {
+    fn stop_if_unused(&self) -> bool {
         let hub = &*self.hub;
         let uses = hub.runtime.uses();
         if !uses.are_over() || hub.runtime.is_running() {
@@ -209,7 +231,11 @@ impl Server {
         let mut state = hub.state();
         let stays: Vec<ConnectionId> =
             state.placed.keys().copied().filter(|client| !uses.is_leaving(*client)).collect();
-        if stays.is_empty() && state.requests == 0 {
+        if stays.is_empty() {
+            // What the last one asked is answered first.
+            if state.requests > 0 {
+                return false;
+            }
             state.closing = true;
             // One that stays is as one that a server left that was killed.
             self.socket.remove().unwrap_or(());
@@ -389,7 +415,7 @@ impl Hub {
             Ok(Command::Revoke(token)) => self.act(|| runtime.revoke(token)),
             Ok(Command::Freeze(freeze)) => self.act(|| runtime.freeze(&freeze)),
             Ok(Command::Signed { kind, version, event }) => {
-                self.act(|| submit(runtime, kind, version, &event))
+                self.act(|| runtime.submit_signed(kind, version, &event))
             }
         };
         seat.peer.tell(&answer.write(id));
@@ -558,25 +584,6 @@ impl Reads for Connection {
 
     fn peer(&self) -> &Arc<Peer> {
         &self.attached.seat.peer
-    }
-}
-
-/// The version of a record of a freeze with a cause.
-const WITH_CAUSE: u64 = 3;
-
-/// Takes a control event that was signed elsewhere, as it stands in a record of that version.
-fn submit(runtime: &Holding, kind: RecordKind, version: u64, event: &[u8]) -> Result<Seq, Error> {
-    let bad = |_| Refused::new(Reason::BadControl).field("event");
-    let unknown = || Refused::new(Reason::UnknownVersion).field("version").into();
-    if version != kind.version() && (kind, version) != (RecordKind::Freeze, WITH_CAUSE) {
-        return Err(unknown());
-    }
-    let control = Control::from_bytes(event).map_err(bad)?;
-    // A body says which version its record gets.
-    let has_cause = kind == RecordKind::Freeze && FreezeBecause::from_bytes(&control.body).is_ok();
-    match has_cause == (version != kind.version()) {
-        true => runtime.submit(kind, control),
-        false => Err(unknown()),
     }
 }
 

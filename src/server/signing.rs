@@ -3,9 +3,9 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use syscap_format::{
-    AgentId, CONTROL_CONTEXT, Control, ControlBody, Freeze, Grants, Head, MapBuilder, PublicKey,
-    RecordKind, Revocation, Role, Root, Salt, Scope, Seq, Signed, TOKEN_CONTEXT, TextHash, Token,
-    TokenBody, TokenId, UnixMillis, VaultText, preimage,
+    AgentId, CONTROL_CONTEXT, Control, ControlBody, Freeze, FreezeBecause, Grants, Head,
+    MapBuilder, PublicKey, Reason, RecordKind, Refused, Revocation, Role, Root, Salt, Scope, Seq,
+    Signed, TOKEN_CONTEXT, TextHash, Token, TokenBody, TokenId, UnixMillis, VaultText, preimage,
 };
 use syscap_kernel::{Ack, Ancestor, Event, Halt, Kernel, Ticket};
 
@@ -19,6 +19,9 @@ use crate::keys::SignerError;
 use crate::runtime::grant::Grant;
 use crate::server::issuing::{self, Signing};
 use crate::server::{Holding, Inner, acknowledged};
+
+/// The version of a record of a freeze with a cause.
+const WITH_CAUSE: u64 = 3;
 
 impl Holding {
     /// See [`Runtime::issue`](crate::Runtime::issue).
@@ -224,6 +227,28 @@ impl Holding {
         self.submit_as(control, |ticket, control, ancestor| {
             Event::Control(ticket, kind, control, ancestor, None)
         })
+    }
+
+    /// The same as it stands in a record of that version.
+    pub(crate) fn submit_signed(
+        &self,
+        kind: RecordKind,
+        version: u64,
+        event: &[u8],
+    ) -> Result<Seq, Error> {
+        let bad = |_| Refused::new(Reason::BadControl).field("event");
+        let unknown = || Refused::new(Reason::UnknownVersion).field("version").into();
+        if version != kind.version() && (kind, version) != (RecordKind::Freeze, WITH_CAUSE) {
+            return Err(unknown());
+        }
+        let control = Control::from_bytes(event).map_err(bad)?;
+        // A body says which version its record gets.
+        let has_cause =
+            kind == RecordKind::Freeze && FreezeBecause::from_bytes(&control.body).is_ok();
+        match has_cause == (version != kind.version()) {
+            true => self.submit(kind, control),
+            false => Err(unknown()),
+        }
     }
 
     /// The same of any kind.

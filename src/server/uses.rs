@@ -1,7 +1,7 @@
 //! Who uses a served home, and until when it is served.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::server::Holding;
@@ -26,6 +26,8 @@ const FIRST: Duration = Duration::from_secs(15);
 /// Who uses a home.
 pub(crate) struct Uses {
     state: Mutex<State>,
+    /// Told when a client goes, or says that it does.
+    moved: Condvar,
 }
 
 struct State {
@@ -42,14 +44,17 @@ struct State {
     came: bool,
     /// True if the server ends: nobody waits here any longer.
     closing: bool,
+    /// How often a client went, or said that it does.
+    moves: u64,
 }
 
 impl Default for Uses {
     fn default() -> Self {
         let (staying, leaving) = (BTreeSet::new(), BTreeSet::new());
         let (until, since) = (Until::Told, Instant::now());
-        let (left, came, closing) = (false, false, false);
-        Self { state: Mutex::new(State { until, staying, leaving, left, since, came, closing }) }
+        let (left, came, closing, moves) = (false, false, false, 0);
+        let state = State { until, staying, leaving, left, since, came, closing, moves };
+        Self { state: Mutex::new(state), moved: Condvar::new() }
     }
 }
 
@@ -75,6 +80,19 @@ impl Uses {
         if state.staying.remove(&client) && state.staying.is_empty() {
             state.left = true;
         }
+        state.moves = state.moves.wrapping_add(1);
+        self.moved.notify_all();
+    }
+
+    /// How often a client went: to be asked before it is looked whether any is there.
+    pub(crate) fn moves(&self) -> u64 {
+        self.state().moves
+    }
+
+    /// Waits until one more goes, or so long.
+    pub(crate) fn wait(&self, since: u64, limit: Duration) {
+        let waited = self.moved.wait_timeout_while(self.state(), limit, |s| s.moves == since);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// True if this client waits for the end.
@@ -123,6 +141,8 @@ impl Holding {
         if ends {
             state.leaving.insert(client);
         }
+        state.moves = state.moves.wrapping_add(1);
+        self.uses().moved.notify_all();
         ends
     }
 

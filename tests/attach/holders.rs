@@ -42,9 +42,7 @@ fn child_server() {
         assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
         return server.close().unwrap();
     }
-    while !server.stop_if_unused().unwrap() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    while !server.wait_unused(Duration::from_secs(1)).unwrap() {}
     server.close().unwrap();
 }
 

@@ -260,7 +260,7 @@ impl Mcp {
             }
             return Ok(Exit::Done);
         }
-        starter::follow(&self.home)?;
+        starter::follow(&self.home).map_err(Failure::home(&self.home))?;
         let first = terminal::is_there() && review::is_first(&self.home, &options)?;
         if self.review || first {
             return self.look(options, out);

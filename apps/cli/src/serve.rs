@@ -6,7 +6,7 @@ mod own;
 use std::fs::File;
 use std::io::{Write as _, stdout};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,8 @@ use syscap::{Error, Home, Operator, Options, Runtime, Serving, Until};
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::{parse, recording, runtime};
 
-/// How often it is looked whether somebody is there.
-const LOOK: Duration = Duration::from_millis(50);
+/// The pause between two tries to open a home.
+const LOOK: Duration = Duration::from_millis(5);
 /// How long a home may be held by a command, or by a server that ends.
 const WAIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether the kernel goes on.
@@ -164,22 +164,19 @@ impl Serve {
 
     /// Until a signal comes, nobody uses the home any more, it is shut down, or the kernel stops.
     fn wait(&self, access: &Runtime, signalled: &Receiver<()>) -> Result<(), Failure> {
-        let (mut ticked, place) = (Instant::now(), own::Place::of(&self.home)?);
+        let place = own::Place::of(&self.home)?;
         loop {
-            match signalled.recv_timeout(LOOK) {
-                Err(RecvTimeoutError::Timeout) if access.is_holder() => {}
+            match signalled.try_recv() {
+                Err(TryRecvError::Empty) if access.is_holder() => {}
                 _ => return Ok(()),
             }
-            if access.stop_if_unused()? {
+            if access.wait_unused(TICK)? {
                 return Ok(());
             }
-            if ticked.elapsed() >= TICK {
-                ticked = Instant::now();
-                access.tick()?;
-                place.check()?;
-                if self.started {
-                    own::look(&self.home)?;
-                }
+            access.tick()?;
+            place.check()?;
+            if self.started {
+                own::look(&self.home)?;
             }
         }
     }

@@ -14,7 +14,7 @@ use std::{env, fs, thread};
 
 use rustix::process::{Resource, getrlimit};
 use syscap::audit::{DATABASE_FILE, HomeLock, SqliteReader};
-use syscap::{Connect, Error, HolderStatus, Home, Operator, Runtime, Starter, Versions};
+use syscap::{Connect, Error, Home, Operator, Runtime, Starter, Versions};
 
 use crate::exit::Failure;
 use crate::runtime::{self, People};
@@ -41,31 +41,30 @@ pub(crate) enum Presence {
 
 /// Connects to the server of a home; starts one where there is none.
 pub(crate) fn reach(home: &Path, people: People, presence: Presence) -> Result<Runtime, Failure> {
-    follow(home)?;
-    runtime::reached(home, || {
+    let connect = || {
         let connect = Connect::to(home).starting(starter(home, people));
         match presence {
             Presence::Stays => connect.stays().open(),
             Presence::Passes => connect.open(),
         }
-    })
+    };
+    let connected = match runtime::noticed(home, connect) {
+        Err(Error::Version { .. }) => follow(home).and_then(|()| connect()),
+        connected => connected,
+    };
+    connected.map_err(Failure::home(home))
 }
 
 /// Ends a server that a client of another version has started, where nobody uses it: one of this
 /// version is started then.
-pub(crate) fn follow(home: &Path) -> Result<(), Failure> {
-    let other = match Operator::connect(home) {
-        Ok(other) if is_started(home) => other,
-        // There is none, or it is not ours to end: connecting says what is wrong.
-        _ => return Ok(()),
-    };
-    let unused = |status: &HolderStatus| status.sessions == 0 && status.running == 0;
-    let is_other = |status: &HolderStatus| status.versions.common(Versions::OURS).is_none();
-    match other.status() {
-        Ok(status) if is_other(&status) && unused(&status) => {
-            other.shutdown().map(drop).map_err(Failure::home(home))
-        }
-        _ => Ok(()),
+pub(crate) fn follow(home: &Path) -> Result<(), Error> {
+    // Where there is none, or it says nothing, connecting says what is wrong.
+    let Ok(other) = Operator::connect(home) else { return Ok(()) };
+    let Ok(status) = other.status() else { return Ok(()) };
+    let is_other = status.versions.common(Versions::OURS).is_none();
+    match is_other && status.sessions == 0 && status.running == 0 && is_started(home) {
+        true => other.shutdown().map(drop),
+        false => Ok(()),
     }
 }
 

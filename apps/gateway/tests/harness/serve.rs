@@ -48,9 +48,7 @@ pub(crate) fn serve(words: Vec<String>) {
         }
     };
     println!("ready");
-    while access.is_holder() && !access.stop_if_unused().unwrap() && access.tick().is_ok() {
-        thread::sleep(LOOK);
-    }
+    while access.wait_unused(LOOK).is_ok_and(|unused| !unused) && access.tick().is_ok() {}
     // It may have been shut down.
     drop(access.close());
 }
