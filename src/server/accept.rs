@@ -201,7 +201,7 @@ impl Server {
     /// Waits until nobody uses the home any more and it is to be served no longer, for so long at most;
     /// says whether it is so: then nobody can connect.
     pub(crate) fn wait_unused(&self, limit: Duration) -> bool {
-        let (uses, since) = (self.hub.runtime.uses(), Instant::now());
+        let (uses, since, mut pause) = (self.hub.runtime.uses(), Instant::now(), MOMENT);
         loop {
             let moves = uses.moves();
             if self.stop_if_unused() {
@@ -211,11 +211,12 @@ impl Server {
             if left.is_zero() {
                 return false;
             }
-            // What the last one asked is answered in a moment.
+            // What the last one asked is answered in a moment; what runs may take longer.
             match uses.are_over() {
-                true => thread::sleep(left.min(MOMENT)),
+                true => uses.wait(moves, left.min(pause)),
                 false => uses.wait(moves, left),
             }
+            pause = pause.saturating_mul(2);
         }
     }
 
@@ -225,27 +226,23 @@ impl Server {
     fn stop_if_unused(&self) -> bool {
         let hub = &*self.hub;
         let uses = hub.runtime.uses();
-        if !uses.are_over() || hub.runtime.is_running() {
+        let (in_vain, are_over) = (uses.in_vain(), uses.are_over());
+        let runs = are_over && hub.runtime.is_running();
+        let mut state = hub.state();
+        for client in in_vain {
+            if let Some(seat) = state.seats.get(&client) {
+                seat.peer.break_off();
+            }
+        }
+        // What the last one asked is answered first.
+        let asks = state.requests > 0 || !state.placed.keys().all(|one| uses.is_leaving(*one));
+        if !are_over || runs || asks {
             return false;
         }
-        let mut state = hub.state();
-        let stays: Vec<ConnectionId> =
-            state.placed.keys().copied().filter(|client| !uses.is_leaving(*client)).collect();
-        if stays.is_empty() {
-            // What the last one asked is answered first.
-            if state.requests > 0 {
-                return false;
-            }
-            state.closing = true;
-            // One that stays is as one that a server left that was killed.
-            self.socket.remove().unwrap_or(());
-            return true;
-        }
-        // Another has come: who waits for the end waits in vain.
-        let in_vain = uses.let_go();
-        let seats: Vec<_> = in_vain.iter().filter_map(|client| state.seats.get(client)).collect();
-        seats.into_iter().for_each(|seat| seat.peer.break_off());
-        false
+        state.closing = true;
+        // One that stays is as one that a server left that was killed.
+        self.socket.remove().unwrap_or(());
+        true
     }
 
     /// Tells those that have asked for it what came of closing the home, and lets them go.

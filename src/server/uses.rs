@@ -34,7 +34,8 @@ struct State {
     until: Until,
     /// Clients that the server stays for.
     staying: BTreeSet<ConnectionId>,
-    /// Clients that wait for the end of the server: they were the last.
+    /// Clients that have said that they leave: they ask nothing more. The last of them waits for the
+    /// end of the server.
     leaving: BTreeSet<ConnectionId>,
     /// True if the last client that stayed has gone.
     left: bool,
@@ -95,14 +96,23 @@ impl Uses {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// True if this client waits for the end.
+    /// True if this client has said that it leaves.
     pub(crate) fn is_leaving(&self, client: ConnectionId) -> bool {
         self.state().leaving.contains(&client)
     }
 
-    /// The clients that wait for the end, and for none any more.
+    /// The clients that wait for the end; from then on none does.
     pub(crate) fn let_go(&self) -> BTreeSet<ConnectionId> {
         std::mem::take(&mut self.state().leaving)
+    }
+
+    /// The clients that wait for an end which does not come: another stays.
+    pub(crate) fn in_vain(&self) -> BTreeSet<ConnectionId> {
+        let mut state = self.state();
+        match state.staying.is_empty() {
+            true => BTreeSet::new(),
+            false => std::mem::take(&mut state.leaving),
+        }
     }
 
     /// True if the home is served no longer, where nobody uses it.
@@ -129,6 +139,8 @@ impl Holding {
     pub(crate) fn stays(&self, client: ConnectionId, stays: bool) -> bool {
         let runs = self.is_running();
         let mut state = self.uses().state();
+        state.moves = state.moves.wrapping_add(1);
+        self.uses().moved.notify_all();
         if stays {
             state.staying.insert(client);
             state.left = false;
@@ -137,13 +149,8 @@ impl Holding {
         let stayed = state.staying.remove(&client);
         let is_last = stayed && state.staying.is_empty();
         state.left |= is_last;
-        let ends = is_last && !runs && matches!(state.until, Until::LastOut(_));
-        if ends {
-            state.leaving.insert(client);
-        }
-        state.moves = state.moves.wrapping_add(1);
-        self.uses().moved.notify_all();
-        ends
+        state.leaving.insert(client);
+        is_last && !runs && matches!(state.until, Until::LastOut(_))
     }
 
     /// True if a call has begun and has not ended, or a use that a client's hook let through.

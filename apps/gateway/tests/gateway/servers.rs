@@ -5,8 +5,8 @@ use std::path::Path;
 
 use host_support::last_label;
 use serde_json::json;
-use syscap::Operator;
 use syscap::format::ApprovalAnswer;
+use syscap::{Operator, Runtime};
 
 use crate::gateway::bench::{Bench, text, until};
 use crate::gateway::waits::{answer, begin, gateway, waits};
@@ -62,7 +62,7 @@ fn wait_of_a_gateway_outlives_each_end_of_its_server() {
         let id = begin(&mut gateway, "a");
         let ask = waits(&bench, 1);
         end_server(&bench, by);
-        until("it is served", || bench.server_process().is_some());
+        until("it is served", || Runtime::connect(bench.home()).is_ok());
         answer(&bench, ask, ApprovalAnswer::Once);
         assert!(text(&gateway.result(&id)).contains("\"a\""), "{by}");
         assert_eq!((bench.count("Ask"), bench.got_method("odd", "tools/call")), (1, 1), "{by}");
