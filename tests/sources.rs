@@ -75,6 +75,11 @@ fn a_callers_word_for_its_source_is_a_claim() {
         assert_eq!(shown("source"), Some(Some(expected.0.name())));
         assert_eq!(shown("claimed"), expected.1.map(|claimed| Some(claimed.name())));
     }
+    // One call of a session can be by another than the rest are.
+    let call = agent.envelope(saying(as_agent).as_bytes(), Written::Json).from(Source::User);
+    let from = call.wait().unwrap();
+    assert_eq!(from.reason(), None);
+    assert_eq!(from.provenance().map(|from| from.source), Some(Source::User));
     // What says nothing is by whom the host says.
     assert_eq!(
         agent.call("echo", args! { "value": 1_u64 }).unwrap().reason(),
@@ -92,12 +97,13 @@ fn a_callers_word_for_its_source_is_a_claim() {
     assert_eq!(recorded[..4], expected);
     // What can't be read takes nothing from the host's word.
     let user = (Source::User, None);
-    assert_eq!(recorded[4..], [(Source::Agent, None), user, user]);
+    let one = (Source::User, Some(Source::Agent));
+    assert_eq!(recorded[4..], [one, (Source::Agent, None), user, user]);
     rt.close().unwrap();
     // The same question is put together again from the log.
     let inspected = Options::new().policy(UsersOnly).inspect(&home).unwrap();
     let tally = inspected.replay(&UsersOnly).unwrap();
-    assert_eq!((tally.same, tally.changed.len(), tally.not_asked.len()), (6, 0, 0));
+    assert_eq!((tally.same, tally.changed.len(), tally.not_asked.len()), (7, 0, 0));
     let report = verify_home(&home, &VerifyOptions::default()).unwrap();
     assert_eq!(report.verdict(), Soundness::Sound, "{report:?}");
 }

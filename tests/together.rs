@@ -116,6 +116,17 @@ fn call_waiting_at_close_does_not_begin() {
     assert_eq!(verdict(&world.home), Soundness::Sound);
 }
 
+/// Calls of two sessions are not made together: none is made.
+#[test]
+fn calls_of_another_session_are_an_error_before_any_is_made() {
+    let world = world();
+    let [one, other] = [(); 2].map(|()| world.rt.session("a", world.token).unwrap());
+    let made = one.wait_all([one.request("t.act"), other.request("t.act")]);
+    assert!(matches!(made, Err(Error::Refused(why)) if why.reason() == Reason::NotBound));
+    assert_eq!(world.runs.load(Ordering::SeqCst), 0);
+    end(&world.rt, &world.home);
+}
+
 /// Nor does a call that was given up before it began; it is on record, and costs nothing.
 #[test]
 fn call_timed_out_before_its_start_does_not_begin() {

@@ -1,23 +1,25 @@
 //! Calls that wait for a person, asked of the server: it says how each stands, and what is shown of it
 //! is read from the rows.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use syscap_format::field::shape;
-use syscap_format::{Seq, UnixMillis};
+use syscap_format::{Manifest, ObjectId, Reason, Refused, Seq, ToolId, UnixMillis};
 use syscap_kernel::{AskView, StoreError};
 
-use crate::approvals::asks::{WaitingCall, asked_for, manifest_of, of_rows};
+use crate::approvals::asks::{WaitingCall, asked_for, of_rows};
 use crate::home::options::read_store;
 use crate::server::Holding;
 use crate::transport::Ask;
-use crate::transport::limits::VIEW_MAX;
+use crate::transport::limits::WAITING_MAX;
 use crate::{Error, Runtime};
 
 shape! {
-    /// The calls that wait, or were answered and have not run: the oldest, as many as an answer holds.
+    /// The calls that wait, or were answered and have not run, all of them.
     pub(crate) struct Waiting {
         /// The kernel's time.
         1 => pub(crate) now: UnixMillis,
-        2 => pub(crate) list: Vec<AskStands> [..VIEW_MAX],
+        2 => pub(crate) list: Vec<AskStands> [..WAITING_MAX],
     }
 }
 
@@ -52,17 +54,24 @@ impl Holding {
     pub(crate) fn waiting(&self) -> Result<Waiting, Error> {
         // The kernel's time is that of its last event.
         self.tick();
-        let (now, asks) = self.look(|kernel| {
-            let asks = kernel.asks().take(VIEW_MAX).map(|ask| {
-                let manifest = manifest_of(kernel, &ask.tool);
-                (ask, manifest)
-            });
-            (kernel.now(), asks.collect::<Vec<_>>())
+        let (now, asks, manifests) = self.look(|kernel| {
+            let asks: Vec<AskView> = kernel.asks().take(WAITING_MAX.saturating_add(1)).collect();
+            let tools: BTreeSet<&ToolId> = asks.iter().map(|ask| &ask.tool).collect();
+            let meant = kernel.manifests().filter(|manifest| tools.contains(&manifest.tool));
+            let meant: Vec<Manifest> = meant.cloned().collect();
+            (kernel.now(), asks, meant)
         });
+        if asks.len() > WAITING_MAX {
+            // A part of them would be taken for all.
+            return Err(Refused::new(Reason::TooLarge).field("asks").into());
+        }
+        // Hashed with nothing locked: calls go on meanwhile.
+        let ids: BTreeMap<ToolId, ObjectId> =
+            manifests.into_iter().map(|one| (one.tool.clone(), one.id())).collect();
         let list = self.core.read(|store| {
-            let stands = asks.into_iter().map(|(view, manifest)| {
+            let stands = asks.into_iter().map(|view| {
                 let asked = asked_for(store, view.ask)?;
-                let superseded = asked.is_some() && asked != manifest;
+                let superseded = asked.is_some() && asked.as_ref() != ids.get(&view.tool);
                 Ok(AskStands::of(view, superseded))
             });
             Ok(stands.collect::<Result<Vec<_>, StoreError>>()?)
@@ -73,11 +82,11 @@ impl Holding {
 
 impl Runtime {
     /// The calls that wait for a person, or were answered and have not run, in the order in which
-    /// they came, and the kernel's time; the first 1,024 of them. How they stand the server says; what
-    /// is asked is read from the records and the vault, and checked against them.
+    /// they came, and the kernel's time. How they stand the server says; what is asked is read from the
+    /// records and the vault, and checked against them.
     ///
     /// # Errors
-    /// [`Error::HolderGone`]; [`Error::Home`] where the home's database can't be read, as where
+    /// [`Error::HolderGone`]; [`Error::Refused`] where there are more than 4,096; [`Error::Home`] where the home's database can't be read, as where
     /// another process keeps the log elsewhere.
     pub fn waiting(&self) -> Result<(Vec<WaitingCall>, UnixMillis), Error> {
         let Waiting { now, list } = self.in_haste(Ask::Waiting)?;

@@ -2,6 +2,7 @@
 
 mod builtin;
 mod place;
+mod served;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use syscap_audit::{SqliteReader, SqliteStore};
 use syscap_format::{Durability, HomeLimits, PolicyChange, PublicKey, Seq, recovery_hash};
 use syscap_kernel::{
     Anchor, Clock, Entropy, Event, Kernel, NewHome, Parts, PolicyEngine, Probed, ReadTool,
-    Registry, RegistryError, Store, StoreError, Tool, ToolsDelta, object_of,
+    Registry, RegistryError, Store, StoreError, Tool, ToolsDelta,
 };
 #[cfg(feature = "shell")]
 use syscap_launch::Launcher;
@@ -28,6 +29,7 @@ use crate::driver::entropy::{Salts, SystemEntropy};
 use crate::driver::guard::{Guarded, GuardedEngine, SharedEngine};
 use crate::error::Error;
 use crate::home::files::write_new;
+use crate::home::options::served::served;
 use crate::home::{BasePlace, Home, Kept, claim, engine};
 use crate::inspect::Inspection;
 use crate::inspect::recover::probed;
@@ -87,16 +89,6 @@ pub struct Options {
     lookup: Arc<dyn Lookup>,
     #[cfg(feature = "http")]
     secrets: Option<Arc<dyn Secrets>>,
-}
-
-/// The runtime of a home that this process holds, with what no other program has or without.
-fn served(holding: Holding, until: Option<Until>, has_own: bool) -> Result<Runtime, Error> {
-    if has_own && let Err(error) = holding.home().note_program() {
-        // The log ends properly, and why it ends is what is said.
-        drop(holding.end());
-        return Err(error);
-    }
-    Runtime::holding(holding, until)
 }
 
 /// Decides if calls may wait for a person.
@@ -313,16 +305,6 @@ impl Options {
     pub fn open(mut self, folder: impl AsRef<Path>) -> Result<Runtime, Error> {
         let (until, has_own) = (self.until, self.has_own());
         served(self.hold(folder.as_ref())?, until, has_own)
-    }
-
-    /// True if it brings what no other program can have.
-    fn has_own(&self) -> bool {
-        let engine = self.engine.as_deref();
-        let is_known = |engine| syscap_policy::engine(&object_of(engine)).is_some();
-        let has_own = !self.tools.is_empty() || self.signer.is_some() || self.store.is_some();
-        #[cfg(feature = "http")]
-        let has_own = has_own || self.secrets.is_some();
-        has_own || !engine.is_none_or(|engine| is_known(engine))
     }
 
     /// For a command that soon ends: connects to the server, where there is one; else it holds the

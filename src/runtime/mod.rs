@@ -322,7 +322,7 @@ impl Runtime {
         manifest: &Manifest,
     ) -> Result<Begun, Error> {
         let begin = Begin { token, used: used.clone(), manifest: manifest.clone() };
-        let begun = self.act_within(self.answer_time, Ask::Begin(Box::new(begin)));
+        let begun = self.in_haste(Ask::Begin(Box::new(begin)));
         begun.map(|leave: Leave| leave.into())
     }
 
@@ -340,7 +340,7 @@ impl Runtime {
         reported: &Reported,
     ) -> Result<ToolResult, Error> {
         let settle = Settle { token, used: used.clone(), reported: reported.clone() };
-        let settled = self.act_within(self.answer_time, Ask::Settle(Box::new(settle)));
+        let settled = self.in_haste(Ask::Settle(Box::new(settle)));
         settled.map(|Answered(answer)| answer)
     }
 
@@ -353,7 +353,7 @@ impl Runtime {
     /// [`Error::HolderGone`].
     pub fn heard(&self, token: TokenId, prompt: &Prompt) -> Result<Seq, Error> {
         let prompted = Prompted { token, prompt: prompt.clone() };
-        self.act_within(self.answer_time, Ask::Prompted(Box::new(prompted)))
+        self.in_haste(Ask::Prompted(Box::new(prompted)))
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.
@@ -406,7 +406,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::HolderGone`], or why the home can't be opened or attached to.
     pub fn view(&self) -> Result<View, Error> {
-        self.act_within(self.answer_time, Ask::View)
+        self.in_haste(Ask::View)
     }
 
     /// The same, of the tokens and sessions only one agent's; and that token, however old it is.
@@ -417,7 +417,7 @@ impl Runtime {
     /// As [`Runtime::view`].
     pub fn view_of(&self, agent: &AgentId, token: Option<TokenId>) -> Result<View, Error> {
         let looked = Looked { agent: agent.clone(), token };
-        self.act_within(self.answer_time, Ask::ViewOf(Box::new(looked)))
+        self.in_haste(Ask::ViewOf(Box::new(looked)))
     }
 
     /// A number that changes with each record of tools or tokens: a cheap check for news.
@@ -425,7 +425,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::view`].
     pub fn stamp(&self) -> Result<Stamp, Error> {
-        self.act_within(self.answer_time, Ask::Stamp)
+        self.in_haste(Ask::Stamp)
     }
 
     /// Ends it: the sessions end, the tools are withdrawn. If this process holds the home, it waits

@@ -91,6 +91,9 @@ pub(crate) const TRY_PAUSE: Duration = Duration::from_millis(20);
 /// How long a holder may take over what runs nothing and is asked in haste: what there is at
 /// present, leave for a use, a report of one. The kernel's own time for a use is half of that.
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// Most calls in an answer of what waits: the kernel keeps 1,024 that wait and 1,024 that were denied,
+/// beside those that were approved and have not run.
+pub(crate) const WAITING_MAX: usize = 4_096;
 /// How long a client's request waits for a person's answer: then it is asked anew.
 pub(crate) const WAIT_TIME: Duration = Duration::from_secs(30);
 /// The same of the process that holds the home.

@@ -27,15 +27,9 @@ const STARTED: &str = "SYSCAP_ATTACH_STARTED";
 fn child_server() {
     let Ok(home) = std::env::var(HOME) else { return };
     let until = Until::LastOut(Duration::from_secs(60));
-    let server = loop {
-        match Options::new().serve_until(until).open(&home) {
-            Ok(server) => break server,
-            Err(Error::Home(StoreError::Locked)) if Runtime::connect(&home).is_ok() => {
-                return println!("server another");
-            }
-            Err(Error::Home(StoreError::Locked)) => std::thread::sleep(Duration::from_millis(5)),
-            Err(error) => panic!("{error}"),
-        }
+    let options = Options::new().serve_until(until);
+    let Some(server) = options.open_unless_served(&home).unwrap() else {
+        return println!("server another");
     };
     println!("server ready");
     if std::env::var_os(STARTED).is_none() {

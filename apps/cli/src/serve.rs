@@ -8,22 +8,17 @@ use std::io::{Write as _, stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use syscap::kernel::StoreError;
 use syscap::secrets::SecretFiles;
 use syscap::{Error, Home, Operator, Options, Runtime, Serving, Until};
 
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
 use crate::{parse, recording, runtime};
 
-/// The pause between two tries to open a home.
-const LOOK: Duration = Duration::from_millis(5);
-/// How long a home may be held by a command, or by a server that ends.
-const WAIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether the kernel goes on.
 const TICK: Duration = Duration::from_millis(250);
 /// How long one that a client has started stays where only commands and hooks come.
@@ -110,30 +105,11 @@ impl Serve {
         })
     }
 
-    /// Opens the home, once whoever has it for a moment has let go of it; `None` where another
-    /// process serves it.
-    fn open(&self) -> Result<Option<Runtime>, Failure> {
-        let since = Instant::now();
-        loop {
-            let busy = match self.options().and_then(|options| options.open(&self.home)) {
-                Ok(access) => return Ok(Some(access)),
-                Err(error @ Error::Home(StoreError::Locked)) => error,
-                Err(error) => return Err(Failure::home(&self.home)(error)),
-            };
-            if runtime::connected(&self.home).map_err(Failure::home(&self.home))?.is_some() {
-                return Ok(None);
-            }
-            if since.elapsed() > WAIT {
-                return Err(Failure::home(&self.home)(busy));
-            }
-            thread::sleep(LOOK);
-        }
-    }
-
     fn serve(self) -> Ended {
         // Before the home is opened: what is opened must be closed.
         let signalled = signals()?;
-        let Some(access) = self.open()? else {
+        let open = || self.options()?.open_unless_served(&self.home);
+        let Some(access) = runtime::reached(&self.home, open)? else {
             // Another that was started was quicker.
             return if self.started { Ok(Exit::Done) } else { Err(Failure::Held(self.home)) };
         };

@@ -7,8 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use syscap::kernel::StoreError;
-use syscap::{Error, Options, Runtime, Starter, Until};
+use syscap::{Error, Options, Starter, Until};
 
 /// How long one stays where no gateway comes.
 const IDLE: Duration = Duration::from_secs(20);
@@ -34,18 +33,12 @@ pub(crate) fn starter(home: &Path) -> Starter {
 }
 
 pub(crate) fn serve(words: Vec<String>) {
-    rustix::process::setsid().ok();
+    rustix::process::setsid().unwrap();
     let home = PathBuf::from(&words[0]);
-    let access = loop {
-        match Options::new().serve_until(Until::LastOut(IDLE)).open(&home) {
-            Ok(access) => break access,
-            // Another ends, or was quicker.
-            Err(Error::Home(StoreError::Locked)) if Runtime::connect(&home).is_err() => {
-                thread::sleep(LOOK);
-            }
-            Err(Error::Home(StoreError::Locked)) => return,
-            Err(why) => return println!("{why}"),
-        }
+    let access = match Options::new().serve_until(Until::LastOut(IDLE)).open_unless_served(&home) {
+        Ok(Some(access)) => access,
+        Ok(None) => return,
+        Err(why) => return println!("{why}"),
     };
     println!("ready");
     while access.wait_unused(LOOK).is_ok_and(|unused| !unused) && access.tick().is_ok() {}
