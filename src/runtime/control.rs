@@ -1,5 +1,7 @@
 //! An operator's actions on a home: tokens, freezes, policies, tools.
 
+use std::time::Duration;
+
 use syscap_format::{
     ApprovalAnswer, Control, ControlBody, Freeze, ObjectId, PolicyObject, RecordKind, Seq,
     TextHash, TokenId, ToolId,
@@ -11,10 +13,9 @@ use crate::approvals::asks::SetTerms;
 use crate::driver::guard::GuardedEngine;
 use crate::home::engine;
 use crate::runtime::Runtime;
-use crate::runtime::failover::Side;
+use crate::runtime::backend::Step;
 use crate::runtime::submit::{Beside, Configured, Submission};
 use crate::server::Holding;
-use crate::transport::client::Step;
 use crate::transport::{Ask, Command};
 use crate::{Error, Grant};
 
@@ -84,8 +85,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`] where there is no such token; [`Error::HolderGone`].
     pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
-        let here = |holding: &Holding| holding.revoke(token);
-        self.home.operate(&Command::Revoke(token), here)
+        self.home.operate(&Command::Revoke(token))
     }
 
     /// Answers a call that [waits](syscap_format::ToolResult::ask) for a person, by this
@@ -133,8 +133,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Refused`] where the name is not of its form; [`Error::HolderGone`].
     pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
-        let here = |holding: &Holding| holding.freeze(freeze);
-        self.home.operate(&Command::Freeze(freeze.clone()), here)
+        self.home.operate(&Command::Freeze(freeze.clone()))
     }
 
     /// Signs a control event of any kind that needs nothing but itself: a revocation of another
@@ -308,12 +307,13 @@ impl Runtime {
     ) -> Result<Seq, Error> {
         let engine = GuardedEngine::new(engine);
         let (object, mut engine) = (object_of(&engine), Some(engine));
-        self.home.each(|term| match &term.side {
-            Side::Here(held) => match engine.take() {
-                Some(engine) => Step::Done(here(&held.holding, Box::new(engine))),
-                None => Step::Done(Err(Error::HolderGone)),
-            },
-            Side::There(holder) => holder.ask(&ask(object.clone())),
+        self.home.each(|up| match (up.held(), engine.take()) {
+            (None, _) => up.ask(ask(object.clone()), Duration::MAX),
+            (Some(held), Some(engine)) => {
+                let _working = held.works();
+                Step::Done(here(&held.holding, Box::new(engine)))
+            }
+            (Some(_), None) => Step::Done(Err(Error::HolderGone)),
         })
     }
 

@@ -14,15 +14,16 @@ use syscap_format::{HomeId, Manifest, Seq, field::Field};
 use syscap_kernel::StoreError;
 
 use crate::home::Home;
+use crate::runtime::backend::{Backend, Step};
 use crate::runtime::connect::{Setup, Starter};
-use crate::runtime::held::{Held, Working};
+use crate::runtime::held::Held;
 use crate::server::Holding;
 use crate::server::accept::Server;
 use crate::server::uses::Until;
 use crate::tools::provide::Provider;
-use crate::transport::client::{Entry, Found, Holder, Step, attach};
+use crate::transport::client::{Entry, Found, Holder, attach};
 use crate::transport::limits::{TRY_PAUSE, TRY_TIME};
-use crate::transport::{Ask, Command, Lane};
+use crate::transport::{Command, Lane};
 use crate::{Error, Options};
 
 /// How long a process that only offers tools rests when it has found no holder: at first, and at
@@ -60,57 +61,10 @@ pub(crate) struct Failover {
     /// Held while it is closed: another caller of close waits for it. If it was closed for an
     /// operator, the owner gets the error.
     closing: Mutex<Option<Error>>,
-    state: Mutex<State>,
+    /// The last one that was found.
+    state: Mutex<Option<Arc<dyn Backend>>>,
     /// The tools of this process, to be offered to each new server.
     offered: Mutex<Vec<Provided>>,
-}
-
-struct State {
-    term: Option<Term>,
-    /// How many holders there have been.
-    number: u64,
-}
-
-/// A holder: this process or another.
-#[derive(Clone)]
-pub(crate) struct Term {
-    /// Which one it is of those that this process has known.
-    pub(crate) number: u64,
-    pub(crate) side: Side,
-}
-
-#[derive(Clone)]
-pub(crate) enum Side {
-    /// This process, which holds the home.
-    Here(Arc<Held>),
-    /// Another, which this one is attached to.
-    There(Arc<Holder>),
-}
-
-impl Term {
-    /// Asks for something that an operator may ask for. Another process that takes longer is given
-    /// up.
-    pub(crate) fn ask<T: Field>(&self, ask: Ask, limit: Duration) -> Step<T> {
-        match &self.side {
-            Side::Here(held) => Step::Done(held.serve(ask)),
-            Side::There(holder) => holder.ask_within(limit, &ask),
-        }
-    }
-
-    /// The holder, where it is another process.
-    pub(crate) fn attached(&self) -> Option<&Holder> {
-        match &self.side {
-            Side::Here(_) => None,
-            Side::There(holder) => Some(holder),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        match &self.side {
-            Side::Here(held) => held.holding.has_let_go(),
-            Side::There(holder) => holder.is_over(),
-        }
-    }
 }
 
 impl Failover {
@@ -123,7 +77,7 @@ impl Failover {
             home: OnceLock::new(),
             closed: AtomicBool::new(false),
             closing: Mutex::default(),
-            state: Mutex::new(State { term: None, number: 0 }),
+            state: Mutex::default(),
             offered: Mutex::default(),
         })
     }
@@ -158,43 +112,45 @@ impl Failover {
     }
 
     pub(crate) fn is_holder(&self) -> bool {
-        let state = self.state();
-        state.term.as_ref().is_some_and(|up| matches!(up.side, Side::Here(_)))
+        self.state().as_ref().is_some_and(|up| up.held().is_some())
     }
 
     /// The holder; found again, where the one that was known has gone. A caller that arrives
     /// meanwhile waits for the same search.
-    pub(crate) fn up(&self) -> Result<Term, Error> {
+    pub(crate) fn up(&self) -> Result<Arc<dyn Backend>, Error> {
         self.search(self.starter(), TRY_TIME)
     }
 
     /// The same for so long at most. Where there is none, and a starter, one is started; anew where
     /// that went before it was found.
-    fn search(&self, starter: Option<&Starter>, limit: Duration) -> Result<Term, Error> {
+    fn search(
+        &self,
+        starter: Option<&Starter>,
+        limit: Duration,
+    ) -> Result<Arc<dyn Backend>, Error> {
         let state = self.state();
         self.check_open()?;
-        if let Some(up) = state.term.as_ref().filter(|up| !up.is_over()) {
-            return Ok(up.clone());
+        if let Some(up) = there(&state) {
+            return Ok(up);
         }
         drop(state);
         self.let_go();
         let mut state = self.state();
         self.check_open()?;
-        state.term = state.term.take().filter(|up| !up.is_over());
-        if let Some(up) = &state.term {
-            return Ok(up.clone());
+        if let Some(up) = there(&state) {
+            return Ok(up);
         }
         // One that is full may be gone before it has been heard: once is enough.
         let (mut since, mut full, mut starts) = (Instant::now(), false, 0_u32);
         loop {
+            *state = None;
             let why = match self.establish()? {
-                Ok(side) => {
-                    let up = state.take(side);
-                    self.set_up(&up);
+                Ok(up) => {
+                    *state = Some(Arc::clone(&up));
+                    self.set_up(&*up);
                     if !up.is_over() {
                         return Ok(up);
                     }
-                    state.term = None;
                     self.unserved()
                 }
                 Err(why @ Error::NoServer { .. }) => match starter {
@@ -211,6 +167,7 @@ impl Failover {
             full |= matches!(why, Error::Full(_));
             self.check_open()?;
             if since.elapsed() > limit {
+                *state = None;
                 return Err(if full { self.full() } else { why });
             }
             thread::sleep(TRY_PAUSE);
@@ -218,10 +175,9 @@ impl Failover {
     }
 
     /// The holder, where it is known and there, and nobody looks for one.
-    pub(crate) fn now(&self) -> Option<Term> {
+    pub(crate) fn now(&self) -> Option<Arc<dyn Backend>> {
         self.check_open().ok()?;
-        let state = self.state.try_lock().ok()?;
-        state.term.clone().filter(|up| !up.is_over())
+        there(&*self.state.try_lock().ok()?)
     }
 
     /// Finds the server at first, where one is there; else one is started, or there is none.
@@ -242,8 +198,8 @@ impl Failover {
         loop {
             match self.attach()? {
                 Found::Holder(holder) => {
-                    let up = state.take(Side::There(holder));
-                    self.set_up(&up);
+                    *state = Some(Arc::<Holder>::clone(&holder));
+                    self.set_up(&*holder);
                     return Ok(true);
                 }
                 found @ (Found::NotNow | Found::Full) if since.elapsed() <= TRY_TIME => {
@@ -272,20 +228,15 @@ impl Failover {
                 return Err(error);
             }
         };
-        let side = self.held(holding, server);
-        self.state().take(side);
+        *self.state() = Some(self.held(holding, server));
         Ok(())
     }
 
     /// Stops serving once nobody uses the home; waits for that so long at most.
     pub(crate) fn wait_unused(&self, limit: Duration) -> Result<bool, Error> {
-        let term = self.state().term.clone();
-        match term.map(|term| term.side) {
-            Some(Side::Here(held)) => {
-                Ok(held.server.as_ref().is_some_and(|server| server.wait_unused(limit)))
-            }
-            _ => Err(Error::NotHolder),
-        }
+        let up = self.state().clone();
+        let held = up.as_deref().and_then(Backend::held).ok_or(Error::NotHolder)?;
+        Ok(held.server.as_ref().is_some_and(|server| server.wait_unused(limit)))
     }
 
     /// True if it is on the agent channel: no session can be opened there.
@@ -293,48 +244,31 @@ impl Failover {
         self.entry == Entry::Lane(Lane::Agents)
     }
 
-    /// The holder of that number, if it still is the one.
-    pub(crate) fn still(&self, number: u64) -> Option<Term> {
-        self.state().term.clone().filter(|up| up.number == number)
-    }
-
     /// Does something with the holder; with the next one, where this one goes and has not begun.
-    pub(crate) fn each<T>(&self, mut act: impl FnMut(&Term) -> Step<T>) -> Result<T, Error> {
+    pub(crate) fn each<T>(
+        &self,
+        mut act: impl FnMut(&Arc<dyn Backend>) -> Step<T>,
+    ) -> Result<T, Error> {
         let since = Instant::now();
         loop {
             let up = self.up()?;
-            let working = match &up.side {
-                Side::Here(held) => Some(Working::begin(&held.working)),
-                Side::There(_) => None,
-            };
-            let step = act(&up);
-            drop(working);
-            match step {
+            match act(&up) {
                 Step::Done(done) => return done,
-                Step::Again if since.elapsed() > TRY_TIME => {
-                    return Err(Error::Unserved(self.folder().to_path_buf()));
-                }
+                Step::Again if since.elapsed() > TRY_TIME => return Err(self.unserved()),
                 Step::Again => self.gone(&up),
             }
         }
     }
 
-    /// Does what an operator does in any version: here, or by a frame that never changes.
-    pub(crate) fn operate<T: Field>(
-        &self,
-        command: &Command,
-        here: impl Fn(&Holding) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.each(|up| match &up.side {
-            Side::Here(held) => Step::Done(here(&held.holding)),
-            Side::There(holder) => holder.operate(command),
-        })
+    /// Does what an operator may ask in every version of the protocol.
+    pub(crate) fn operate<T: Field>(&self, command: &Command) -> Result<T, Error> {
+        self.each(|up| up.read(up.operate(command.clone())))
     }
 
     /// Lets the kernel notice that time has passed, where this process holds the home.
     pub(crate) fn tick(&self) -> Result<(), Error> {
-        let term = self.state().term.clone();
-        let Some(Side::Here(held)) = term.map(|term| term.side) else { return Ok(()) };
+        let up = self.state().clone();
+        let Some(held) = up.as_deref().and_then(Backend::held) else { return Ok(()) };
         held.holding.tick();
         match held.holding.look(|kernel| kernel.halted().cloned()) {
             Some(halt) => Err(halt.into()),
@@ -348,7 +282,7 @@ impl Failover {
         let mut told = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         match told.take() {
             Some(error) => Err(error),
-            None => self.close_term(),
+            None => self.close_it(),
         }
     }
 
@@ -357,47 +291,32 @@ impl Failover {
     fn shut_down(&self) {
         self.closed.store(true, Ordering::SeqCst);
         let mut told = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = self.close_term() {
+        if let Err(error) = self.close_it() {
             *told = Some(error);
         }
     }
 
-    fn close_term(&self) -> Result<Option<Seq>, Error> {
-        let term = self.state().term.take();
-        match term.map(|term| term.side) {
-            Some(Side::Here(held)) => held.close().map(Some),
-            Some(Side::There(holder)) => {
-                if self.stays() {
-                    holder.leave();
-                }
-                holder.close();
-                Ok(None)
-            }
-            None => Ok(None),
-        }
+    fn close_it(&self) -> Result<Option<Seq>, Error> {
+        let up = self.state().take();
+        up.map_or(Ok(None), |up| up.close(self.stays()))
     }
 
     /// Closes a home whose log could not be written for too long, so that the next one can open it.
     /// The state is not locked meanwhile: whoever works with the home may need it.
     fn let_go(&self) {
-        let mut state = self.state();
-        let is_here = |up: &mut Term| matches!(up.side, Side::Here(_)) && up.is_over();
-        let over = state.term.take_if(is_here);
-        drop(state);
-        if let Some(Term { side: Side::Here(held), .. }) = over {
-            // Why it ended those were told who waited for it.
-            drop(held.close());
-        }
+        let over = self.state().take_if(|up| up.held().is_some() && up.is_over());
+        // Why it ended those were told who waited for it.
+        drop(over.map(|over| over.close(false)));
     }
 
     /// Attaches, or opens the home. The inner error is one that may pass.
-    fn establish(&self) -> Result<Result<Side, Error>, Error> {
+    fn establish(&self) -> Result<Result<Arc<dyn Backend>, Error>, Error> {
         if matches!(self.mode, Mode::Hold) {
             // It was held from the first, and is not any more.
             return Err(Error::Closed);
         }
         let options = match (self.attach()?, &self.mode) {
-            (Found::Holder(holder), _) => return Ok(Ok(Side::There(holder))),
+            (Found::Holder(holder), _) => return Ok(Ok(holder)),
             (Found::NotNow, _) => return Ok(Err(self.unserved())),
             (Found::Full, _) => return Ok(Err(self.full())),
             (Found::Nobody, Mode::Command(options)) => options,
@@ -423,7 +342,7 @@ impl Failover {
         }
     }
 
-    fn held(&self, holding: Holding, server: Option<Server>) -> Side {
+    fn held(&self, holding: Holding, server: Option<Server>) -> Arc<dyn Backend> {
         let me = Weak::clone(&self.me);
         holding.when_let_go(move || {
             let Some(me) = me.upgrade() else { return };
@@ -431,7 +350,7 @@ impl Failover {
             // Without a thread the next one who needs the home does it.
             drop(thread::Builder::new().name("syscap-let-go".to_owned()).spawn(let_go));
         });
-        Side::Here(Arc::new(Held::new(holding, server)))
+        Arc::new(Held::new(holding, server))
     }
 
     /// Serves a home that this process holds.
@@ -465,7 +384,7 @@ impl Failover {
         })?;
         match &found {
             Found::Holder(holder) if !self.is_it(holder.home()) => {
-                holder.close();
+                drop(holder.close(false));
                 Err(self.other_home())
             }
             _ => Ok(found),
@@ -481,12 +400,8 @@ impl Failover {
         Error::OtherHome(self.folder().to_path_buf())
     }
 
-    fn gone(&self, up: &Term) {
-        let mut state = self.state();
-        if state.term.as_ref().is_some_and(|now| now.number == up.number) {
-            state.term = None;
-        }
-        drop(state);
+    fn gone(&self, up: &Arc<dyn Backend>) {
+        drop(self.state().take_if(|now| Arc::ptr_eq(now, up)));
         thread::sleep(TRY_PAUSE);
     }
 
@@ -509,19 +424,15 @@ impl Failover {
         Error::Unserved(self.folder().to_path_buf())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Option<Arc<dyn Backend>>> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn take(&mut self, side: Side) -> Term {
-        self.number = self.number.saturating_add(1);
-        let up = Term { number: self.number, side };
-        self.term = Some(up.clone());
-        up
-    }
+/// The one that was found, where it takes requests.
+fn there(found: &Option<Arc<dyn Backend>>) -> Option<Arc<dyn Backend>> {
+    found.as_ref().filter(|up| !up.is_over()).map(Arc::clone)
 }
 
 /// The id of the home in a folder, from its log's first record.

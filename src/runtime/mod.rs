@@ -19,11 +19,12 @@
 //! a home whatever version its holder is of, and however full.
 
 pub(crate) mod args;
+pub(crate) mod backend;
 pub(crate) mod connect;
 mod control;
 pub(crate) mod failover;
 pub(crate) mod grant;
-mod held;
+pub(crate) mod held;
 pub(crate) mod open;
 pub(crate) mod operator;
 pub(crate) mod remote;
@@ -47,8 +48,9 @@ use syscap_format::{
 use syscap_kernel::{Halt, Kernel};
 
 use crate::inspect::view::{Stamp, ToolDetail, View, Whose};
+use crate::runtime::backend::Step;
 use crate::runtime::connect::{Connect, Setup};
-use crate::runtime::failover::{Failover, Mode, Side};
+use crate::runtime::failover::{Failover, Mode};
 use crate::runtime::open::Open;
 use crate::runtime::state::states;
 use crate::server::Holding;
@@ -56,7 +58,7 @@ use crate::server::lend::SessionTicket;
 use crate::server::uses::Until;
 use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
 use crate::tools::provide::{Offer, Provider};
-use crate::transport::client::{Entry, Step};
+use crate::transport::client::Entry;
 use crate::transport::limits::ANSWER_TIME;
 use crate::transport::{Answered, Ask, Begin, Lane, Leave, Looked, Prompted, Settle};
 use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
@@ -212,13 +214,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::view`].
     pub fn counts(&self) -> Result<Counts, Error> {
-        self.home.each(|term| match &term.side {
-            Side::Here(held) => Step::Done(Ok(held.holding.counters().counts())),
-            Side::There(holder) => {
-                let view: Step<View> = holder.ask_within(self.answer_time, &Ask::View);
-                view.map(|view| view.counts)
-            }
-        })
+        self.in_haste(Ask::Counts)
     }
 
     /// The head of the durable log: a remote signer names it in an event or a root token.
@@ -450,8 +446,11 @@ impl Runtime {
         act: impl FnOnce(&Holding) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut act = Some(act);
-        self.home.each(|term| match (&term.side, act.take()) {
-            (Side::Here(held), Some(act)) => Step::Done(act(&held.holding)),
+        self.home.each(|up| match (up.held(), act.take()) {
+            (Some(held), Some(act)) => {
+                let _working = held.works();
+                Step::Done(act(&held.holding))
+            }
             _ => Step::Done(Err(Error::NotHolder)),
         })
     }
@@ -463,8 +462,9 @@ impl Runtime {
 
     /// The same. A holder that takes longer is given up.
     fn act_within<T: Field>(&self, limit: Duration, ask: Ask) -> Result<T, Error> {
-        self.home.each(|term| term.ask(ask.clone(), limit))
+        self.home.each(|up| up.ask(ask.clone(), limit))
     }
+
     /// Asks for something in haste.
     pub(crate) fn in_haste<T: Field>(&self, ask: Ask) -> Result<T, Error> {
         self.act_within(self.answer_time, ask)

@@ -7,10 +7,10 @@ use std::time::Duration;
 use syscap_format::{Freeze, Seq, TokenId};
 use syscap_kernel::Halt;
 
+use crate::runtime::backend::Step;
 use crate::runtime::connect::Setup;
 use crate::runtime::failover::{Failover, Mode};
-use crate::server::Holding;
-use crate::transport::client::{Entry, Step};
+use crate::transport::client::Entry;
 use crate::transport::{Command, HolderStatus};
 use crate::{Error, Home, Options};
 
@@ -75,8 +75,7 @@ impl Operator {
     /// As [`Runtime::revoke`](crate::Runtime::revoke); [`Error::HolderGone`], after which it may
     /// have been done.
     pub fn revoke(&self, token: TokenId) -> Result<Seq, Error> {
-        let here = |holding: &Holding| holding.revoke(token);
-        self.home.operate(&Command::Revoke(token), here)
+        self.home.operate(&Command::Revoke(token))
     }
 
     /// As [`Runtime::freeze`](crate::Runtime::freeze).
@@ -85,8 +84,7 @@ impl Operator {
     /// As [`Runtime::freeze`](crate::Runtime::freeze); [`Error::HolderGone`], after which it may
     /// have been done.
     pub fn freeze(&self, freeze: &Freeze) -> Result<Seq, Error> {
-        let here = |holding: &Holding| holding.freeze(freeze);
-        self.home.operate(&Command::Freeze(freeze.clone()), here)
+        self.home.operate(&Command::Freeze(freeze.clone()))
     }
 
     /// How things stand.
@@ -94,11 +92,7 @@ impl Operator {
     /// # Errors
     /// [`Error::HolderGone`], or why there is no holder.
     pub fn status(&self) -> Result<HolderStatus, Error> {
-        let here = |holding: &Holding| {
-            holding.may_act()?;
-            Ok(holding.look(HolderStatus::of))
-        };
-        self.home.operate(&Command::Status, here)
+        self.home.operate(&Command::Status)
     }
 
     /// Closes the home, whoever holds it, as its owner would: what runs is waited for and then
@@ -110,12 +104,12 @@ impl Operator {
     /// have been done.
     pub fn shutdown(self) -> Result<Seq, Error> {
         let up = self.home.up()?;
-        match up.attached() {
-            Some(holder) => match holder.operate::<Seq>(&Command::Shutdown) {
-                Step::Done(ended) => ended,
-                Step::Again => Err(Error::HolderGone),
-            },
-            None => self.home.close()?.ok_or(Error::Halted(Halt::Halted)),
+        if up.held().is_some() {
+            return self.home.close()?.ok_or(Error::Halted(Halt::Halted));
+        }
+        match up.read(up.operate(Command::Shutdown)) {
+            Step::Done(ended) => ended,
+            Step::Again => Err(Error::HolderGone),
         }
     }
 

@@ -6,7 +6,7 @@ mod recent;
 mod submit;
 mod wait;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use syscap_format::field::Field;
@@ -14,17 +14,15 @@ use syscap_format::{
     AgentId, Amounts, Canonical, Reason, Refused, Seq, SnapshotId, Source, TokenId, ToolResult,
 };
 
-use crate::runtime::failover::{Side, Term};
-use crate::runtime::held::Held;
+use crate::runtime::backend::{self, Backend, Step};
 use crate::runtime::open::Open;
 use crate::runtime::sent::Written;
 pub use crate::runtime::session::call::Call;
 pub(crate) use crate::runtime::session::call::Handle;
 pub use crate::runtime::session::wait::Waited;
-use crate::server::LocalSession;
 use crate::server::lend::SessionTicket;
-use crate::transport::client::Step;
-use crate::transport::{Aborted, AgentAsk, Ask, Charge, Opening, Proposed, Taken};
+use crate::server::request::Request;
+use crate::transport::{Aborted, Ask, Charge, Opening, Proposed, Taken};
 use crate::{Args, Changed, Error};
 
 /// A seat at the kernel, bound to one agent and one token, whoever holds the home. Calls through
@@ -45,8 +43,8 @@ pub struct Session {
 
 /// The location of the session.
 struct Place {
-    /// With which holder, by its number, and the session's own there; `None` before it was opened.
-    at: Option<(u64, Seq)>,
+    /// With which holder, and its number there; `None` before it was opened.
+    at: Option<(Weak<dyn Backend>, Seq)>,
     /// The record that opened it.
     number: Seq,
     closed: bool,
@@ -58,22 +56,15 @@ impl Session {
         let agent = AgentId::new(agent).ok_or(Error::BadName { what: "the agent", got })?;
         let place = Place { at: None, number: Seq::GENESIS, closed: false };
         let session = Self::at(home, agent, token, place);
-        session.home.each(|term| match session.seated(term) {
-            Step::Done(opened) => Step::Done(opened.map(drop)),
-            Step::Again => Step::Again,
-        })?;
+        session.with(|_, _| Step::Done(Ok(())))?;
         Ok(session)
     }
 
     /// Takes a session that was lent, with the holder that there is.
     pub(crate) fn take(home: &Arc<Open>, ticket: &SessionTicket) -> Result<Self, Error> {
-        let (at, taken) = home.each(|term| match &term.side {
-            Side::There(holder) => {
-                let number = term.number;
-                holder.ask(&AgentAsk::Take(ticket.clone())).map(|taken: Taken| (number, taken))
-            }
-            // Who holds the home opens sessions, and takes none.
-            Side::Here(_) => Step::Done(Err(Refused::new(Reason::WrongLane).into())),
+        let (at, taken) = home.each(|up| {
+            let taken = up.ask::<Taken>(Request::Take(ticket.clone()), Duration::MAX);
+            taken.map(|taken| (Arc::downgrade(up), taken))
         })?;
         let number = taken.session;
         let place = Place { at: Some((at, number)), number, closed: false };
@@ -219,10 +210,7 @@ impl Session {
     /// [`Error::Unserved`] where this process holds the home and serves it to nobody;
     /// [`Error::Refused`] where so many are lent that there is no room; [`Error::HolderGone`].
     pub fn lend(self) -> Result<SessionTicket, Error> {
-        let ticket = self.with(|term, session| match &term.side {
-            Side::Here(held) if !held.is_served() => Step::Done(Err(self.home.unserved())),
-            _ => term.ask(Ask::Lend(session), Duration::MAX),
-        })?;
+        let ticket = self.ask(Ask::Lend)?;
         let mut place = self.place();
         (place.at, place.closed) = (None, true);
         drop(place);
@@ -266,49 +254,43 @@ impl Session {
         if std::mem::replace(&mut place.closed, true) {
             return Ok(());
         }
-        let Some((with, session)) = place.at else { return Ok(()) };
+        let Some((with, session)) = place.at.clone() else { return Ok(()) };
         drop(place);
-        // With another holder it has ended already.
-        let Some(term) = self.home.still(with) else { return Ok(()) };
-        match &term.side {
-            Side::Here(held) => held.client.close(&held.holding, session).map(drop),
-            Side::There(holder) => match holder.ask::<Seq>(&AgentAsk::Close(session)) {
-                Step::Done(closed) => closed.map(drop),
-                // The holder ends, and the session with it.
-                Step::Again => Ok(()),
-            },
+        // With another holder it has ended already, and one that ends ends it too.
+        let Some(up) = with.upgrade() else { return Ok(()) };
+        match up.ask::<Seq>(Request::Close(session), Duration::MAX) {
+            Step::Done(closed) => closed.map(drop),
+            Step::Again => Ok(()),
         }
     }
 
     /// Asks for something in the session, of whoever holds the home.
     fn ask<T: Field>(&self, ask: impl Fn(Seq) -> Ask) -> Result<T, Error> {
-        self.with(|term, session| term.ask(ask(session), Duration::MAX))
-    }
-
-    /// The session at the kernel of this process. One that is closed is the kernel's to refuse, on
-    /// the record.
-    fn held(&self, held: &Held, session: Seq) -> Arc<LocalSession> {
-        let closed = || Arc::new(held.holding.handle(session, self.agent.clone(), self.token));
-        held.client.session(session).unwrap_or_else(|_| closed())
+        self.with(|up, at| up.ask(ask(at.session), Duration::MAX))
     }
 
     /// Does something in the session, with whoever holds the home.
-    fn with<T>(&self, mut act: impl FnMut(&Term, Seq) -> Step<T>) -> Result<T, Error> {
-        self.home.each(|term| match self.seated(term) {
-            Step::Done(Ok(session)) => act(term, session),
+    fn with<T>(
+        &self,
+        mut act: impl FnMut(&dyn Backend, backend::Place<'_>) -> Step<T>,
+    ) -> Result<T, Error> {
+        self.home.each(|up| match self.seated(up) {
+            Step::Done(Ok(session)) => act(&**up, self.place_at(session)),
             Step::Done(Err(error)) => Step::Done(Err(error)),
             Step::Again => Step::Again,
         })
     }
 
+    const fn place_at(&self, session: Seq) -> backend::Place<'_> {
+        backend::Place { session, agent: &self.agent, token: self.token }
+    }
+
     /// The session with this holder, opened where it is not open yet.
-    fn seated(&self, term: &Term) -> Step<Seq> {
+    fn seated(&self, up: &Arc<dyn Backend>) -> Step<Seq> {
         let mut place = self.place();
-        match place.at {
+        match place.with(up) {
             // The kernel of this process says on the record that it is closed.
-            Some((with, session))
-                if with == term.number && (!place.closed || term.attached().is_none()) =>
-            {
+            Some(session) if !place.closed || up.held().is_some() => {
                 return Step::Done(Ok(session));
             }
             _ if place.closed => {
@@ -322,10 +304,10 @@ impl Session {
             return Step::Done(Err(Error::HolderGone));
         }
         let opening = Opening { agent: self.agent.as_str().to_owned(), token: self.token };
-        let opened = term.ask(Ask::Open(opening), Duration::MAX);
+        let opened = up.ask(Ask::Open(opening), Duration::MAX);
         if let Step::Done(Ok(session)) = opened {
             place.number = session;
-            place.at = Some((term.number, session));
+            place.at = Some((Arc::downgrade(up), session));
         }
         opened
     }
@@ -333,5 +315,13 @@ impl Session {
     fn place(&self) -> MutexGuard<'_, Place> {
         // Every change is one step that can't break off half way.
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// The session's number with this holder, where it was opened there.
+    fn with(&self, up: &Arc<dyn Backend>) -> Option<Seq> {
+        let (with, session) = self.at.as_ref()?;
+        std::ptr::addr_eq(with.as_ptr(), Arc::as_ptr(up)).then_some(*session)
     }
 }

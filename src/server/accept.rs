@@ -409,11 +409,7 @@ impl Hub {
                 Err(busy) if id != 0 => Response::refused(busy.reason()),
                 _ => Response::Status(self.status()),
             },
-            Ok(Command::Revoke(token)) => self.act(|| runtime.revoke(token)),
-            Ok(Command::Freeze(freeze)) => self.act(|| runtime.freeze(&freeze)),
-            Ok(Command::Signed { kind, version, event }) => {
-                self.act(|| runtime.submit_signed(kind, version, &event))
-            }
+            Ok(command) => self.act(|| runtime.stop(&command)),
         };
         seat.peer.tell(&answer.write(id));
         seat.end(0);

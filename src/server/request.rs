@@ -1,19 +1,101 @@
 //! Requests: what each verb does at the home stands here, once, for whoever asks.
 
-use syscap_format::Encoder;
 use syscap_format::field::Field;
+use syscap_format::{Encoder, Seq};
 
 use crate::Error;
 use crate::inspect::view::{Stamp, ToolDetail, View, manifests};
 use crate::server::Holding;
 use crate::server::client::Client;
-use crate::transport::message::{Aborted, Ask, Begin, Charge, Heard, Opening, Proposed, Settle};
+use crate::server::lend::SessionTicket;
+use crate::transport::frame::Message;
+use crate::transport::frozen::{Command, HolderStatus};
+use crate::transport::message::{
+    Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Proposed, Settle,
+};
 use crate::transport::reply::{Answered, Leave};
 
+/// A request of a client, but for the call of a tool.
+#[derive(Clone)]
+pub(crate) enum Request {
+    /// To have the session that was lent by this ticket.
+    Take(SessionTicket),
+    /// To end a session.
+    Close(Seq),
+    /// On the operator's channel.
+    Operator(Ask),
+}
+
+impl Request {
+    /// The frame that asks it.
+    pub(crate) fn frame(self, id: u64) -> Vec<u8> {
+        match self {
+            Self::Take(ticket) => AgentAsk::Take(ticket).frame(id),
+            Self::Close(session) => AgentAsk::Close(session).frame(id),
+            Self::Operator(ask) => ask.frame(id),
+        }
+    }
+}
+
+impl From<Ask> for Request {
+    fn from(ask: Ask) -> Self {
+        Self::Operator(ask)
+    }
+}
+
+/// What a connected process asks.
+pub(crate) enum Asked {
+    Request(Request),
+    Call(Box<Call>),
+    /// Cancels the call that was requested under this id.
+    Cancel(u64),
+}
+
+impl From<AgentAsk> for Asked {
+    fn from(ask: AgentAsk) -> Self {
+        match ask {
+            AgentAsk::Take(ticket) => Self::Request(Request::Take(ticket)),
+            AgentAsk::Close(session) => Self::Request(Request::Close(session)),
+            AgentAsk::Call(call) => Self::Call(call),
+            AgentAsk::Cancel(call) => Self::Cancel(call),
+        }
+    }
+}
+
 impl Holding {
-    /// Does what a client asks for on the operator's channel, and gives the answer as bytes: the
-    /// process that holds the home reads them as a connected one does.
-    pub(crate) fn serve(&self, client: &Client, ask: Ask) -> Result<Vec<u8>, Error> {
+    /// Does what a client asks for, and gives the answer as bytes: the process that holds the home
+    /// reads them as a connected one does.
+    pub(crate) fn serve(&self, client: &Client, request: Request) -> Result<Vec<u8>, Error> {
+        match request {
+            Request::Take(ticket) => body(client.take(self, &ticket)),
+            Request::Close(session) => body(client.close(self, session)),
+            Request::Operator(ask) => self.serve_operator(client, ask),
+        }
+    }
+
+    /// Does what an operator may ask in every version of the protocol, and a record says.
+    pub(crate) fn stop(&self, command: &Command) -> Result<Seq, Error> {
+        match command {
+            Command::Revoke(token) => self.revoke(*token),
+            Command::Freeze(freeze) => self.freeze(freeze),
+            Command::Signed { kind, version, event } => self.submit_signed(*kind, *version, event),
+            // These are for who serves the home.
+            Command::Status | Command::Shutdown => Err(Error::NotHolder),
+        }
+    }
+
+    /// The same for the process that holds the home, and how that stands.
+    pub(crate) fn operate(&self, command: &Command) -> Result<Vec<u8>, Error> {
+        match command {
+            Command::Status => {
+                self.may_act()?;
+                body(Ok(self.look(HolderStatus::of)))
+            }
+            command => body(self.stop(command)),
+        }
+    }
+
+    fn serve_operator(&self, client: &Client, ask: Ask) -> Result<Vec<u8>, Error> {
         match ask {
             Ask::Issue(grant) => body(self.issue(*grant)),
             Ask::Register(wire) => body(self.register(&wire)),
@@ -28,6 +110,7 @@ impl Holding {
             Ask::Submit(submission) => body(self.submit_with(&submission)),
             Ask::Purge => body(self.purge()),
             Ask::Waiting => body(self.waiting()),
+            Ask::Counts => body(Ok(self.counters().counts())),
             Ask::Wait(waits) => body(self.wait(&waits)),
             Ask::Stay(stays) => body(Ok(self.stays(client.number, stays))),
             Ask::Provide(tools) => body(client.provide(self, tools)),

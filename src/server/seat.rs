@@ -16,23 +16,18 @@ use crate::driver::guard::caught;
 use crate::driver::pool;
 use crate::server::Holding;
 use crate::server::client::{Client, Sessions};
+use crate::server::request::Asked;
 use crate::tools::ConnectionId;
 use crate::tools::provide::Cancel;
 use crate::transport::limits::{
     ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, TRY_PAUSE,
 };
-use crate::transport::message::{AgentAsk, Ask, Call};
+use crate::transport::message::Call;
 use crate::transport::peer::Peer;
 use crate::transport::relay::Relay;
 use crate::transport::reply::{Answered, Reply};
 use crate::transport::turn::PeerCall;
 use crate::transport::wire::Broken;
-
-/// A request of a connected process.
-pub(crate) enum Asked {
-    Agent(AgentAsk),
-    Operator(Ask),
-}
 
 /// A connected process.
 pub(crate) struct Seat {
@@ -174,21 +169,16 @@ impl Seat {
         asked: Asked,
         done: impl FnOnce(Reply) + Send + 'static,
     ) {
-        let reply = match asked {
-            Asked::Agent(AgentAsk::Call(call)) => {
-                return self.call(id, *call, |answer| done(Reply::of(answer.map(Answered))));
+        match asked {
+            Asked::Call(call) => {
+                self.call(id, *call, |answer| done(Reply::of(answer.map(Answered))));
             }
-            Asked::Agent(AgentAsk::Take(ticket)) => Reply::of(self.client.take(runtime, &ticket)),
-            Asked::Agent(AgentAsk::Cancel(call)) => {
+            Asked::Request(request) => done(Reply::made(runtime.serve(&self.client, request))),
+            Asked::Cancel(call) => {
                 self.cancel(call);
-                Reply::nothing()
+                done(Reply::nothing());
             }
-            Asked::Agent(AgentAsk::Close(session)) => {
-                Reply::of(self.client.close(runtime, session))
-            }
-            Asked::Operator(ask) => Reply::made(runtime.serve(&self.client, ask)),
-        };
-        done(reply);
+        }
     }
 
     /// The process has gone: its tools are nobody's, its runs are given up, its sessions end.

@@ -9,7 +9,8 @@ use syscap_format::{AgentId, Reason, Source};
 use crate::driver::guard::caught;
 use crate::runtime::sent::Sent;
 use crate::server::accept::Hub;
-use crate::server::seat::{Asked, Seat};
+use crate::server::request::{Asked, Request};
+use crate::server::seat::Seat;
 use crate::transport::frame::{Carries, Frame};
 use crate::transport::hello::Lane;
 use crate::transport::limits::{
@@ -35,10 +36,10 @@ enum Work {
 impl Work {
     const fn of(asked: &Asked) -> Self {
         match asked {
-            Asked::Agent(AgentAsk::Call(_)) => Self::Call,
-            Asked::Agent(AgentAsk::Take(_)) | Asked::Operator(Ask::Open(_) | Ask::Provide(_)) => {
-                Self::Settles
-            }
+            Asked::Call(_) => Self::Call,
+            Asked::Request(
+                Request::Take(_) | Request::Operator(Ask::Open(_) | Ask::Provide(_)),
+            ) => Self::Settles,
             _ => Self::Other,
         }
     }
@@ -57,15 +58,15 @@ impl Hub {
         let read = Frame::read(&frame)?;
         let id = read.id;
         let asked = match read.carries {
-            Carries::AgentAsk => Ok(Asked::Agent(read.take()?)),
+            Carries::AgentAsk => Ok(Asked::from(read.take::<AgentAsk>()?)),
             // It is not even looked at. The connection stays: other calls of it may be out.
             Carries::Ask if lane == Lane::Agents => Err(Reason::WrongLane),
-            Carries::Ask => Ok(Asked::Operator(read.take()?)),
+            Carries::Ask => Ok(Asked::Request(Request::Operator(read.take()?))),
             _ => return seat.peer.settle(id, Reply::read(&read)?).map(|()| None),
         };
         drop(frame);
         let begun = match asked {
-            Ok(Asked::Agent(AgentAsk::Cancel(call))) => {
+            Ok(Asked::Cancel(call)) => {
                 // By this thread: it waits for nothing, and a flood of them is one thread's.
                 seat.cancel(call);
                 seat.peer.answer(id, Reply::nothing());
@@ -73,9 +74,9 @@ impl Hub {
             }
             Ok(asked) => {
                 match &asked {
-                    Asked::Agent(AgentAsk::Call(call)) => seat.hold_up(Some(call.session)),
-                    Asked::Agent(_) => seat.hold_up(None),
-                    Asked::Operator(_) => {}
+                    Asked::Call(call) => seat.hold_up(Some(call.session)),
+                    Asked::Request(Request::Operator(_)) => {}
+                    _ => seat.hold_up(None),
                 }
                 self.begin(seat, lane, id, bytes, asked)
             }
@@ -115,7 +116,7 @@ impl Hub {
         asked: Asked,
     ) -> Result<(Begun, Asked), Refusal> {
         let mut kind = Work::of(&asked);
-        if let Asked::Agent(AgentAsk::Call(call)) = &asked {
+        if let Asked::Call(call) = &asked {
             // What somebody else has brought about, and for whom a person is asked, is the host's
             // word, and an agent is no host.
             let Sent { source, context, .. } = &call.sent;
@@ -133,8 +134,8 @@ impl Hub {
             Lane::Agents => AGENTS_REQUESTS_ALL_MAX,
         };
         let agent = match &asked {
-            Asked::Agent(AgentAsk::Take(ticket)) => self.runtime.lent().agent_of(ticket),
-            Asked::Operator(Ask::Open(opening)) => AgentId::new(&opening.agent),
+            Asked::Request(Request::Take(ticket)) => self.runtime.lent().agent_of(ticket),
+            Asked::Request(Request::Operator(Ask::Open(opening))) => AgentId::new(&opening.agent),
             _ => None,
         };
         let mut state = self.state();

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use syscap_format::field::Field;
-use syscap_format::{DefinitionHash, HomeId, Reason, Refused, ToolId, ToolResult};
+use syscap_format::{DefinitionHash, HomeId, Reason, Refused, Seq, ToolId, ToolResult};
 
 use crate::Error;
 use crate::error::at;
+use crate::runtime::backend::{Backend, Place, Step, Told};
+use crate::runtime::held::Held;
+use crate::runtime::sent::Sent;
+use crate::server::request::Request;
 use crate::tools::identity;
 use crate::tools::provide::{Cancel, HostCall, Offer, Offered, Provider};
 use crate::transport::frame::{Carries, Frame, Message};
@@ -21,7 +24,8 @@ use crate::transport::hello::{Greeting, Hello, Lane, is_frozen};
 use crate::transport::incoming::{Incoming, ReadBy, Reading};
 use crate::transport::limits::{
     AGENTS_FRAME_BYTES_MAX, ANSWER_TIME, CALL_FRAMING_BYTES, FRAME_BYTES_MAX, HELLO_TIME,
-    LEAVE_TIME, REQUESTS_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE, TRY_TIME,
+    LEAVE_TIME, REQUESTS_MAX, SHORT_BYTES_MAX, TOGETHER_BYTES_MAX, TOGETHER_MAX, TRY_PAUSE,
+    TRY_TIME,
 };
 use crate::transport::message::{AgentAsk, Ask, Call, Order, Provided};
 use crate::transport::peer::{Lost, NotSent, Peer, Pending, Unanswered};
@@ -52,25 +56,9 @@ pub(crate) enum Entry {
     Bare,
 }
 
-/// The result of a request.
-pub(crate) enum Step<T> {
-    /// This.
-    Done(Result<T, Error>),
-    /// Nothing was carried out, and the server is ending: send the request to the next one.
-    Again,
-}
-
-impl<T> Step<T> {
-    pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Step<U> {
-        match self {
-            Self::Done(result) => Step::Done(result.map(done)),
-            Self::Again => Step::Again,
-        }
-    }
-}
-
 /// The process that holds the home, as an attached one sees it.
 pub(crate) struct Holder {
+    me: Weak<Self>,
     peer: Peer,
     /// Which home it holds, as it said when it let this process in.
     home: HomeId,
@@ -125,7 +113,10 @@ pub(crate) fn attach(
         peer.write_at_most(AGENTS_FRAME_BYTES_MAX);
     }
     let ending = AtomicBool::new(false);
-    let holder = Arc::new(Holder { peer, home, ending, state: Mutex::default() });
+    let holder = Arc::new_cyclic(|me| {
+        let (me, state) = (Weak::clone(me), Mutex::default());
+        Holder { me, peer, home, ending, state }
+    });
     let (takes, finishes, ends) = (Arc::clone(&holder), Arc::clone(&holder), Arc::clone(&holder));
     let reading = Reading {
         reader,
@@ -182,67 +173,9 @@ impl Holder {
         self.home
     }
 
-    /// Asks for something, and reads what comes, however long that takes.
-    pub(crate) fn ask<T: Field>(&self, ask: &impl Message) -> Step<T> {
-        self.ask_within(Duration::MAX, ask)
-    }
-
-    /// Asks for a call. The server is told of a cancellation.
-    pub(crate) fn call(self: &Arc<Self>, call: Call, cancel: &Cancel) -> Step<ToolResult> {
-        let ask = AgentAsk::Call(Box::new(call));
-        let asked = self.peer.ask(|id| ask.frame(id));
-        if let Ok(pending) = &asked {
-            let (holder, call) = (Arc::downgrade(self), pending.id);
-            cancel.on_cancel(move || {
-                if let Some(holder) = holder.upgrade() {
-                    // Whoever cancels must not wait for a peer that does not read.
-                    spawn("syscap-cancel", move || {
-                        // Where it can't be told it has gone, or the call goes on.
-                        drop(holder.peer.ask(|id| AgentAsk::Cancel(call).frame(id)));
-                    });
-                }
-            });
-        }
-        self.answered(asked, Duration::MAX).map(|Answered(answer)| answer)
-    }
-
-    /// Asks for a call, and does not wait: `done` is told what came of it, once, by the thread that
-    /// reads, or by this one where nothing was sent.
-    pub(crate) fn call_then(
-        self: &Arc<Self>,
-        call: Call,
-        done: impl FnOnce(Step<ToolResult>) + Send + 'static,
-    ) {
-        let (holder, ask) = (Arc::clone(self), AgentAsk::Call(Box::new(call)));
-        let told = move |heard| done(holder.heard(heard).map(|Answered(answer)| answer));
-        self.peer.ask_then(|id| ask.frame(id), Box::new(told));
-    }
-
-    /// Asks for calls together, as many at once as a connection may, and waits for all; none is
-    /// given where it was turned away because the holder ends.
-    pub(crate) fn call_all(&self, calls: Vec<Call>) -> Step<Vec<Option<ToolResult>>> {
-        let length = |call: &Call| call.sent.envelope.len().saturating_add(CALL_FRAMING_BYTES);
-        if calls.iter().any(|call| length(call) > self.peer.longest()) {
-            // Before any is sent: the answers of the others would be lost.
-            return Step::Done(Err(Refused::new(Reason::TooLarge).into()));
-        }
-        let mut answers = Vec::with_capacity(calls.len());
-        let mut calls = calls.into_iter().peekable();
-        while calls.peek().is_some() {
-            let (mut bytes, mut asked) = (0_usize, Vec::new());
-            while asked.len() < TOGETHER_MAX
-                && let Some(call) = calls.next_if(|call| {
-                    asked.is_empty() || bytes.saturating_add(length(call)) <= TOGETHER_BYTES_MAX
-                })
-            {
-                bytes = bytes.saturating_add(length(&call));
-                let ask = AgentAsk::Call(Box::new(call));
-                asked.push((self.peer.ask(|id| ask.frame(id)), ask));
-            }
-            // Every one is waited for: what was begun is not left behind.
-            answers.extend(asked.into_iter().map(|(asked, ask)| self.answer_of(asked, &ask)));
-        }
-        Step::Done(answers.into_iter().collect())
+    /// The call that a frame asks for.
+    fn asks(at: Place<'_>, sent: &Sent) -> AgentAsk {
+        AgentAsk::Call(Box::new(Call { session: at.session, sent: sent.clone() }))
     }
 
     /// The answer to a call; where there was no room for it, it is asked for again.
@@ -260,23 +193,27 @@ impl Holder {
                     thread::sleep(TRY_PAUSE);
                     asked = self.peer.ask(|id| ask.frame(id));
                 }
-                Step::Done(answer) => return answer.map(|Answered(answer)| Some(answer)),
-                Step::Again => return Ok(None),
+                answer => match self.result(answer) {
+                    Step::Done(answer) => return answer.map(Some),
+                    Step::Again => return Ok(None),
+                },
             }
         }
     }
 
-    /// The same. A holder that takes longer is given up.
-    pub(crate) fn ask_within<T: Field>(&self, limit: Duration, ask: &impl Message) -> Step<T> {
-        self.answered(self.peer.ask(|id| ask.frame(id)), limit)
+    /// The answer to a call. One that the kernel turned away as it was ending has not run.
+    fn result(&self, answer: Step<Vec<u8>>) -> Step<ToolResult> {
+        match self.here().read(answer).map(|Answered(answer)| answer) {
+            Step::Done(Ok(answer)) if answer.reason() == Some(Reason::Closing) => Step::Again,
+            answer => answer,
+        }
     }
 
-    /// Asks for what an operator asks for in any version. A holder that takes long is given up.
-    pub(crate) fn operate<T: Field>(&self, command: &Command) -> Step<T> {
-        self.answered(self.peer.ask(|id| command.write(id)), ANSWER_TIME)
+    fn here(&self) -> &dyn Backend {
+        self
     }
 
-    fn answered<T: Field>(&self, asked: Result<Pending, NotSent>, limit: Duration) -> Step<T> {
+    fn answered(&self, asked: Result<Pending, NotSent>, limit: Duration) -> Step<Vec<u8>> {
         let pending = match asked {
             Ok(pending) => pending,
             Err(not_sent) => return self.heard(Err(Unanswered::NotSent(not_sent))),
@@ -291,7 +228,7 @@ impl Holder {
     }
 
     /// The step that an answer, or its absence, leads to.
-    fn heard<T: Field>(&self, answer: Result<Reply, Unanswered>) -> Step<T> {
+    fn heard(&self, answer: Result<Reply, Unanswered>) -> Step<Vec<u8>> {
         match answer {
             Err(Unanswered::NotSent(NotSent::Over)) => Step::Again,
             Err(Unanswered::NotSent(NotSent::TooLong)) => {
@@ -302,73 +239,14 @@ impl Holder {
                 self.end_soon();
                 Step::Again
             }
-            Ok(reply) => Step::Done(reply.into_result().unwrap_or_else(|| {
-                self.peer.break_off();
-                Err(not_understood())
-            })),
+            Ok(reply) => Step::Done(reply.into_bytes()),
         }
-    }
-
-    /// Offers tools. The holder must answer within `limit`.
-    pub(crate) fn provide(
-        &self,
-        tools: Vec<Offered>,
-        provider: &Arc<dyn Provider>,
-        limit: Duration,
-    ) -> Step<Vec<Offer>> {
-        let key = |Offered { manifest, .. }: &Offered| (manifest.tool.clone(), identity(manifest));
-        let keys: Vec<(ToolId, DefinitionHash)> = tools.iter().map(key).collect();
-        // From before it is asked on: a run may be asked for before the answer is there.
-        let mut before = Vec::new();
-        let mut state = self.state();
-        for key in &keys {
-            before.push((key, state.providers.insert(key.clone(), Arc::clone(provider))));
-        }
-        drop(state);
-        let offered =
-            self.ask_within(limit, &Ask::Provide(tools.into_iter().map(Provided::from).collect()));
-        let offered = offered.map(|Offers { list }| list);
-        let mut state = self.state();
-        let mut gone = Vec::new();
-        if let Step::Done(Ok(_)) = &offered {
-            let other = |(tool, own): &(ToolId, DefinitionHash), _: &mut Arc<dyn Provider>| {
-                keys.iter().any(|(offered, new)| offered == tool && new != own)
-            };
-            gone.extend(state.providers.extract_if(.., other).map(|(_, provider)| provider));
-        } else {
-            for (key, runs) in before.into_iter().rev() {
-                let runs = runs.and_then(|runs| state.providers.insert(key.clone(), runs));
-                gone.extend(runs.or_else(|| state.providers.remove(key)));
-            }
-        }
-        drop(state);
-        // A provider is dropped when nothing is locked: it may do anything then.
-        drop(gone);
-        offered
-    }
-
-    /// True if it can take no more requests.
-    pub(crate) fn is_over(&self) -> bool {
-        self.ending.load(Ordering::SeqCst) || self.peer.is_over()
     }
 
     /// Asks nothing more of it. Pending requests are still answered.
     pub(crate) fn end_soon(&self) {
         self.ending.store(true, Ordering::SeqCst);
         self.peer.stop_asking();
-    }
-
-    /// Leaves a holder that stays for this process. If it ends with that, this waits for the end.
-    pub(crate) fn leave(&self) {
-        let is_last = self.ask_within::<bool>(LEAVE_TIME, &Ask::Stay(false));
-        if matches!(is_last, Step::Done(Ok(true))) {
-            self.peer.wait_over(LEAVE_TIME);
-        }
-    }
-
-    /// Ends the connection.
-    pub(crate) fn close(&self) {
-        self.peer.break_off();
     }
 
     /// Ends it: no more messages arrive.
@@ -434,6 +312,135 @@ impl Holder {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for Holder {
+    fn bytes(&self, request: Request, limit: Duration) -> Step<Vec<u8>> {
+        self.answered(self.peer.ask(|id| request.frame(id)), limit)
+    }
+
+    /// One that takes long is given up.
+    fn operate(&self, command: Command) -> Step<Vec<u8>> {
+        self.answered(self.peer.ask(|id| command.write(id)), ANSWER_TIME)
+    }
+
+    fn misread(&self) -> Error {
+        self.peer.break_off();
+        not_understood()
+    }
+
+    /// The server is told of a cancellation.
+    fn call(&self, at: Place<'_>, sent: &mut Option<Sent>, cancel: &Cancel) -> Step<ToolResult> {
+        let Some(sent) = sent else { return Step::Done(Err(Error::HolderGone)) };
+        let ask = Self::asks(at, sent);
+        let asked = self.peer.ask(|id| ask.frame(id));
+        if let Ok(pending) = &asked {
+            let (holder, call) = (Weak::clone(&self.me), pending.id);
+            cancel.on_cancel(move || {
+                if let Some(holder) = holder.upgrade() {
+                    // Whoever cancels must not wait for a peer that does not read.
+                    spawn("syscap-cancel", move || {
+                        // Where it can't be told it has gone, or the call goes on.
+                        drop(holder.peer.ask(|id| AgentAsk::Cancel(call).frame(id)));
+                    });
+                }
+            });
+        }
+        self.result(self.answered(asked, Duration::MAX))
+    }
+
+    /// The thread that reads tells the answer, or this one where nothing was sent.
+    fn submit(&self, at: Place<'_>, sent: Sent, told: Told) {
+        let Some(holder) = self.me.upgrade() else { return told(Step::Again) };
+        // A long one may have to wait until it is read.
+        if sent.envelope.len() > SHORT_BYTES_MAX {
+            return told(Step::Again);
+        }
+        let ask = Self::asks(at, &sent);
+        let told = move |heard| told(holder.result(holder.heard(heard)));
+        self.peer.ask_then(|id| ask.frame(id), Box::new(told));
+    }
+
+    /// As many at once as a connection may.
+    fn call_all(&self, at: Place<'_>, all: &[Sent]) -> Step<Vec<Option<ToolResult>>> {
+        let length = |sent: &Sent| sent.envelope.len().saturating_add(CALL_FRAMING_BYTES);
+        if all.iter().any(|sent| length(sent) > self.peer.longest()) {
+            // Before any is sent: the answers of the others would be lost.
+            return Step::Done(Err(Refused::new(Reason::TooLarge).into()));
+        }
+        let mut answers = Vec::with_capacity(all.len());
+        let mut calls = all.iter().peekable();
+        while calls.peek().is_some() {
+            let (mut bytes, mut asked) = (0_usize, Vec::new());
+            while asked.len() < TOGETHER_MAX
+                && let Some(sent) = calls.next_if(|sent| {
+                    asked.is_empty() || bytes.saturating_add(length(sent)) <= TOGETHER_BYTES_MAX
+                })
+            {
+                bytes = bytes.saturating_add(length(sent));
+                let ask = Self::asks(at, sent);
+                asked.push((self.peer.ask(|id| ask.frame(id)), ask));
+            }
+            // Every one is waited for: what was begun is not left behind.
+            answers.extend(asked.into_iter().map(|(asked, ask)| self.answer_of(asked, &ask)));
+        }
+        Step::Done(answers.into_iter().collect())
+    }
+
+    fn provide(
+        &self,
+        tools: Vec<Offered>,
+        provider: &Arc<dyn Provider>,
+        limit: Duration,
+    ) -> Step<Vec<Offer>> {
+        let key = |Offered { manifest, .. }: &Offered| (manifest.tool.clone(), identity(manifest));
+        let keys: Vec<(ToolId, DefinitionHash)> = tools.iter().map(key).collect();
+        // From before it is asked on: a run may be asked for before the answer is there.
+        let mut before = Vec::new();
+        let mut state = self.state();
+        for key in &keys {
+            before.push((key, state.providers.insert(key.clone(), Arc::clone(provider))));
+        }
+        drop(state);
+        let tools = Ask::Provide(tools.into_iter().map(Provided::from).collect());
+        let offered = self.here().ask(tools, limit).map(|Offers { list }| list);
+        let mut state = self.state();
+        let mut gone = Vec::new();
+        if let Step::Done(Ok(_)) = &offered {
+            let other = |(tool, own): &(ToolId, DefinitionHash), _: &mut Arc<dyn Provider>| {
+                keys.iter().any(|(offered, new)| offered == tool && new != own)
+            };
+            gone.extend(state.providers.extract_if(.., other).map(|(_, provider)| provider));
+        } else {
+            for (key, runs) in before.into_iter().rev() {
+                let runs = runs.and_then(|runs| state.providers.insert(key.clone(), runs));
+                gone.extend(runs.or_else(|| state.providers.remove(key)));
+            }
+        }
+        drop(state);
+        // A provider is dropped when nothing is locked: it may do anything then.
+        drop(gone);
+        offered
+    }
+
+    fn held(&self) -> Option<&Held> {
+        None
+    }
+
+    fn is_over(&self) -> bool {
+        self.ending.load(Ordering::SeqCst) || self.peer.is_over()
+    }
+
+    fn close(&self, stayed: bool) -> Result<Option<Seq>, Error> {
+        if stayed {
+            let is_last = self.here().ask::<bool>(Ask::Stay(false), LEAVE_TIME);
+            if matches!(is_last, Step::Done(Ok(true))) {
+                self.peer.wait_over(LEAVE_TIME);
+            }
+        }
+        self.peer.break_off();
+        Ok(None)
     }
 }
 

@@ -83,7 +83,7 @@ fn taken(bytes: &[u8]) {
             Response::Refused(_, text) if text.len() > FROZEN_TEXT_BYTES_MAX => {}
             _ => same(answer.write(id)),
         }
-        drop(answer.into_reply().into_result::<HolderStatus>());
+        drop(answer.into_reply().into_bytes().map(|bytes| take::<HolderStatus>(&bytes)));
     }
     let Ok(frame) = Frame::read(bytes) else { return };
     let id = frame.id;

@@ -69,6 +69,8 @@ choice! {
         30 => Wait(Waits),
         /// The calls that wait.
         31 => Waiting,
+        /// Counters since the home was opened.
+        32 => Counts,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::keys::{KeyUse, SignerError};
 use crate::tools::host::uses::Begun;
 use crate::tools::provide::{HostRan, Offer};
-use crate::transport::frame::{Carries, Frame, frame, take};
+use crate::transport::frame::{Carries, Frame, frame};
 use crate::transport::limits::TOOLS_MAX;
 use crate::transport::wire::Broken;
 
@@ -148,11 +148,10 @@ impl Reply {
         }
     }
 
-    /// The requested data, or the error that the requester would have got in the server; `None` if
-    /// it has another form.
-    pub(crate) fn into_result<T: Field>(self) -> Option<Result<T, Error>> {
-        Some(Err(match self {
-            Self::Done(body) => return take(&body).ok().map(Ok),
+    /// The requested data, or the error that the requester would have got in the server.
+    pub(crate) fn into_bytes(self) -> Result<Vec<u8>, Error> {
+        Err(match self {
+            Self::Done(body) => return Ok(body),
             Self::Refused(refused) => Error::Refused(refused),
             Self::Failed(Failure::Name(Named { what, got })) => {
                 Error::BadName { what: what.0, got }
@@ -162,7 +161,7 @@ impl Reply {
             }
             Self::Failed(Failure::Sealed(key)) => SignerError::Sealed(key).into(),
             Self::Failed(Failure::Other(text)) => Error::Holder(text),
-        }))
+        })
     }
 
     /// How long it is, more or less, where it may be long.

@@ -6,11 +6,10 @@ use std::time::Duration;
 use syscap_format::{Manifest, ToolId};
 
 use crate::Error;
-use crate::runtime::failover::{Failover, Provided, Side, Term};
-use crate::tools::ConnectionId;
+use crate::runtime::backend::{Backend, Step};
+use crate::runtime::failover::{Failover, Provided};
 use crate::tools::provide::{Offer, Offered, Provider};
 use crate::transport::Ask;
-use crate::transport::client::Step;
 use crate::transport::limits::{TOOLS_MAX, TRY_TIME};
 
 impl Failover {
@@ -30,7 +29,7 @@ impl Failover {
         let before: Vec<Provided> = offered.extract_if(.., |offer| named(offer)).collect();
         offered.extend(tools.iter().map(|manifest| (manifest.clone(), Arc::clone(&provider))));
         drop(offered);
-        let offers = self.each(|up| offer(up, &tools, &provider, Duration::MAX));
+        let offers = self.each(|up| offer(&**up, &tools, &provider, Duration::MAX));
         if offers.is_err() {
             // What was offered before still is.
             let mut offered = self.offered();
@@ -57,8 +56,8 @@ impl Failover {
 
     /// Asks a new holder to stay, and offers it everything. A tool that it does not accept can't be
     /// called.
-    pub(super) fn set_up(&self, up: &Term) {
-        if self.stays() && up.attached().is_some() {
+    pub(super) fn set_up(&self, up: &dyn Backend) {
+        if self.stays() {
             // One that does not hear it is over, and another is looked for.
             drop(up.ask::<bool>(Ask::Stay(true), TRY_TIME));
         }
@@ -80,14 +79,11 @@ impl Failover {
 }
 
 fn offer(
-    up: &Term,
+    up: &dyn Backend,
     tools: &[Manifest],
     provider: &Arc<dyn Provider>,
     limit: Duration,
 ) -> Step<Vec<Offer>> {
     let tools = tools.iter().map(|tool| Offered::by(&**provider, tool.clone())).collect();
-    match &up.side {
-        Side::Here(held) => Step::Done(held.holding.provide(ConnectionId::HOLDER, tools, provider)),
-        Side::There(holder) => holder.provide(tools, provider, limit),
-    }
+    up.provide(tools, provider, limit)
 }

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use syscap_format::json::Escapes;
 use syscap_format::{MapBuilder, Reason, Refused, Source, ToolResult};
 
-use crate::runtime::failover::Side;
 use crate::runtime::sent::{CallContext, Sent, Written};
 use crate::runtime::session::Session;
 use crate::tools::provide::Cancel;
-use crate::transport::client::Step;
-use crate::{Args, Error, transport};
+use crate::{Args, Error};
 
 /// A call that is not made yet: made by [`wait`](Call::wait) or [`submit`](Call::submit).
 #[must_use]
@@ -227,58 +225,18 @@ impl Session {
             }
             all.push(call.parts().1);
         }
-        let mut here = None;
-        let answers = self.with(|term, session| match &term.side {
-            Side::Here(held) => {
-                let session = self.held(held, session);
-                let answers = session.send_all(all.clone(), &Cancel::new());
-                here = Some(session);
-                Step::Done(answers.map(|answers| answers.into_iter().map(Some).collect()))
-            }
-            Side::There(holder) => {
-                let call = |sent: &Sent| transport::Call { session, sent: sent.clone() };
-                holder.call_all(all.iter().map(call).collect())
-            }
-        })?;
-        if let Some(session) = here {
-            session.hold_up(answers.iter().flatten());
-        }
+        let answers = self.with(|up, at| up.call_all(at, &all))?;
         // What an ending server turned away is sent to the next one.
         let answers = all.into_iter().zip(answers).map(|(sent, answer)| match answer {
-            Some(answer) if answer.reason() != Some(Reason::Closing) => Ok(answer),
-            _ => self.make(sent, &Cancel::new()),
+            Some(answer) => Ok(answer),
+            None => self.make(sent, &Cancel::new()),
         });
         answers.collect()
     }
 
     /// Makes a call, whoever serves the home.
     pub(super) fn make(&self, sent: Sent, cancel: &Cancel) -> Result<ToolResult, Error> {
-        let (mut here, mut sent) = (None, Some(sent));
-        let answer = self.with(|term, session| {
-            // Once the kernel of this process has it, it is not sent again.
-            let lost = Step::Done(Err(Error::HolderGone));
-            let step = match &term.side {
-                Side::Here(held) => {
-                    let Some(sent) = sent.take() else { return lost };
-                    let session = self.held(held, session);
-                    let answer = session.send(sent, cancel);
-                    here = Some(session);
-                    return Step::Done(answer);
-                }
-                Side::There(holder) => match sent.clone() {
-                    Some(sent) => holder.call(transport::Call { session, sent }, cancel),
-                    None => lost,
-                },
-            };
-            match step {
-                // The kernel itself was ending: nothing has run.
-                Step::Done(Ok(answer)) if answer.reason() == Some(Reason::Closing) => Step::Again,
-                step => step,
-            }
-        });
-        if let Some(session) = here {
-            session.hold_up(&answer);
-        }
-        answer
+        let mut sent = Some(sent);
+        self.with(|up, at| up.call(at, &mut sent, cancel))
     }
 }

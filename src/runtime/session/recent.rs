@@ -2,9 +2,8 @@
 
 use crate::Error;
 use crate::inspect::artifact::{Artifact, Cut, Walk, Which};
-use crate::runtime::failover::Side;
+use crate::runtime::backend::Step;
 use crate::runtime::session::Session;
-use crate::transport::client::Step;
 use syscap_kernel::Next;
 
 impl Session {
@@ -15,9 +14,9 @@ impl Session {
     /// [`Error::NotHolder`] where another process holds the home; [`Error::Halted`] where the
     /// store can't be read.
     pub fn artifacts(&self, last: usize) -> Result<Vec<Artifact>, Error> {
-        self.with(|term, session| match &term.side {
-            Side::Here(held) => Step::Done(self.held(held, session).artifacts(last)),
-            Side::There(_) => Step::Done(Err(Error::NotHolder)),
+        self.with(|up, at| match up.held() {
+            Some(held) => Step::Done(held.session(at).artifacts(last)),
+            None => Step::Done(Err(Error::NotHolder)),
         })
     }
 }

@@ -6,9 +6,9 @@ use syscap_format::field::code;
 use syscap_format::{AgentId, Seq};
 use syscap_kernel::AskStanding;
 
+use crate::runtime::backend::Step;
 use crate::runtime::session::Session;
 use crate::transport::Ask;
-use crate::transport::client::Step;
 use crate::transport::{Waits, limits};
 use crate::{Error, Runtime};
 
@@ -94,15 +94,15 @@ impl crate::runtime::failover::Failover {
         let since = Instant::now();
         loop {
             let left = limit.saturating_sub(since.elapsed());
-            let found = self.each(|term| {
+            let found = self.each(|up| {
                 // A home of this process can be closed meanwhile: it waits for what it does itself.
-                let most = match term.attached() {
-                    Some(_) => limits::WAIT_TIME,
-                    None => limits::OWN_WAIT_TIME,
+                let most = match up.held() {
+                    None => limits::WAIT_TIME,
+                    Some(_) => limits::OWN_WAIT_TIME,
                 };
                 let step = u64::try_from(left.min(most).as_millis()).unwrap_or(u64::MAX);
                 let waits = Waits { agent: agent.clone(), ask, limit: step };
-                match term.ask(Ask::Wait(waits), Duration::MAX) {
+                match up.ask(Ask::Wait(waits), Duration::MAX) {
                     // Nothing was changed: the next server can be asked.
                     Step::Done(Err(Error::HolderGone)) => Step::Again,
                     step => step,
