@@ -5,6 +5,7 @@ mod frames;
 mod holders;
 mod lanes;
 mod operators;
+mod points;
 mod providers;
 mod share;
 mod sockets;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use host_support::{end, new_home};
-use syscap::approvals::{SetTerms, WaitingCall};
+use syscap::approvals::{Rows, SetTerms, WaitingCall};
 use syscap::format::{
     Amounts, ApprovalAnswer, Canonical, EffectClass, Manifest, Param, ParamType, Scope, ScopeType,
     Seq, TxOutcome,
@@ -83,6 +83,10 @@ impl World {
         other.provide(tools(), Arc::clone(&at) as Arc<dyn Provider>).unwrap();
         let session = other.session("a", self.token).unwrap();
         (other, session, at)
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::open(&self.home).unwrap()
     }
 
     fn waiting(&self, ask: Seq) -> WaitingCall {
@@ -202,8 +206,7 @@ fn request_says_how_its_location_differs_from_the_last_like_it() {
     world.rt.answer(ask, ApprovalAnswer::Once, None).unwrap();
     assert_eq!(drop_table(&staging, "users").reason(), None);
     let (here, there) = (drop_table(&staging, "users").ask().unwrap(), drop_table(&prod, "users"));
-    let log = Options::new().inspect(&world.home).unwrap();
-    let compared = |ask: Seq| log.compared(&world.waiting(ask)).unwrap().unwrap();
+    let compared = |ask: Seq| world.rows().compared(&world.waiting(ask)).unwrap().unwrap();
     assert_eq!(compared(here).location, None);
     let differs = compared(there.ask().unwrap());
     let changed = differs.location.unwrap();

@@ -45,6 +45,7 @@ mod learn;
 mod liars;
 mod links;
 mod locations;
+mod looks;
 mod memory_tools;
 mod named;
 mod no_bypass;

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use host_support::new_home;
-use syscap::approvals::SetTerms;
+use syscap::approvals::{Rows, SetTerms};
 use syscap::format::{ApprovalAnswer, Seq};
 use syscap::policy::Policy;
 use syscap::prelude::*;
@@ -129,7 +129,7 @@ fn call_under_a_standing_approval_is_no_reference_for_changes() {
     let compared = |ask: Seq| {
         let log = Options::new().inspect(&world.home).unwrap();
         let call = log.waiting().unwrap().into_iter().find(|call| call.ask == ask).unwrap();
-        log.compared(&call).unwrap().map(|last| last.changed.unwrap())
+        Rows::open(&world.home).unwrap().compared(&call).unwrap().map(|last| last.changed.unwrap())
     };
     let ask = send("a.txt", "harmless").ask().unwrap();
     let terms = SetTerms { uses: 9, scopes: None, expires: None };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use host_support::{end, new_home, records};
 use syscap::Inspection;
-use syscap::approvals::{SetTerms, WaitingCall};
+use syscap::approvals::{Rows, SetTerms, WaitingCall};
 use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, Body, Commitment, EffectClass, Grants, Label, Name, ObligationKind, Param,
@@ -117,6 +117,10 @@ impl World {
         Options::new().inspect(&self.home).unwrap()
     }
 
+    fn rows(&self) -> Rows {
+        Rows::open(&self.home).unwrap()
+    }
+
     fn waiting(&self, ask: Seq) -> WaitingCall {
         let log = self.log();
         log.waiting().unwrap().into_iter().find(|call| call.ask == ask).unwrap()
@@ -217,7 +221,7 @@ fn a_wider_set_covers_its_folder_and_no_more() {
     let agent = world.agent();
     let ask = write(&agent, "notes/a.txt", "1").ask().unwrap();
     let call = world.waiting(ask);
-    let proposals = world.log().proposals(&call).unwrap();
+    let proposals = world.rows().proposals(&call).unwrap();
     assert_eq!(proposals.len(), 2);
     assert_eq!(proposals[0].scopes, None);
     assert_eq!(proposals[1].scopes, Some(below(&["notes"], Rights::WRITE)));
@@ -249,7 +253,7 @@ fn a_wider_set_covers_its_folder_and_no_more() {
     }
     // What a person would have been asked in vain, or not at all.
     let ask = write(&agent, "notes2/b.txt", "2").ask().unwrap();
-    let proposals = world.log().proposals(&world.waiting(ask)).unwrap();
+    let proposals = world.rows().proposals(&world.waiting(ask)).unwrap();
     let counts: Vec<_> = proposals.iter().map(|one| (one.asked, one.covered)).collect();
     assert_eq!(counts, [(5, 1), (5, 2)]);
     world.end();
@@ -291,7 +295,7 @@ fn call_without_undo_or_scope_takes_no_standing_approval() {
         assert_eq!(world.waiting(ask).uses_max, 0);
         let terms = SetTerms { uses: 1, scopes: None, expires: Some(world.later()) };
         assert_eq!(world.give(ask, &terms), Err(Some(Reason::BadControl)));
-        assert!(world.log().proposals(&world.waiting(ask)).unwrap().is_empty());
+        assert!(world.rows().proposals(&world.waiting(ask)).unwrap().is_empty());
     }
     // As often as the policy says, and at least once.
     let ask = call("team.mail", "t1 t2");
@@ -329,7 +333,7 @@ fn a_set_answers_what_was_asked() {
     let tainted = write(&agent, "a.txt", "4").ask().unwrap();
     let call = world.waiting(tainted);
     assert!(!call.may_widen);
-    assert_eq!(world.log().proposals(&call).unwrap().len(), 1);
+    assert_eq!(world.rows().proposals(&call).unwrap().len(), 1);
     let scopes = Some(below(&["notes"], Rights::WRITE));
     let terms = SetTerms { uses: 2, scopes, expires: Some(world.later()) };
     assert_eq!(world.give(tainted, &terms), Err(Some(Reason::BadControl)));

@@ -19,4 +19,4 @@ pub use lock::{HomeLock, LOCK_FILE, LockState};
 pub use memory::MemoryStore;
 pub use reader::LogReader;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{DATABASE_FILE, SqliteReader, SqliteStore};
+pub use sqlite::{DATABASE_FILE, SqliteReader, SqliteStore, rows_read};

@@ -121,19 +121,6 @@ impl Inspection {
         Ok(shown.collect::<Result<_, StoreError>>()?)
     }
 
-    /// A call that asked for a person, whether it still waits, was answered, ran or expired; `None`
-    /// where the record of that number is another. One that does not wait any more has no session,
-    /// and nothing is said of whether it was denied.
-    ///
-    /// # Errors
-    /// As [`Options::open`](crate::Options::open).
-    pub fn asked(&self, ask: Seq) -> Result<Option<WaitingCall>, Error> {
-        if let Some(waits) = self.waiting()?.into_iter().find(|call| call.ask == ask) {
-            return Ok(Some(waits));
-        }
-        Ok(of_rows(&mut **self.store(), &AskStands::over(ask))?)
-    }
-
     /// The body to sign for an answer to a waiting call, or for a no that ends its standing
     /// approval; `None` if that number has neither. With a reason, its salted text goes
     /// [beside](crate::Beside::Why) the event.

@@ -9,8 +9,8 @@ use syscap_format::{
 };
 use syscap_kernel::vault_entry;
 
-use crate::approvals::{asks::WaitingCall, proposals::look_back, proposals::parts};
-use crate::{Error, Inspection};
+use crate::Error;
+use crate::approvals::{asks::WaitingCall, live::Rows, proposals::look_back, proposals::parts};
 
 /// A call that waits beside the last call of the same agent and tool that ran by an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,18 +36,19 @@ pub struct Changed {
     pub is: Option<String>,
 }
 
-impl Inspection {
+impl Rows {
     /// The differences between a waiting call and the last call of the same agent and tool that ran
     /// by an approval of just that call, among the last 100,000 records; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Home`]: the log or the vault can't be read.
-    pub fn compared(&self, call: &WaitingCall) -> Result<Option<Compared>, Error> {
-        let mut store = self.store();
+    pub fn compared(&mut self, call: &WaitingCall) -> Result<Option<Compared>, Error> {
+        let head = self.head()?;
+        let store = self.store();
         let (mut last, mut asked, mut seen) = (None, BTreeMap::new(), BTreeMap::new());
         let same = (Some(&call.agent), Some(&call.tool));
         let is_same = |call: &CallFields| (call.agent_id.as_ref(), call.tool_id.as_ref()) == same;
-        look_back(&mut **store, self.kernel().head().seq, |seq, bytes, body| match body {
+        look_back(store, head, |seq, bytes, body| match body {
             Body::Ask(ask) if is_same(&ask.call) => {
                 asked.insert(leaf(bytes), (seq, ask.resources));
             }
@@ -66,7 +67,7 @@ impl Inspection {
             _ => {}
         })?;
         let Some((intent, said, (ask, shown))) = last else { return Ok(None) };
-        let location = vault_entry(&mut **store, ask, ask)?;
+        let location = vault_entry(store, ask, ask)?;
         let texts = shown.iter().filter_map(|hash| location.text(hash).map(str::to_owned));
         let texts: Vec<String> = texts.collect();
         let (_, was) = parts(&texts);
@@ -75,7 +76,7 @@ impl Inspection {
             let (was, is) = (quoted(was), quoted(call.location.as_deref()));
             Changed { name: "where".to_owned(), was, is }
         });
-        let entry = vault_entry(&mut **store, intent, intent)?;
+        let entry = vault_entry(store, intent, intent)?;
         let of = &said.call;
         let committed = match (of.args_hash, &of.tool_id, &of.manifest) {
             (Some(hash), Some(tool), Some(manifest)) => {

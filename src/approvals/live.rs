@@ -2,16 +2,17 @@
 //! is read from the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use syscap_format::field::shape;
 use syscap_format::{Manifest, ObjectId, Reason, Refused, Seq, ToolId, UnixMillis};
-use syscap_kernel::{AskView, StoreError};
+use syscap_kernel::{AskView, Kernel, SetView, StoreError};
 
 use crate::approvals::asks::{WaitingCall, asked_for, of_rows};
 use crate::home::options::read_store;
 use crate::server::Holding;
-use crate::transport::Ask;
-use crate::transport::limits::WAITING_MAX;
+use crate::transport::limits::{OWN_WAIT_TIME, WAIT_TIME, WAITING_MAX};
+use crate::transport::{Ask, Watched};
 use crate::{Error, Runtime};
 
 shape! {
@@ -49,7 +50,30 @@ impl AskStands {
     }
 }
 
+shape! {
+    /// The standing approvals, all of them.
+    pub(crate) struct Sets {
+        /// The kernel's time.
+        1 => now: UnixMillis,
+        2 => list: Vec<SetView> [..WAITING_MAX],
+    }
+}
+
 impl Holding {
+    /// The standing approvals.
+    pub(crate) fn sets(&self) -> Result<Sets, Error> {
+        self.tick();
+        let few = |kernel: &Kernel| {
+            let list: Vec<SetView> = kernel.sets().take(WAITING_MAX.saturating_add(1)).collect();
+            Sets { now: kernel.now(), list }
+        };
+        let sets = self.look(few);
+        if sets.list.len() > WAITING_MAX {
+            return Err(Refused::new(Reason::TooLarge).field("sets").into());
+        }
+        Ok(sets)
+    }
+
     /// How the calls stand that wait for a person.
     pub(crate) fn waiting(&self) -> Result<Waiting, Error> {
         // The kernel's time is that of its last event.
@@ -80,7 +104,62 @@ impl Holding {
     }
 }
 
+/// The records and the vault of a home, read without replaying its log: another process may hold it.
+#[cfg(feature = "sqlite")]
+pub struct Rows(syscap_audit::SqliteReader);
+
+#[cfg(feature = "sqlite")]
+impl Rows {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// As [`Options::inspect`](crate::Options::inspect).
+    pub fn open(home: impl AsRef<std::path::Path>) -> Result<Self, Error> {
+        Ok(Self(syscap_audit::SqliteReader::open(home.as_ref())?))
+    }
+
+    /// A call that asked for a person, as it was then: nothing is said of its session, and of
+    /// whether it still waits or was answered. `None` where the record of that number is another.
+    ///
+    /// # Errors
+    /// [`Error::Home`]: the log or the vault can't be read.
+    pub fn asked(&mut self, ask: Seq) -> Result<Option<WaitingCall>, Error> {
+        Ok(of_rows(&mut self.0, &AskStands::over(ask))?)
+    }
+
+    pub(crate) fn store(&mut self) -> &mut dyn syscap_kernel::Store {
+        &mut self.0
+    }
+
+    pub(crate) fn head(&mut self) -> Result<Seq, StoreError> {
+        Ok(self.0.head()?.map_or(Seq::GENESIS, |head| head.seq))
+    }
+}
+
 impl Runtime {
+    /// The approvals of more than one call that stand, and the kernel's time: 4,096 at most.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`]; [`Error::Refused`] where there are more.
+    pub fn sets(&self) -> Result<(Vec<SetView>, UnixMillis), Error> {
+        let Sets { now, list } = self.in_haste(Ask::Sets)?;
+        Ok((list, now))
+    }
+
+    /// How often calls have begun to wait for a person, or were answered, since the home was opened:
+    /// at once where that is another number than `seen`, else once it is, or after a time: so long,
+    /// 30 seconds at most, and 250 ms where this process holds the home. A call that runs by its
+    /// answer, or that nobody answered in time, is no change.
+    ///
+    /// # Errors
+    /// [`Error::HolderGone`], also where the server ended meanwhile: the next one counts from 0.
+    pub fn watch(&self, seen: u64, limit: Duration) -> Result<u64, Error> {
+        // A home of this process can be closed meanwhile: it waits for what it does itself.
+        let most = if self.is_holder() { OWN_WAIT_TIME } else { WAIT_TIME };
+        let limit = u64::try_from(limit.min(most).as_millis()).unwrap_or(u64::MAX);
+        self.act(Ask::Watch(Watched { seen, limit }))
+    }
+
     /// The calls that wait for a person, or were answered and have not run, in the order in which
     /// they came, and the kernel's time. How they stand the server says; what is asked is read from the
     /// records and the vault, and checked against them.

@@ -8,7 +8,8 @@ use syscap_format::{
 };
 use syscap_kernel::{Next, Store, StoreError, location_of, vault_entry};
 
-use crate::{Error, Inspection, approvals::asks::WaitingCall};
+use crate::Error;
+use crate::approvals::{asks::WaitingCall, live::Rows};
 
 /// How far back in the log a preview looks, in records: an answer is for what comes now.
 const RECORDS_MAX: u64 = 100_000;
@@ -26,14 +27,14 @@ pub struct Proposal {
     pub covered: u64,
 }
 
-impl Inspection {
+impl Rows {
     /// The answers that cover more calls than the waiting one: first its own resources, then the
     /// folders that contain them. Empty where only this one call may be answered; none is wider
     /// than the call where its session had been given a stranger's word.
     ///
     /// # Errors
     /// [`Error::Home`]: the log or the vault can't be read.
-    pub fn proposals(&self, call: &WaitingCall) -> Result<Vec<Proposal>, Error> {
+    pub fn proposals(&mut self, call: &WaitingCall) -> Result<Vec<Proposal>, Error> {
         let mut all = Vec::new();
         if call.uses_max > 0 {
             all.push(None);
@@ -44,9 +45,8 @@ impl Inspection {
         if all.is_empty() {
             return Ok(Vec::new());
         }
-        let mut store = self.store();
-        let head = self.kernel().head().seq;
-        let seen = asked(&mut **store, head, &call.agent, &call.tool)?;
+        let head = self.head()?;
+        let seen = asked(self.store(), head, &call.agent, &call.tool)?;
         let proposal = |scopes: Option<Grants>| {
             let covers = |texts: &&Vec<String>| covers(texts, call, scopes.as_ref());
             let covered = seen.iter().filter(covers).count();

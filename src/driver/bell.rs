@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Rung with every answer that is recorded.
+/// Rung where something has changed.
 #[derive(Default)]
 pub(crate) struct Bell {
     rung: Mutex<u64>,
@@ -22,10 +22,10 @@ impl Bell {
         *self.rung()
     }
 
-    /// Waits until it is rung once more than that, or so long.
-    pub(crate) fn wait(&self, since: u64, limit: Duration) {
+    /// Waits until it is rung once more than that, or so long; how often it was rung by then.
+    pub(crate) fn wait(&self, since: u64, limit: Duration) -> u64 {
         let heard = self.heard.wait_timeout_while(self.rung(), limit, |rung| *rung == since);
-        drop(heard.unwrap_or_else(PoisonError::into_inner));
+        *heard.unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn rung(&self) -> MutexGuard<'_, u64> {

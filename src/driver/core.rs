@@ -31,6 +31,7 @@ use syscap_kernel::{Ack, Clock, Effect, Event, Halt, Kernel, Room, Store, StoreE
 use syscap_audit::HomeLock;
 use syscap_format::{Reason, Refused, ToolResult};
 
+use crate::driver::bell::Bell;
 use crate::driver::core::locked::Locked;
 use crate::driver::core::mail::{Asked, Brought, Caller, Delivery, Mailbox};
 use crate::driver::core::stand_in::{Displaced, StandIn};
@@ -57,6 +58,8 @@ pub(crate) struct Core {
     pub(crate) salts: Salts,
     pub(crate) counters: Counters,
     pub(crate) notices: Arc<Notices>,
+    /// Rung where what waits for a person changes.
+    pub(crate) asks: Bell,
     pub(crate) cancels: Cancels,
     /// As [`Shared::closed`], to be looked at without the lock.
     closed: AtomicBool,
@@ -139,6 +142,7 @@ impl Core {
             salts,
             counters: Counters::new(),
             notices: Arc::default(),
+            asks: Bell::default(),
             cancels: Cancels::default(),
             closed: AtomicBool::new(false),
             ending: AtomicBool::new(false),

@@ -68,25 +68,14 @@ impl Inspection {
         &self.kernel
     }
 
-    /// The grant to repeat when a token has ended or is spent: [the same, with nothing
-    /// used](Grant::like). Sessions of the new token begin with everything that sessions by the old one, and
-    /// by what it renewed, were given, so that no earlier reading is forgotten. If the old token is an unrevoked root
-    /// without a bound of its own, the new one [renews](Grant::renews) it: its approvals and
-    /// idempotency keys stay valid.
+    /// As [`TokenDetail::grant_like`], of a token on record.
     ///
     /// # Errors
-    /// [`Error::NoSuch`] where there is no such token. [`Error::Attenuated`] where it was derived
-    /// from another: what is issued is a root, which would spend no budget above it and outlive it.
+    /// [`Error::NoSuch`] where there is no such token; [`Error::Attenuated`].
     pub fn grant_like(&self, token: TokenId) -> Result<Grant, Error> {
         let no = || Error::NoSuch { what: "the token", got: token.to_string() };
-        let view = self.kernel.token(&token).ok_or_else(no)?;
-        let body = view.body;
-        if let Some(parent) = body.parent {
-            return Err(Error::Attenuated { token, parent });
-        }
-        let grant = Grant::like(body).begins_with(view.begins);
-        let goes_on = !view.revoked && view.renew_by.is_none();
-        Ok(if goes_on { grant.renews(token) } else { grant })
+        let found = self.tokens_named(&token.to_string(), self.kernel().now()).pop();
+        found.ok_or_else(no)?.grant_like()
     }
 
     /// The states of all agents that have one.

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use syscap_format::field::{code, shape};
 use syscap_format::{
     AgentId, Amounts, CallFields, DefinitionHash, Dimension, EffectClass, Freeze, FreezeTarget,
-    HomeId, Label, Manifest, ObjectId, PolicyHash, Seq, TokenId, ToolId, ToolsHash, UnixMillis,
+    HomeId, Label, Manifest, ObjectId, PolicyHash, Seq, TokenBody, TokenId, ToolId, ToolsHash,
+    UnixMillis,
 };
 use syscap_kernel::{Kernel, SessionView, TokenView};
 use syscap_syscalls::stated::carried;
@@ -18,7 +19,7 @@ use crate::tools::provide::{Offer, Standing};
 use crate::transport::limits::{
     GRANTED_BYTES_MAX, MANIFESTS_BYTES_MAX, TITLE_BYTES_MAX, VIEW_MAX, VIEW_TOOLS_MAX,
 };
-use crate::{Error, Inspection};
+use crate::{Error, Grant, Inspection};
 
 pub use choice::{Choice, Owner, RUN_MARK};
 
@@ -168,6 +169,22 @@ shape! {
     }
 }
 
+shape! {
+    /// A token whole.
+    pub struct TokenDetail {
+        /// Its standing, at that time.
+        1 => pub info: TokenInfo,
+        /// What was signed.
+        2 => pub body: TokenBody,
+        /// From then on it counts as revoked, unless it is renewed before.
+        3 => pub renew_by: Option<UnixMillis>,
+        /// From then on it needs a newer list of revocations.
+        4 => pub fresh_until: Option<UnixMillis>,
+        /// When it stood so, in kernel time.
+        5 => pub at: UnixMillis,
+    }
+}
+
 code! {
     /// Whether a token can be used; the first that holds.
     pub enum TokenStanding {
@@ -269,6 +286,44 @@ impl TokenInfo {
     }
 }
 
+impl TokenDetail {
+    /// Those whose ids begin with these digits, two of them at most.
+    pub(crate) fn named(kernel: &Kernel, digits: &str, at: UnixMillis) -> Vec<Self> {
+        let whole = TokenId::from_hex(digits).map(|id| kernel.token(&id));
+        let begin = || kernel.tokens().filter(|token| token.id.to_string().starts_with(digits));
+        let found: Vec<TokenView<'_>> = match whole {
+            Some(token) => token.into_iter().collect(),
+            None => begin().take(2).collect(),
+        };
+        found.iter().map(|token| Self::of(token, at)).collect()
+    }
+
+    /// The grant to repeat when the token has ended or is spent: [the same, with nothing
+    /// used](Grant::like). Sessions of the new token begin with everything that sessions by the old
+    /// one, and by what it renewed, were given, so that no earlier reading is forgotten. If the old
+    /// token is an unrevoked root without a bound of its own, the new one [renews](Grant::renews)
+    /// it: its approvals and idempotency keys stay valid.
+    ///
+    /// # Errors
+    /// [`Error::Attenuated`] where it was derived from another: what is issued is a root, which
+    /// would spend no budget above it and outlive it.
+    pub fn grant_like(&self) -> Result<Grant, Error> {
+        let Self { info, body, .. } = self;
+        if let Some(parent) = body.parent {
+            return Err(Error::Attenuated { token: info.id, parent });
+        }
+        let grant = Grant::like(body).begins_with(info.label);
+        let goes_on = !info.revoked && self.renew_by.is_none();
+        Ok(if goes_on { grant.renews(info.id) } else { grant })
+    }
+
+    fn of(token: &TokenView<'_>, at: UnixMillis) -> Self {
+        let (renew_by, fresh_until) = (token.renew_by, token.fresh_until);
+        let (info, body) = (TokenInfo::of(token, at), token.body.clone());
+        Self { info, body, renew_by, fresh_until, at }
+    }
+}
+
 impl View {
     /// The tool of that name.
     pub fn tool(&self, tool: &ToolId) -> Option<&ToolInfo> {
@@ -346,6 +401,12 @@ impl Inspection {
     /// All tokens, in the order in which they were registered, as they stand at that time.
     pub fn tokens(&self, now: UnixMillis) -> Vec<TokenInfo> {
         self.kernel().tokens().map(|token| TokenInfo::of(&token, now)).collect()
+    }
+
+    /// The tokens whose ids begin with these hexadecimal digits, whole, as they stand at that time:
+    /// two of them at most.
+    pub fn tokens_named(&self, digits: &str, at: UnixMillis) -> Vec<TokenDetail> {
+        TokenDetail::named(self.kernel(), digits, at)
     }
 
     /// The view that the log gives: no tool is offered, and all counters are zero.

@@ -47,12 +47,11 @@ use syscap_format::{
 };
 use syscap_kernel::{Halt, Kernel};
 
-use crate::inspect::view::{Stamp, ToolDetail, View, Whose};
+use crate::inspect::view::{Stamp, TokenDetail, ToolDetail, View, Whose};
 use crate::runtime::backend::Step;
 use crate::runtime::connect::{Connect, Setup};
 use crate::runtime::failover::{Failover, Mode};
 use crate::runtime::open::Open;
-use crate::runtime::state::states;
 use crate::server::Holding;
 use crate::server::lend::SessionTicket;
 use crate::server::uses::Until;
@@ -201,12 +200,12 @@ impl Runtime {
         self.here(|holding| Ok(holding.look(look)))
     }
 
-    /// The states of all agents that have one.
+    /// The states of all agents that have one: 1,024 at most, and 8 MiB.
     ///
     /// # Errors
-    /// As [`Runtime::look`].
+    /// [`Error::HolderGone`]; [`Error::Refused`] or [`Error::Holder`] where there are more.
     pub fn states(&self) -> Result<Vec<AgentState>, Error> {
-        self.look(states)
+        self.in_haste(Ask::States)
     }
 
     /// Counters since the home was opened.
@@ -416,6 +415,14 @@ impl Runtime {
         self.in_haste(Ask::ViewOf(Box::new(looked)))
     }
 
+    /// The tokens whose ids begin with these hexadecimal digits, whole: two of them at most.
+    ///
+    /// # Errors
+    /// As [`Runtime::view`].
+    pub fn tokens(&self, digits: &str) -> Result<Vec<TokenDetail>, Error> {
+        self.in_haste(Ask::Tokens(digits.to_owned()))
+    }
+
     /// A number that changes with each record of tools or tokens: a cheap check for news.
     ///
     /// # Errors
@@ -456,7 +463,7 @@ impl Runtime {
     }
 
     /// Asks for something that an operator may ask for.
-    fn act<T: Field>(&self, ask: Ask) -> Result<T, Error> {
+    pub(crate) fn act<T: Field>(&self, ask: Ask) -> Result<T, Error> {
         self.act_within(Duration::MAX, ask)
     }
 

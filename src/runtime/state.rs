@@ -1,7 +1,13 @@
 //! An agent's state, as it is on record.
 
-use syscap_format::{AgentId, Canonical, Fact, Facts, Seq, Snapshot, SnapshotId, field::shape};
+use syscap_format::{
+    AgentId, Canonical, Fact, Facts, Reason, Refused, Seq, Snapshot, SnapshotId, field::shape,
+};
 use syscap_kernel::Kernel;
+
+use crate::Error;
+use crate::server::Holding;
+use crate::transport::limits::VIEW_MAX;
 
 shape! {
     /// A change of an agent's state that is on record.
@@ -14,17 +20,18 @@ shape! {
     }
 }
 
-/// One agent's state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentState {
-    /// The agent.
-    pub agent: AgentId,
-    /// Its head snapshot.
-    pub snapshot: SnapshotId,
-    /// How many changes there have been.
-    pub number: u64,
-    /// Key and value, sorted by key; `None` where the value was erased.
-    pub facts: Vec<(String, Option<Canonical>)>,
+shape! {
+    /// One agent's state.
+    pub struct AgentState {
+        /// The agent.
+        1 => pub agent: AgentId,
+        /// Its head snapshot.
+        2 => pub snapshot: SnapshotId,
+        /// How many changes there have been.
+        3 => pub number: u64,
+        /// Key and value, sorted by key; `None` where the value was erased.
+        4 => pub facts: Vec<(String, Option<Canonical>)>,
+    }
 }
 
 /// The states that a kernel knows.
@@ -40,4 +47,15 @@ pub(crate) fn states(kernel: &Kernel) -> Vec<AgentState> {
         facts: facts.iter().map(|(key, fact)| (key.to_string(), value(fact))).collect(),
     };
     kernel.states().map(state).collect()
+}
+
+impl Holding {
+    /// All of them, where they fit an answer.
+    pub(crate) fn states(&self) -> Result<Vec<AgentState>, Error> {
+        let all = self.look(states);
+        if all.len() > VIEW_MAX {
+            return Err(Refused::new(Reason::TooLarge).field("states").into());
+        }
+        Ok(all)
+    }
 }

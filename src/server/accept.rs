@@ -173,7 +173,7 @@ impl Server {
         let uses = hub.runtime.uses();
         hub.state().closing = true;
         uses.close();
-        hub.runtime.answers().ring();
+        hub.runtime.core.asks.ring();
         // Where that fails the thread that listens sees the mark with the next connection.
         self.socket.stop().unwrap_or(());
         let until = Instant::now() + DRAIN_TIME;

@@ -12,8 +12,8 @@ use crate::approvals::asks::{SetTerms, answerable, asked_for, body, manifest_of,
 use crate::error::Error;
 use crate::runtime::session::Waited;
 use crate::server::Holding;
-use crate::transport::Waits;
 use crate::transport::limits::WAIT_TIME;
+use crate::transport::{Waits, Watched};
 
 /// How long nobody looks whether something has expired.
 const LOOK: Duration = Duration::from_millis(250);
@@ -23,7 +23,7 @@ impl Holding {
     /// over, or the server ends.
     pub(crate) fn wait(&self, waits: &Waits) -> Result<Waited, Error> {
         let limit = Duration::from_millis(waits.limit).min(WAIT_TIME);
-        let (since, bell) = (Instant::now(), self.answers());
+        let (since, bell) = (Instant::now(), &self.core.asks);
         loop {
             let rung = bell.count();
             let found = self.stands_for(&waits.agent, waits.ask)?;
@@ -32,6 +32,16 @@ impl Holding {
                 return Ok(found);
             }
             bell.wait(rung, left.min(LOOK));
+        }
+    }
+
+    /// How often what waits has changed: once that is another number than was seen, the time is
+    /// over, or the server ends.
+    pub(crate) fn watch(&self, watched: Watched) -> u64 {
+        let limit = Duration::from_millis(watched.limit).min(WAIT_TIME);
+        match self.uses().is_closing() {
+            true => self.core.asks.count(),
+            false => self.core.asks.wait(watched.seen, limit),
         }
     }
 
@@ -63,7 +73,7 @@ impl Holding {
         let submitted = self.submit_as(control, |ticket, control, ancestor| {
             Event::Control(ticket, RecordKind::Approval, control, ancestor, why)
         });
-        self.answers().ring();
+        self.core.asks.ring();
         submitted
     }
 
@@ -109,7 +119,7 @@ impl Holding {
                 Event::Control(ticket, RecordKind::Approval, control, ancestor, why)
             },
         );
-        self.answers().ring();
+        self.core.asks.ring();
         signed
     }
 }

@@ -25,7 +25,6 @@ use syscap_format::{AgentId, HomeId, Opening, Refused, Seq, TokenId};
 use syscap_kernel::{Ack, Event, Halt, Kernel, ToolsDelta};
 use syscap_syscalls::fs::Files;
 
-use crate::driver::bell::Bell;
 use crate::driver::core::{Answer, Core};
 use crate::driver::counters::Counters;
 use crate::error::Error;
@@ -73,8 +72,6 @@ struct Inner {
     absent: Mutex<ToolsDelta>,
     /// The broker for tools that the agents' clients execute.
     desk: Desk,
-    /// Rung with every answer of a person's.
-    answers: Arc<Bell>,
     challenges: Challenges,
     /// The sessions that its clients have delegated.
     lent: Lent,
@@ -92,21 +89,10 @@ impl Holding {
         absent: ToolsDelta,
     ) -> Self {
         let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));
-        let (desk, answers, challenges) = (Desk::default(), Arc::default(), Challenges::default());
+        let (desk, challenges) = (Desk::default(), Challenges::default());
         let (lent, uses) = (Lent::default(), Uses::default());
-        let inner = Inner {
-            signer,
-            files,
-            home,
-            signing,
-            tooling,
-            absent,
-            desk,
-            answers,
-            challenges,
-            lent,
-            uses,
-        };
+        let inner =
+            Inner { signer, files, home, signing, tooling, absent, desk, challenges, lent, uses };
         Self { core, providers, inner: Arc::new(inner) }
     }
 
@@ -216,10 +202,6 @@ impl Holding {
     /// Abandons all runs in flight.
     pub(crate) fn give_up_runs(&self) {
         self.core.give_up_runs();
-    }
-
-    pub(crate) fn answers(&self) -> Arc<Bell> {
-        Arc::clone(&self.inner.answers)
     }
 
     pub(crate) fn challenges(&self) -> &Challenges {

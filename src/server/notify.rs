@@ -35,6 +35,7 @@ pub(crate) fn answered(core: &Arc<Core>, result: &ToolResult) {
     // The same call, made again meanwhile, is refused by a record of its own.
     let began = result.ask().filter(|ask| *ask == result.receipt().outcome_seq);
     let Some(ask) = began else { return };
+    core.asks.ring();
     if core.look(|kernel| kernel.notify().is_none()) || !core.notices.put(ask) {
         return;
     }

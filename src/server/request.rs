@@ -2,9 +2,10 @@
 
 use syscap_format::field::Field;
 use syscap_format::{Encoder, Seq};
+use syscap_kernel::Kernel;
 
 use crate::Error;
-use crate::inspect::view::{Stamp, ToolDetail, View, manifests};
+use crate::inspect::view::{Stamp, TokenDetail, ToolDetail, View, manifests};
 use crate::server::Holding;
 use crate::server::client::Client;
 use crate::server::lend::SessionTicket;
@@ -110,6 +111,13 @@ impl Holding {
             Ask::Submit(submission) => body(self.submit_with(&submission)),
             Ask::Purge => body(self.purge()),
             Ask::Waiting => body(self.waiting()),
+            Ask::Sets => body(self.sets()),
+            Ask::States => body(self.states()),
+            Ask::Tokens(digits) => {
+                let named = |kernel: &Kernel| TokenDetail::named(kernel, &digits, kernel.now());
+                body(Ok(self.look(named)))
+            }
+            Ask::Watch(watched) => body(Ok(self.watch(watched))),
             Ask::Counts => body(Ok(self.counters().counts())),
             Ask::Wait(waits) => body(self.wait(&waits)),
             Ask::Stay(stays) => body(Ok(self.stays(client.number, stays))),

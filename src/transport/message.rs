@@ -71,6 +71,14 @@ choice! {
         31 => Waiting,
         /// Counters since the home was opened.
         32 => Counts,
+        /// The standing approvals.
+        33 => Sets,
+        /// The agents' states.
+        34 => States,
+        /// The tokens whose ids begin with these digits, two of them at most.
+        35 => Tokens(String),
+        /// How often what waits has changed, once it has.
+        36 => Watch(Watched),
     }
 }
 
@@ -180,6 +188,17 @@ shape! {
         2 => pub(crate) ask: Seq,
         /// In milliseconds; 30 seconds at most.
         3 => pub(crate) limit: u64,
+    }
+}
+
+shape! {
+    /// What was seen of the calls that wait, and for how long a change is waited for.
+    #[derive(Copy)]
+    pub(crate) struct Watched {
+        /// How often they had changed.
+        1 => pub(crate) seen: u64,
+        /// In milliseconds; 30 seconds at most.
+        2 => pub(crate) limit: u64,
     }
 }
 

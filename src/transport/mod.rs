@@ -47,7 +47,7 @@ pub use crate::transport::frozen::{HolderStatus, Phase};
 pub(crate) use crate::transport::hello::Lane;
 pub use crate::transport::incoming::{Drained, Incoming, ReadBy};
 pub(crate) use crate::transport::message::{
-    Aborted, Ask, Begin, Charge, Heard, Looked, Opening, Prompted, Proposed, Settle, Waits,
+    Aborted, Ask, Begin, Charge, Heard, Looked, Opening, Prompted, Proposed, Settle, Waits, Watched,
 };
 pub(crate) use crate::transport::reply::{Answered, Leave, Taken};
 pub use crate::transport::versions::Versions;

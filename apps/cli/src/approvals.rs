@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use syscap::approvals::{SetTerms, WaitingCall};
+use syscap::approvals::{Rows, SetTerms, WaitingCall};
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq, TEXT_BYTES_MAX, UnixMillis,
 };
@@ -241,11 +241,11 @@ impl Show {
         let Some(call) = calls.iter().find(|call| call.ask == ask) else {
             return past::show(&self.home, ask, out);
         };
-        let log = runtime::look(&self.home)?;
-        let compared = log.compared(call)?;
+        let mut rows = Rows::open(&self.home)?;
+        let compared = rows.compared(call)?;
         let elsewhere = shown::elsewhere(call, &calls);
         let proposals = match call.approved {
-            Some(_) => log.proposals(call)?,
+            Some(_) => rows.proposals(call)?,
             None => Vec::new(),
         };
         match out.form() {

@@ -41,8 +41,11 @@ pub(crate) struct Show {
 
 impl Show {
     fn run(self, out: &mut Out) -> Ended {
-        let home = runtime::look(&self.home)?;
-        for state in home.states() {
+        let states = match runtime::asked(&self.home, syscap::Runtime::states) {
+            Some(states) => states,
+            None => runtime::look(&self.home)?.states(),
+        };
+        for state in states {
             if self.agent.as_ref().is_none_or(|agent| *agent == state.agent) {
                 show(&state, out)?;
             }

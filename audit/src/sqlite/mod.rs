@@ -39,6 +39,7 @@ use settings::Pages;
 pub use crate::disk::DATABASE_FILE;
 pub use files::{BALLAST_BYTES, BALLAST_FILE, WAL_FILE, WRITER_FILE};
 pub use reader::SqliteReader;
+pub use rows::rows_read;
 pub use schema::{APPLICATION_ID, FORMAT};
 pub use settings::{ROOM_BYTES_MIN, ROOM_BYTES_SPARE, Settings};
 

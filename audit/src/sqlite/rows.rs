@@ -1,5 +1,7 @@
 //! Statements over a home's tables.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use syscap_format::{Head, Leaf, Object, ObjectId, ObjectKind, Seq, VaultWrite};
 use syscap_kernel::{Batch, Next, StoreError};
@@ -7,6 +9,19 @@ use syscap_kernel::{Batch, Next, StoreError};
 use super::error::from_sqlite;
 
 type Written = Result<(), StoreError>;
+
+/// The rows that were read in this process.
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// How many rows of homes' tables this process has read, by all its readers: to count what a look
+/// costs.
+pub fn rows_read() -> u64 {
+    READ.load(Ordering::Relaxed)
+}
+
+fn count_read() {
+    READ.fetch_add(1, Ordering::Relaxed);
+}
 
 /// Runs a statement without parameters or rows.
 pub(super) fn execute(connection: &Connection, sql: &str) -> Written {
@@ -101,6 +116,7 @@ pub(super) fn records(
     let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
     let mut rows = statement.query(params![number(from)?]).map_err(from_sqlite)?;
     while let Some(row) = rows.next().map_err(from_sqlite)? {
+        count_read();
         if each(Seq::new(unsigned(row, 0).map_err(from_sqlite)?), blob(row, 1)?) == Next::Enough {
             break;
         }
@@ -118,6 +134,7 @@ pub(super) fn object(connection: &Connection, id: &ObjectId) -> Result<Option<Ob
     let Some((kind, bytes)) = row.optional().map_err(from_sqlite)? else {
         return Ok(None);
     };
+    count_read();
     let kind = ObjectKind::from_code(kind).ok_or(StoreError::Damaged)?;
     Ok(Some(Object { kind, id: *id, bytes }))
 }
@@ -135,7 +152,11 @@ pub(super) fn vault(connection: &Connection, seq: Seq) -> Result<Option<Vec<u8>>
     let sql = "SELECT row FROM vault WHERE seq = ?1";
     let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
     let row = statement.query_row(params![number(seq)?], |row| row.get(0));
-    row.optional().map_err(from_sqlite)
+    let row = row.optional().map_err(from_sqlite)?;
+    if row.is_some() {
+        count_read();
+    }
+    Ok(row)
 }
 
 /// How long that row is: SQLite knows it without reading the row.

@@ -13,7 +13,7 @@ use crate::events::Submit;
 use crate::halt::Halt;
 use crate::machine::Kernel;
 use crate::run::answer::Reply;
-use syscap_format::field::count;
+use syscap_format::field::{count, shape};
 use syscap_format::{
     ASK_LIFE_MS, AgentId, ApprovalAnswer, ApprovalChannel, Ask, BodyView, CallFields, Canonical,
     Control, ErrorKind, Grants, Label, Leaf, PublicKey, Reason, Refused, Salt, Seq, Status,
@@ -53,36 +53,37 @@ pub struct AskView {
     pub may_widen: bool,
 }
 
-/// An approval of more than one call, for those who look.
-#[derive(Clone, Debug)]
-pub struct SetView {
-    /// The approval that was the last one needed.
-    pub set: Seq,
-    /// The call that asked.
-    pub ask: Seq,
-    /// Its leaf: by a no to it the set ends.
-    pub leaf: Leaf,
-    /// The agent.
-    pub agent: AgentId,
-    /// The tool.
-    pub tool: ToolId,
-    /// The session that it ends with; `None` for none.
-    pub session: Option<Seq>,
-    /// The scopes covered besides the resources of that call.
-    pub scopes: Option<Grants>,
-    /// For how many calls it still stands.
-    pub left: u64,
-    /// When it ends.
-    pub until: UnixMillis,
-    /// The token.
-    pub token: Option<TokenId>,
-    /// The label of everything that the session had been given when a person saw the call. A session
-    /// that has been given more asks anew.
-    pub label: Label,
-    /// The label of everything that sessions by the token have been given by now.
-    pub given: Label,
-    /// The keys that may end it.
-    pub eligible: Vec<PublicKey>,
+shape! {
+    /// An approval of more than one call, for those who look.
+    pub struct SetView {
+        /// The approval that was the last one needed.
+        1 => pub set: Seq,
+        /// The call that asked.
+        2 => pub ask: Seq,
+        /// Its leaf: by a no to it the set ends.
+        3 => pub leaf: Leaf,
+        /// The agent.
+        4 => pub agent: AgentId,
+        /// The tool.
+        5 => pub tool: ToolId,
+        /// The session that it ends with; `None` for none.
+        6 => pub session: Option<Seq>,
+        /// The scopes covered besides the resources of that call.
+        7 => pub scopes: Option<Grants>,
+        /// For how many calls it still stands.
+        8 => pub left: u64,
+        /// When it ends.
+        9 => pub until: UnixMillis,
+        /// The token.
+        10 => pub token: Option<TokenId>,
+        /// The label of everything that the session had been given when a person saw the call. A
+        /// session that has been given more asks anew.
+        11 => pub label: Label,
+        /// The label of everything that sessions by the token have been given by now.
+        12 => pub given: Label,
+        /// The keys that may end it.
+        13 => pub eligible: Vec<PublicKey>,
+    }
 }
 
 impl SetView {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use syscap::approvals::Rows;
 use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, UnixMillis, leaf,
@@ -11,7 +12,6 @@ use syscap::kernel::{Next, StoreError};
 use super::shown;
 use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Form, Object, Out, array, word_of};
-use crate::runtime;
 use crate::signed::{self, SignedBy};
 
 /// An answer on record.
@@ -51,7 +51,7 @@ struct History {
 
 /// Why a request can't be answered any more.
 pub(super) fn why_not(home: &Path, ask: Seq) -> Result<String, Failure> {
-    if runtime::look(home)?.asked(ask)?.is_none() {
+    if Rows::open(home)?.asked(ask)?.is_none() {
         let home = word_of(home);
         return Ok(format!(
             "no approval request has this number; see: syscap approvals list {home}"
@@ -79,7 +79,7 @@ pub(super) fn show(home: &Path, ask: Seq, out: &mut Out) -> Ended {
         advice: "is no record that asks for a person; `syscap approvals list` has those that wait"
             .to_owned(),
     };
-    let call = runtime::look(home)?.asked(ask)?.ok_or_else(none)?;
+    let call = Rows::open(home)?.asked(ask)?.ok_or_else(none)?;
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
     let history = history(home, &mut reader, ask).map_err(failed)?;

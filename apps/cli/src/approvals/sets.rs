@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use syscap::approvals::{Proposal, SetTerms, WaitingCall};
+use syscap::approvals::{Proposal, Rows, SetTerms, WaitingCall};
 use syscap::format::{Grants, Resource, Rule, SET_LIFE_MS, Scope, Seq, UnixMillis};
 use syscap::kernel::SetView;
 
@@ -46,7 +46,7 @@ pub(super) fn terms(
         }
     };
     let scopes = if wider {
-        let proposals = runtime::look(home)?.proposals(call)?;
+        let proposals = Rows::open(home)?.proposals(call)?;
         let wide = proposals.into_iter().find_map(|proposal| proposal.scopes);
         let advice = "nothing wider is proposed for this call: see `syscap approvals show`";
         Some(wide.ok_or_else(|| failed("--wider", advice.to_owned()))?)
@@ -56,9 +56,21 @@ pub(super) fn terms(
     Ok(SetTerms { uses, scopes, expires })
 }
 
+/// The standing approvals, and kernel time: as the server says, where one answers, else as the log
+/// does.
+fn all(home: &Path) -> Result<(Vec<SetView>, UnixMillis), Failure> {
+    match runtime::asked(home, syscap::Runtime::sets) {
+        Some(sets) => Ok(sets),
+        None => {
+            let log = runtime::look(home)?;
+            Ok((log.kernel().sets().collect(), log.kernel().now()))
+        }
+    }
+}
+
 /// True if a standing approval has that number.
 pub(super) fn stands(home: &Path, ask: u64) -> Result<bool, Failure> {
-    Ok(runtime::look(home)?.kernel().sets().any(|set| set.ask == Seq::new(ask)))
+    Ok(all(home)?.0.iter().any(|set| set.ask == Seq::new(ask)))
 }
 
 /// The terms that are about to be signed, beside the call.
@@ -91,10 +103,10 @@ pub(super) fn given(out: &mut Out, call: &WaitingCall, terms: &SetTerms) -> Resu
 
 /// Says of a call that waits which standing approval of its tool has ended, and why.
 pub(super) fn outlived(out: &mut Out, home: &Path, call: &WaitingCall) -> Result<(), Failure> {
-    let log = runtime::look(home)?;
-    let is_its =
-        |set: &SetView| (&set.agent, &set.tool, set.token) == (&call.agent, &call.tool, call.token);
-    for set in log.kernel().sets().filter(is_its).filter(SetView::is_outlived) {
+    let is_its = |set: &&SetView| {
+        (&set.agent, &set.tool, set.token) == (&call.agent, &call.tool, call.token)
+    };
+    for set in all(home)?.0.iter().filter(is_its).filter(|set| set.is_outlived()) {
         out.line(&format!(
             "ended      the standing approval {} of this tool ({} calls left): a session of its \
              token has read untrusted content since; an answer with --for now holds on",
@@ -156,9 +168,9 @@ fn shown(scopes: &Grants) -> Vec<String> {
 
 /// `approvals sets`.
 pub(super) fn list(home: &Path, out: &mut Out) -> Ended {
-    let log = runtime::look(home)?;
-    let now = crate::token::now(log.kernel().now());
-    for set in log.kernel().sets().filter(|set| now < set.until) {
+    let (sets, at) = all(home)?;
+    let now = crate::token::now(at);
+    for set in sets.iter().filter(|set| now < set.until) {
         let covers = match &set.scopes {
             None => "what it touched".to_owned(),
             Some(scopes) => shown(scopes).join("; "),

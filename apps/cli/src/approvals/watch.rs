@@ -6,12 +6,10 @@ mod view;
 use std::{collections::BTreeSet, path::Path, thread, time::Duration};
 
 use syscap::approvals::WaitingCall;
-use syscap::audit::SqliteReader;
-use syscap::format::{
-    ApprovalAnswer, ApprovalBody, ApprovalChannel, Body, Record, Role, Seq, UnixMillis,
-};
-use syscap::kernel::{Next, StoreError};
-use syscap::{Beside, Error, FileKeys, Home, Signer as _};
+use syscap::audit::{LockState, SqliteReader};
+use syscap::format::{ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq, UnixMillis};
+use syscap::kernel::StoreError;
+use syscap::{Beside, Connect, Error, FileKeys, Home, Runtime, Signer as _};
 
 use self::keys::Decoder;
 use self::view::{Answered, Pressed, View};
@@ -23,8 +21,10 @@ use crate::signing::{salted, submit};
 use crate::terminal::{self, Screen, Terminal};
 use crate::token::now;
 
-/// How often it is looked for more where no terminal waits for keys.
+/// How often it is looked for more where no server says so.
 const LOOK: Duration = Duration::from_millis(250);
+/// How long a server is asked to say so.
+const WATCH: Duration = Duration::from_secs(30);
 
 pub(super) fn run(home: &Path, out: &mut Out) -> Ended {
     if out.form() == Form::Json || !terminal::is_there() {
@@ -32,11 +32,11 @@ pub(super) fn run(home: &Path, out: &mut Out) -> Ended {
     }
     let (mut looker, mut view, mut decoder) = (Looker::new(home), View::new(), Decoder::new());
     // Before the terminal is another: what can't be looked at is said as elsewhere.
-    looker.look()?;
+    looker.look(Duration::ZERO)?;
     let approver = Approver::of(home)?;
     let mut screen = Screen::open()?;
     loop {
-        looker.look()?;
+        looker.look(Duration::ZERO)?;
         view.take(looker.waiting());
         screen.draw(&view.frame(screen.size(), looker.now())?)?;
         for key in decoder.keys(&screen.pressed()?) {
@@ -63,54 +63,60 @@ pub(super) fn run(home: &Path, out: &mut Out) -> Ended {
 fn lines(home: &Path, out: &mut Out) -> Ended {
     let (mut looker, mut printed) = (Looker::new(home), BTreeSet::new());
     loop {
-        looker.look()?;
         for call in looker.waiting() {
             if printed.insert(call.ask) {
                 out.both(&listed(call, looker.now()), json(call))?;
             }
         }
         out.flush()?;
-        thread::sleep(LOOK);
+        if !looker.look(WATCH)? {
+            thread::sleep(LOOK);
+        }
     }
 }
 
-/// Looks again and again for what waits.
+/// Looks again and again for what waits: asks the server, and reads the log where none answers.
 struct Looker<'h> {
     home: &'h Path,
-    /// How far the log was read.
+    server: Option<Runtime>,
+    /// How often what waits had changed at the server.
+    seen: Option<u64>,
+    /// How far the log was read, where there is no server.
     read: Option<Seq>,
     calls: Vec<WaitingCall>,
-    /// Kernel time, as the log has it.
+    /// Kernel time.
     time: UnixMillis,
 }
 
 impl<'h> Looker<'h> {
-    const fn new(home: &'h Path) -> Self {
-        Self { home, read: None, calls: Vec::new(), time: UnixMillis::new(0) }
+    fn new(home: &'h Path) -> Self {
+        let (calls, time) = (Vec::new(), UnixMillis::new(0));
+        Self { home, server: None, seen: None, read: None, calls, time }
     }
 
-    /// The log is replayed only where something in it may have changed what waits.
-    fn look(&mut self) -> Result<(), Failure> {
+    /// Looks again where something has changed. True if a server was asked, which was waited for.
+    fn look(&mut self, wait: Duration) -> Result<bool, Failure> {
         let store = |error: StoreError| Failure::home(self.home)(Error::Home(error));
         let mut reader = SqliteReader::open(self.home).map_err(store)?;
-        let (mut last, mut changed) = (self.read, self.read.is_none());
-        let from = self.read.map_or(Seq::GENESIS, Seq::next);
-        if !changed {
-            let each = &mut |seq, bytes: &[u8]| {
-                last = Some(seq);
-                changed |= is_about_asks(bytes);
-                if changed { Next::Enough } else { Next::More }
-            };
-            reader.records(from, each).map_err(store)?;
+        if self.server.is_none() && reader.lock_state().map_err(store)? == LockState::Held {
+            // Of one that can't be asked the log says how things stand.
+            self.server = Connect::to(self.home).stays().open().ok();
         }
-        self.read = last;
-        if changed {
+        if let Some(server) = &self.server {
+            if let Ok(asked) = asked(server, self.seen, wait) {
+                if let Some((seen, calls, time)) = asked {
+                    (self.seen, self.calls, self.time) = (Some(seen), calls, time);
+                }
+                return Ok(true);
+            }
+            (self.server, self.seen, self.read) = (None, None, None);
+        }
+        let head = reader.head().map_err(store)?.map(|head| head.seq);
+        if self.read.is_none() || self.read != head {
             let log = runtime::look(self.home)?;
-            self.calls = log.waiting()?;
-            self.time = log.kernel().now();
-            self.read = Some(log.kernel().head().seq);
+            (self.calls, self.time, self.read) = (log.waiting()?, log.kernel().now(), head);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn now(&self) -> UnixMillis {
@@ -124,14 +130,17 @@ impl<'h> Looker<'h> {
     }
 }
 
-fn is_about_asks(record: &[u8]) -> bool {
-    match Record::decode(record).map(|record| record.body) {
-        Ok(Body::Ask(_) | Body::Approval(_)) => true,
-        Ok(Body::Intent(intent)) => intent.approval.is_some(),
-        Ok(_) => false,
-        // Whoever replays it says what is wrong.
-        Err(_) => true,
+/// How often what waits has changed, what that is, and the time; `None` where it has not.
+type Asked = Option<(u64, Vec<WaitingCall>, UnixMillis)>;
+
+fn asked(server: &Runtime, seen: Option<u64>, wait: Duration) -> Result<Asked, Error> {
+    // Counted first: what comes meanwhile is seen the next time.
+    let count = server.watch(seen.unwrap_or(u64::MAX), wait)?;
+    if seen == Some(count) {
+        return Ok(None);
     }
+    let (calls, time) = server.waiting()?;
+    Ok(Some((count, calls, time)))
 }
 
 /// The approver: the approvers' key of the home, unsealed once.

@@ -37,14 +37,28 @@ impl TokenName {
         }
         let log = runtime::look(home)?;
         let ids = log.kernel().tokens().map(|token| token.id);
-        let mut found = ids.filter(|id| id.to_string().starts_with(&self.0));
+        self.only(ids.filter(|id| id.to_string().starts_with(&self.0)), |id| *id, home)
+    }
+
+    pub(crate) fn digits(&self) -> &str {
+        &self.0
+    }
+
+    /// The only one of those that have this name, as [`TokenName::of`].
+    pub(crate) fn only<T>(
+        &self,
+        found: impl IntoIterator<Item = T>,
+        id: impl Fn(&T) -> TokenId,
+        home: &Path,
+    ) -> Result<T, Failure> {
+        let mut found = found.into_iter();
         match (found.next(), found.next()) {
-            (Some(id), None) => Ok(id),
+            (Some(one), None) => Ok(one),
             (None, _) => {
                 Err(Failure::UnknownToken { home: home.to_path_buf(), token: self.0.clone() })
             }
             (Some(one), Some(other)) => {
-                let advice = format!("begins {one} and {other}: give more digits");
+                let advice = format!("begins {} and {}: give more digits", id(&one), id(&other));
                 Err(Failure::Usage { what: format!("token {}", self.0), advice })
             }
         }

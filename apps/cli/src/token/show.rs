@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::format::{Dimension, Encoder, Paths, Rights, Scope, TokenFlags, UnixMillis};
-use syscap::kernel::TokenView;
-use syscap::view::TokenStanding;
+use syscap::view::TokenDetail;
 
 use super::{TokenName, now};
 use crate::exit::{Ended, Exit, Failure};
@@ -24,32 +23,36 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let home = runtime::look(&self.home)?;
-        let kernel = home.kernel();
-        let id = self.id.of(&self.home)?;
-        let token = kernel.token(&id).ok_or_else(|| Failure::unknown(id, &self.home))?;
-        let now = now(kernel.now());
+        let digits = self.id.digits().to_owned();
+        let found = match runtime::asked(&self.home, move |access| access.tokens(&digits)) {
+            Some(found) => found,
+            None => {
+                let log = runtime::look(&self.home)?;
+                log.tokens_named(self.id.digits(), now(log.kernel().now()))
+            }
+        };
+        let token = self.id.only(found, |token| token.info.id, &self.home)?;
         match out.form() {
-            Form::Text => text(out, &token, now)?,
-            Form::Json => out.line(&json(&token, now))?,
+            Form::Text => text(out, &token)?,
+            Form::Json => out.line(&json(&token))?,
         }
         Ok(Exit::Done)
     }
 }
 
-fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Failure> {
-    let body = token.body;
+fn text(out: &mut Out, token: &TokenDetail) -> Result<(), Failure> {
+    let TokenDetail { info, body, .. } = token;
     let none = || "none".to_owned();
     let chain = body.parent.map_or_else(none, |parent| parent.to_string());
     let renews = body.renews.map_or_else(none, |renewed| renewed.to_string());
     let holder = body.holder.map_or_else(none, |key| hex(key.as_bytes()));
     let policy = body.policy.map_or_else(|| "any".to_owned(), |policy| policy.to_string());
     for (name, value) in [
-        ("token", token.id.to_string()),
-        ("standing", TokenStanding::of(token, now).name().to_owned()),
+        ("token", info.id.to_string()),
+        ("standing", info.standing.name().to_owned()),
         ("agent", body.agent.to_string()),
         ("valid", format!("{} to {}", body.not_before, body.expires)),
-        ("issued", format!("by record {}, with key {}", token.issued, hex(body.issuer.as_bytes()))),
+        ("issued", format!("by record {}, with key {}", info.issued, hex(body.issuer.as_bytes()))),
         ("audience", body.audience.to_string()),
         ("holder", holder),
         ("parent", format!("{chain} (depth {} of {})", body.depth, body.depth_max)),
@@ -79,9 +82,9 @@ fn text(out: &mut Out, token: &TokenView<'_>, now: UnixMillis) -> Result<(), Fai
             "  {:<16} {:>14} {:>14} {:>14} {:>14}",
             dimension.name(),
             body.budget.amounts().get(dimension),
-            token.used.get(dimension),
-            token.held.get(dimension),
-            token.left.get(dimension)
+            info.used.get(dimension),
+            info.held.get(dimension),
+            info.left.get(dimension)
         ))?;
     }
     Ok(())
@@ -95,20 +98,20 @@ fn list(until: UnixMillis) -> String {
     }
 }
 
-fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
-    let body = token.body;
+fn json(token: &TokenDetail) -> String {
+    let TokenDetail { info, body, .. } = token;
     let optional = |o: Object, key: &str, value: Option<String>| match value {
         Some(value) => o.text(key, &value),
         None => o.json(key, "null"),
     };
     let object = Object::new()
-        .shown("token_id", token.id)
-        .text("standing", TokenStanding::of(token, now).name())
-        .flag("revoked", token.is_revoked(now))
-        .flag("expired", now >= body.expires)
+        .shown("token_id", info.id)
+        .text("standing", info.standing.name())
+        .flag("revoked", info.revoked)
+        .flag("expired", token.at >= body.expires)
         .shown("agent", &body.agent)
         .uint("version", body.version)
-        .uint("issued_by_record", token.issued.get())
+        .uint("issued_by_record", info.issued.get())
         .text("issuer", &hex(body.issuer.as_bytes()))
         .shown("audience", body.audience)
         .text("nonce", &hex(&body.nonce))
@@ -136,9 +139,9 @@ fn json(token: &TokenView<'_>, now: UnixMillis) -> String {
     for dimension in Dimension::ALL {
         let row = Object::new()
             .uint("limit", body.budget.amounts().get(dimension))
-            .uint("used", token.used.get(dimension))
-            .uint("held", token.held.get(dimension))
-            .uint("left", token.left.get(dimension));
+            .uint("used", info.used.get(dimension))
+            .uint("held", info.held.get(dimension))
+            .uint("left", info.left.get(dimension));
         budget = budget.json(dimension.name(), &row.finish());
     }
     object.json("grants", &grants.finish()).json("budget", &budget.finish()).finish()

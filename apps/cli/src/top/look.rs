@@ -8,7 +8,7 @@ use syscap::format::{
 };
 use syscap::kernel::{Next, StoreError};
 use syscap::view::View;
-use syscap::{Counts, Error, Runtime};
+use syscap::{Connect, Counts, Error, Runtime};
 
 use super::asks::Asks;
 use crate::{exit::Failure, policy::Loaded, runtime, token::now};
@@ -94,7 +94,11 @@ impl<'h> Looker<'h> {
             return Ok(None);
         }
         if self.attached.is_none() {
-            self.attached = runtime::connected(self.home).map_err(Failure::home(self.home))?;
+            self.attached = match Connect::to(self.home).stays().open() {
+                Ok(access) => Some(access),
+                Err(Error::NoServer { .. }) => None,
+                Err(error) => return Err(Failure::home(self.home)(error)),
+            };
         }
         match self.attached.as_ref().map(Runtime::view) {
             Some(Ok(view)) => Ok(Some(view)),

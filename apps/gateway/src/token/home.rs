@@ -12,7 +12,7 @@ use syscap::format::{
 use syscap::incoming::ReadBy;
 use syscap::plain::shell_word;
 use syscap::provide::{Offer, Provider};
-use syscap::view::{Choice, RUN_MARK, Stamp, TokenInfo, View, Whose};
+use syscap::view::{Choice, RUN_MARK, Stamp, TokenDetail, TokenInfo, View, Whose};
 use syscap::{Connect, Error, Grant, Runtime};
 
 use crate::governed::kernelside::{
@@ -174,9 +174,7 @@ impl Kernelside for HomeKernel {
         if meant.is_empty() || !goes_on || !self.is_newest(&view, before) {
             return Ok(None);
         }
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let grant = log.grant_like(from)?;
-        drop(log);
+        let grant = self.whole(from)?.grant_like()?;
         // No longer and no more than what there is left.
         let left = before.expires.since(view.now).saturating_sub(ISSUED_WITHIN_MS);
         let life = Duration::from_millis(left);
@@ -258,8 +256,7 @@ impl Kernelside for HomeKernel {
         if syscap::FileKeys::open(&keys)?.needs_person(Role::Approver) {
             return Ok(None);
         }
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let found = log.waiting()?.into_iter().find(|call| call.ask == ask);
+        let found = self.runtime.waiting()?.0.into_iter().find(|call| call.ask == ask);
         Ok(found.filter(|call| call.means.contains(&ApprovalChannel::Elicitation)).and_then(shown))
     }
 
@@ -316,6 +313,12 @@ impl HomeKernel {
     /// The present state; of this agent's tokens and sessions all that can be shown.
     fn view(&self, token: Option<TokenId>) -> Result<View, Unreached> {
         self.runtime.view_of(&self.options.agent, token).map_err(Unreached::from)
+    }
+
+    /// A token whole.
+    pub(super) fn whole(&self, token: TokenId) -> Result<TokenDetail, Unreached> {
+        let no = || Error::NoSuch { what: "the token", got: token.to_string() };
+        Ok(self.runtime.tokens(&token.to_string())?.pop().ok_or_else(no)?)
     }
 
     /// True if no token of the agent was issued after that one.
@@ -504,18 +507,17 @@ impl HomeKernel {
         if let Some((_, count)) = counted.filter(|(of, _)| *of == token) {
             return Ok(count);
         }
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let before = |token: &TokenId| log.kernel().token(token)?.body.renews;
-        let chain = std::iter::successors(before(&token), before);
-        let count = u32::try_from(chain.count()).unwrap_or(u32::MAX);
+        let (mut count, mut before) = (0_u32, self.whole(token)?.body.renews);
+        while let Some(token) = before {
+            count = count.saturating_add(1);
+            before = self.whole(token)?.body.renews;
+        }
         *counted = Some((token, count));
         Ok(count)
     }
 
     fn issue_again(&self, token: TokenId) -> Result<TokenId, Unreached> {
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let grant = log.grant_like(token)?;
-        drop(log);
+        let grant = self.whole(token)?.grant_like()?;
         self.runtime.issue(grant).map_err(Unreached::from)
     }
 

@@ -25,19 +25,31 @@ impl HomeKernel {
         view: &'v View,
         settled: TokenId,
     ) -> Result<Option<&'v TokenInfo>, Unreached> {
-        let log = syscap::Options::new().inspect(&self.options.home)?;
-        let body = |token: &TokenId| log.kernel().token(token).map(|token| token.body);
-        let Some(own) = body(&settled) else { return Ok(None) };
-        let renews = |token: &TokenId| {
-            let mut chain = std::iter::successors(Some(*token), |id| body(id)?.renews);
-            chain.any(|id| id == settled)
-        };
-        Ok(view.tokens.iter().find(|token| {
-            token.agent == self.options.agent
-                && token.id != settled
-                && ended(token, view.now).is_none()
-                && body(&token.id).is_some_and(|body| body.grants.leq(&own.grants))
-                && renews(&token.id)
-        }))
+        let Some(own) = self.runtime.tokens(&settled.to_string())?.pop() else { return Ok(None) };
+        for token in &view.tokens {
+            if token.agent != self.options.agent
+                || token.id == settled
+                || ended(token, view.now).is_some()
+            {
+                continue;
+            }
+            let body = self.whole(token.id)?.body;
+            if body.grants.leq(&own.body.grants) && self.renews(body.renews, settled)? {
+                return Ok(Some(token));
+            }
+        }
+        Ok(None)
+    }
+
+    /// True if that token is the other one, or renews it over any number of steps.
+    fn renews(&self, token: Option<TokenId>, other: TokenId) -> Result<bool, Unreached> {
+        let mut token = token;
+        while let Some(one) = token {
+            if one == other {
+                return Ok(true);
+            }
+            token = self.whole(one)?.body.renews;
+        }
+        Ok(false)
     }
 }
