@@ -37,7 +37,16 @@ fn main() {
             let received = envelope.as_bytes().to_vec();
             let form = Form::Cbor;
             let source = Source::Agent;
-            let submit = Submit { ticket, session, received, form, source, salts, proof: None };
+            let submit = Submit {
+                ticket,
+                session,
+                received,
+                form,
+                source,
+                salts,
+                proof: None,
+                unasked: false,
+            };
             let reading = sim.reading();
             sim.kernel.handle(Event::Submit(submit), reading);
             drain(&mut sim);

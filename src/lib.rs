@@ -76,7 +76,7 @@ pub use crate::runtime::connect::{Connect, Starter};
 pub use crate::runtime::grant::Grant;
 pub use crate::runtime::operator::Operator;
 pub use crate::runtime::remote::ProvedSession;
-pub use crate::runtime::sent::{CallContext, Written};
+pub use crate::runtime::session::call::{CallContext, Written};
 pub use crate::runtime::session::{Call, Session};
 pub use crate::runtime::state::{AgentState, Changed};
 pub use crate::runtime::submit::{Beside, Configured, PolicyPlace, PolicyWhy};

@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use host_support::{end, records};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use kernel_support::sim::{self, Policed, Sim};
+use syscap::Connect;
 use syscap::audit::MemoryStore;
-use syscap::format::{ApprovalAnswer, Body, EffectClass, HomeLimits};
-use syscap::host::HostTool;
+use syscap::format::{
+    AgentId, ApprovalAnswer, Body, EffectClass, HomeLimits, Manifest, MapBuilder,
+};
+use syscap::host::{Begun, HostTool, ToolUse};
 use syscap::prelude::*;
 
 fn options(sent: &Arc<AtomicU64>) -> Options {
@@ -95,6 +98,50 @@ fn connected_client_follows_the_servers_headless_mode() {
     other.close().unwrap();
     holder.close().unwrap();
     assert_eq!(asks(&home), 1);
+}
+
+/// A client that says that nobody is there is asked by no call of its own; others' calls wait.
+#[test]
+fn headless_client_is_refused_at_once_and_others_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, sent) = (folder.path().join("home"), Arc::new(AtomicU64::new(0)));
+    let server = options(&sent).create(&home).unwrap();
+    let alone = Connect::to(&home).headless().open().unwrap();
+    let other = Runtime::connect(&home).unwrap();
+    let token = server.issue(Grant::to("a").tools(["mail.send"])).unwrap();
+    let [alone_session, session] = [&alone, &other].map(|rt| rt.session("a", token).unwrap());
+    let refused = send(&alone_session, "ada");
+    assert_eq!((refused.reason(), refused.ask()), (Some(Reason::Asked), None));
+    let (says, heard) = std::sync::mpsc::channel();
+    let call = alone_session.request("mail.send").args(args! { "to": "ada" });
+    call.submit(move |answer| says.send(answer.unwrap()).unwrap());
+    assert_eq!(heard.recv().unwrap().ask(), None);
+    // A tool that the client runs itself, as a hook asks for it.
+    let manifest = Manifest::new(ToolId::new("own.tool").unwrap(), EffectClass::ExternalWrite);
+    let used = |id: &str| ToolUse {
+        agent: AgentId::new("a").unwrap(),
+        conversation: "c".to_owned(),
+        id: Some(id.to_owned()),
+        tool: manifest.tool.clone(),
+        args: MapBuilder::new().finish(),
+        place: None,
+        location: None,
+        part: None,
+    };
+    // It is on record from the first use on.
+    drop(other.begin_use(token, &used("0"), &manifest).unwrap());
+    let token = server.issue(Grant::to("a").tools(["own.tool"])).unwrap();
+    let begun = alone.begin_use(token, &used("1"), &manifest).unwrap();
+    let Begun::Answered(refused) = begun else { panic!("{begun:?}") };
+    assert_eq!((refused.reason(), refused.ask()), (Some(Reason::Asked), None));
+    assert_eq!(asks(&home), 0);
+    let begun = other.begin_use(token, &used("2"), &manifest).unwrap();
+    assert!(matches!(begun, Begun::Answered(waits) if waits.ask().is_some()));
+    assert!(send(&session, "ada").ask().is_some());
+    assert_eq!((asks(&home), sent.load(Ordering::SeqCst)), (2, 0));
+    alone.close().unwrap();
+    other.close().unwrap();
+    end(&server, &home);
 }
 
 /// The kernel itself, without a host: it changes no state but what the refusal pays.

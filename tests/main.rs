@@ -94,4 +94,5 @@ mod vector_tools;
 mod vectors;
 mod verified;
 mod waited;
+mod way;
 mod web;

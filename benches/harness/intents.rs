@@ -14,7 +14,16 @@ pub fn to_intent(sim: &mut Sim, session: Seq, envelope: &Canonical) -> harness::
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let (received, form) = (envelope.as_bytes().to_vec(), Form::Cbor);
             let source = Source::Agent;
-            let submit = Submit { ticket, session, received, form, source, salts, proof: None };
+            let submit = Submit {
+                ticket,
+                session,
+                received,
+                form,
+                source,
+                salts,
+                proof: None,
+                unasked: false,
+            };
             let reading = sim.reading();
             let start = std::time::Instant::now();
             sim.kernel.handle(Event::Submit(submit), reading);

@@ -198,6 +198,7 @@ impl Host {
         let salt = |byte| Salt::from_bytes([byte; 32]);
         let submit = Submit {
             proof: None,
+            unasked: false,
             ticket: Ticket(0),
             session,
             received: envelope.into_bytes(),

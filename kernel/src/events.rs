@@ -33,6 +33,9 @@ pub struct Submit {
     pub salts: CallSalts,
     /// The proof of a remote holder for these bytes, if one opened the session.
     pub proof: Option<Proof>,
+    /// Nobody is there to be asked: where the call would wait for a person it is refused at once, as
+    /// by a [headless](crate::Kernel::headless) kernel.
+    pub unasked: bool,
 }
 
 /// Time that a run took, as the host measured it.

@@ -160,6 +160,7 @@ mod tests {
         let salt = Salt::from_bytes([0; 32]);
         let submit = Submit {
             proof: None,
+            unasked: false,
             ticket: Ticket(1),
             session,
             received: envelope.finish().into_bytes(),

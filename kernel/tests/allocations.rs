@@ -40,7 +40,16 @@ fn allocations_per_decision() {
             let (ticket, salts) = (sim.ticket(), sim.salts());
             let form = Form::Cbor;
             let (received, source) = (canonical, Source::Agent);
-            let submit = Submit { ticket, session, received, form, source, salts, proof: None };
+            let submit = Submit {
+                ticket,
+                session,
+                received,
+                form,
+                source,
+                salts,
+                proof: None,
+                unasked: false,
+            };
             let reading = sim.reading();
             let region = Region::new(ALLOCATOR);
             sim.kernel.handle(Event::Submit(submit), reading);
@@ -135,7 +144,8 @@ fn names_more_than_a_call_may() {
         let received = syscap_format::json::to_cbor(args.as_bytes()).unwrap().into_bytes();
         let (ticket, salts) = (sim.ticket(), sim.salts());
         let (form, source) = (Form::Cbor, Source::Agent);
-        let submit = Submit { ticket, session, received, form, source, salts, proof: None };
+        let submit =
+            Submit { ticket, session, received, form, source, salts, proof: None, unasked: false };
         let reading = sim.reading();
         let region = Region::new(ALLOCATOR);
         sim.kernel.handle(Event::Submit(submit), reading);

@@ -330,7 +330,8 @@ fn a_flood_is_bounded() {
         let (ticket, salts) = (sim.ticket(), sim.salts());
         let received = bad[usize::try_from(n % 3).unwrap()].to_vec();
         let (session, form, source) = (flooder, Form::Json, Source::Agent);
-        let submit = Submit { ticket, session, received, form, source, salts, proof: None };
+        let submit =
+            Submit { ticket, session, received, form, source, salts, proof: None, unasked: false };
         let reading = sim.reading();
         sim.kernel.handle(Event::Submit(submit), reading);
         while sim.kernel.wants_commit() {

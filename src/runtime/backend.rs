@@ -8,7 +8,7 @@ use syscap_format::{AgentId, Seq, TokenId, ToolResult};
 
 use crate::Error;
 use crate::runtime::held::Held;
-use crate::runtime::sent::Sent;
+use crate::runtime::session::call::Sent;
 use crate::server::request::Request;
 use crate::tools::provide::{Cancel, Offer, Offered, Provider};
 use crate::transport::Command;

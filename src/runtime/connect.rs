@@ -58,6 +58,7 @@ pub struct Connect {
 #[derive(Default)]
 pub(crate) struct Setup {
     pub(crate) stays: bool,
+    pub(crate) headless: bool,
     pub(crate) starter: Option<Starter>,
     /// The reader of a server's messages, if that is no thread.
     pub(crate) read_by: Option<ReadBy>,
@@ -73,6 +74,13 @@ impl Connect {
     /// was started [for that](crate::Until::LastOut). Closing waits for that end, 5 seconds at most.
     pub const fn stays(mut self) -> Self {
         self.setup.stays = true;
+        self
+    }
+
+    /// Nobody is there to be asked: a call of this process that would wait for a person is refused
+    /// as [`Asked`](syscap_format::Reason::Asked) at once. Others' calls wait as ever.
+    pub const fn headless(mut self) -> Self {
+        self.setup.headless = true;
         self
     }
 

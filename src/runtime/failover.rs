@@ -98,6 +98,11 @@ impl Failover {
         self.setup().is_some_and(|setup| setup.stays)
     }
 
+    /// True if no call of this process waits for a person.
+    pub(crate) fn asks_nobody(&self) -> bool {
+        self.setup().is_some_and(|setup| setup.headless)
+    }
+
     pub(crate) const fn home(&self) -> &Home {
         &self.home_at
     }
@@ -427,6 +432,24 @@ impl Failover {
     fn state(&self) -> MutexGuard<'_, Option<Arc<dyn Backend>>> {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A home that this process uses, until nothing of it needs it any more.
+pub(crate) struct Open(pub(crate) Arc<Failover>);
+
+impl std::ops::Deref for Open {
+    type Target = Failover;
+
+    fn deref(&self) -> &Failover {
+        &self.0
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Whoever wants to know what comes of it closes it.
+        drop(self.0.close());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::driver::guard::caught;
 use crate::driver::pool;
 use crate::runtime::backend::{Backend, Place, Step, Told};
-use crate::runtime::sent::Sent;
+use crate::runtime::session::call::Sent;
 use crate::server::accept::Server;
 use crate::server::client::Client;
 use crate::server::request::Request;

@@ -25,11 +25,9 @@ mod control;
 pub(crate) mod failover;
 pub(crate) mod grant;
 pub(crate) mod held;
-pub(crate) mod open;
 pub(crate) mod operator;
 pub(crate) mod remote;
 pub mod resume;
-pub(crate) mod sent;
 pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod submit;
@@ -50,8 +48,7 @@ use syscap_kernel::{Halt, Kernel};
 use crate::inspect::view::{Stamp, TokenDetail, ToolDetail, View, Whose};
 use crate::runtime::backend::Step;
 use crate::runtime::connect::{Connect, Setup};
-use crate::runtime::failover::{Failover, Mode};
-use crate::runtime::open::Open;
+use crate::runtime::failover::{Failover, Mode, Open};
 use crate::server::Holding;
 use crate::server::lend::SessionTicket;
 use crate::server::uses::Until;
@@ -316,7 +313,8 @@ impl Runtime {
         used: &ToolUse,
         manifest: &Manifest,
     ) -> Result<Begun, Error> {
-        let begin = Begin { token, used: used.clone(), manifest: manifest.clone() };
+        let (used, manifest, unasked) = (used.clone(), manifest.clone(), self.home.asks_nobody());
+        let begin = Begin { token, used, manifest, unasked };
         let begun = self.in_haste(Ask::Begin(Box::new(begin)));
         begun.map(|leave: Leave| leave.into())
     }

@@ -1,6 +1,6 @@
 //! A session, in this process or at the holder.
 
-mod call;
+pub(crate) mod call;
 mod heard;
 mod recent;
 mod submit;
@@ -15,10 +15,10 @@ use syscap_format::{
 };
 
 use crate::runtime::backend::{self, Backend, Step};
-use crate::runtime::open::Open;
-use crate::runtime::sent::Written;
+use crate::runtime::failover::Open;
 pub use crate::runtime::session::call::Call;
 pub(crate) use crate::runtime::session::call::Handle;
+use crate::runtime::session::call::Written;
 pub use crate::runtime::session::wait::Waited;
 use crate::server::lend::SessionTicket;
 use crate::server::request::Request;

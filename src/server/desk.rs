@@ -23,7 +23,7 @@ use syscap_kernel::Kernel;
 
 use crate::Error;
 use crate::driver::guard::caught;
-use crate::runtime::sent::{CallContext, Sent, Written};
+use crate::runtime::session::call::{CallContext, Sent, Written};
 use crate::server::{Holding, LocalSession, check_said};
 use crate::tools::ConnectionId;
 use crate::tools::commands::{FOLDER, PLACE, is_shell};
@@ -118,6 +118,7 @@ impl Desk {
         token: TokenId,
         used: ToolUse,
         manifest: Manifest,
+        unasked: bool,
     ) -> Result<Begun, Error> {
         if !is_name(&used.conversation) || !used.id.as_deref().is_none_or(is_name) {
             return Err(refused(Reason::BadField, "conversation"));
@@ -150,7 +151,8 @@ impl Desk {
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
             let (form, source) = (Written::Cbor, Source::Agent);
-            let (envelope, context) = (envelope(&used, &args), CallContext::tag(tag));
+            let context = CallContext { unasked, ..CallContext::tag(tag) };
+            let envelope = envelope(&used, &args);
             let sent = Sent { envelope, form, source, context };
             let answer = caught(|| session.send(sent, &Cancel::new()));
             drop(at);

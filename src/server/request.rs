@@ -133,8 +133,8 @@ impl Holding {
             Ask::Tool(tool) => body(ToolDetail::of(self, &tool)),
             Ask::Manifests(whose) => body(Ok(manifests(self, whose))),
             Ask::Begin(asked) => {
-                let Begin { token, used, manifest } = *asked;
-                body(self.desk().begin(self, token, used, manifest).map(Leave::from))
+                let Begin { token, used, manifest, unasked } = *asked;
+                body(self.desk().begin(self, token, used, manifest, unasked).map(Leave::from))
             }
             Ask::Settle(asked) => {
                 let Settle { token, used, reported } = *asked;

@@ -14,7 +14,7 @@ use syscap_kernel::{Ack, Event, Halt, Proposal, Submit, Ticket};
 use crate::driver::backoff::Backoff;
 use crate::driver::core::{Answer, Core};
 use crate::error::Error;
-use crate::runtime::sent::{CallContext, Sent, Written};
+use crate::runtime::session::call::{CallContext, Sent, Written};
 use crate::runtime::state::Changed;
 use crate::server::notify;
 use crate::tools::Providers;
@@ -155,11 +155,20 @@ impl LocalSession {
     /// it is forgotten.
     fn event(&self, ticket: Ticket, envelope: Envelope) -> Event {
         let Envelope { received, form, source, context, salts, proof } = envelope;
+        let unasked = context.unasked;
         if !context.is_empty() {
             self.providers.note(ticket, context);
         }
-        let session = self.number;
-        Event::Submit(Submit { ticket, session, received, form, source, salts, proof })
+        Event::Submit(Submit {
+            ticket,
+            session: self.number,
+            received,
+            form,
+            source,
+            salts,
+            proof,
+            unasked,
+        })
     }
 
     /// Posts model tokens and credits that were used, after the fact.

@@ -7,7 +7,7 @@ use std::{sync::Arc, sync::atomic::Ordering};
 use syscap_format::{AgentId, Reason, Source};
 
 use crate::driver::guard::caught;
-use crate::runtime::sent::Sent;
+use crate::runtime::session::call::Sent;
 use crate::server::accept::Hub;
 use crate::server::request::{Asked, Request};
 use crate::server::seat::Seat;

@@ -30,7 +30,7 @@ use syscap_syscalls::stated::{NamedResources, Stated};
 use crate::Error;
 use crate::driver::run::clock::{Clock, Pause};
 use crate::driver::run::{self, given_up};
-use crate::runtime::sent::CallContext;
+use crate::runtime::session::call::CallContext;
 use crate::tools::place::{Chosen, Known, Place};
 use crate::tools::provide::{Cancel, HostCall, Location, Offer, Provider};
 pub(crate) use crate::tools::room::{DELEGATED_MAX, MANIFEST_BYTES_MAX};

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::error::at;
 use crate::runtime::backend::{Backend, Place, Step, Told};
 use crate::runtime::held::Held;
-use crate::runtime::sent::Sent;
+use crate::runtime::session::call::Sent;
 use crate::server::request::Request;
 use crate::tools::identity;
 use crate::tools::provide::{Cancel, HostCall, Offer, Offered, Provider};

@@ -104,3 +104,49 @@ pub(crate) const LEAVE_TIME: Duration = Duration::from_secs(5);
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(3);
 /// How long it then waits for what was told to end.
 pub(crate) const END_TIME: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number as the page writes it.
+    fn written(number: usize) -> String {
+        match number {
+            0..1_000 => number.to_string(),
+            _ => format!("{},{:03}", number / 1_000, number % 1_000),
+        }
+    }
+
+    /// The page about deploying states these limits.
+    #[test]
+    fn limits_are_those_of_the_page() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/deploy.md");
+        // A package has no pages.
+        let Ok(page) = std::fs::read_to_string(page) else { return };
+        let seconds = |time: Duration| usize::try_from(time.as_secs()).unwrap();
+        let rows: [(&str, &[usize]); 12] = [
+            ("connections", &[CONNECTIONS_MAX, AGENTS_CONNECTIONS_MAX, 2 * UNPLACED_MAX]),
+            ("connections with", &[SETTLED_MAX, AGENTS_SETTLED_MAX]),
+            ("requests out", &[REQUESTS_MAX, REQUESTS_ALL_MAX, AGENTS_REQUESTS_ALL_MAX]),
+            ("calls out", &[CALLS_MAX]),
+            ("waits for", &[seconds(WAIT_TIME)]),
+            ("bytes of requests", &[REQUEST_BYTES_MAX >> 20, REQUESTS_BYTES_MAX >> 20]),
+            ("bytes of answers", &[ANSWERS_BYTES_MAX >> 20]),
+            ("sessions of", &[SESSIONS_MAX, LENT_MAX]),
+            ("tools of", &[TOOLS_MAX, DELEGATED_MAX]),
+            ("a view", &[VIEW_MAX, WAITING_MAX]),
+            ("a client that", &[seconds(TRY_TIME), seconds(ANSWER_TIME)]),
+            ("the end", &[seconds(DRAIN_TIME), seconds(END_TIME)]),
+        ];
+        for (name, numbers) in rows {
+            let row = page.lines().find(|line| line.starts_with(&format!("| {name}")));
+            let row = row.unwrap_or_else(|| panic!("{name}"));
+            let found: Vec<&str> = row.split(|c: char| !c.is_ascii_digit() && c != ',').collect();
+            for number in numbers {
+                let number = written(*number);
+                let has = found.iter().any(|word| word.trim_matches(',') == number);
+                assert!(has, "{name}: {number} is not in {row}");
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ use syscap_format::{
 
 use crate::inspect::view::Whose;
 use crate::runtime::grant::Grant;
-use crate::runtime::sent::Sent;
+use crate::runtime::session::call::Sent;
 use crate::runtime::submit::{Configured, Submission};
 use crate::server::lend::SessionTicket;
 use crate::tools::DELEGATED_MAX;
@@ -225,6 +225,8 @@ shape! {
         1 => pub(crate) token: TokenId,
         2 => pub(crate) used: ToolUse,
         3 => pub(crate) manifest: Manifest,
+        /// Nobody is there to be asked.
+        4 => pub(crate) unasked: bool,
     }
 }
 

@@ -13,7 +13,7 @@ use syscap_format::{
 
 use crate::inspect::view::Whose;
 use crate::keys::{KeyUse, SignerError};
-use crate::runtime::sent::{Sent, Written};
+use crate::runtime::session::call::{Sent, Written};
 use crate::runtime::submit::{Beside, Submission};
 use crate::server::lend::SessionTicket;
 use crate::tools::DELEGATED_MAX;
@@ -144,7 +144,7 @@ fn asks() -> Vec<Ask> {
         submit(RecordKind::Tools, Beside::Accepted(vec![accepted])),
         submit(RecordKind::Tools, Beside::Forgotten(vec![tool("t.a")])),
         submit(RecordKind::Tools, Beside::OwnTools),
-        Ask::Begin(Box::new(Begin { token, used: used(Some("u")), manifest })),
+        Ask::Begin(Box::new(Begin { token, used: used(Some("u")), manifest, unasked: true })),
         settle(Reported::Result(deep())),
         settle(Reported::Failed("no".to_owned())),
         settle(Reported::NotMade("no".to_owned())),

@@ -113,7 +113,7 @@ impl Provider for Asks {
         let within = if name == "t.unsaid" { Vec::new() } else { vec![call.intent] };
         let map = MapBuilder::new().text("tool_id", "t.person");
         let envelope = map.item("args", MapBuilder::new().finish().item()).finish();
-        let ((told, answer), context) = (channel(), CallContext { tag: 0, within });
+        let ((told, answer), context) = (channel(), CallContext { tag: 0, within, unasked: false });
         let tell =
             move |answer: Result<ToolResult, _>| told.send(answer.unwrap().reason()).unwrap();
         let call = by.get().unwrap().envelope(envelope.as_bytes(), Written::Cbor);

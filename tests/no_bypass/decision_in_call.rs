@@ -13,6 +13,7 @@ fn attack(ticket: Ticket, session: Seq, salts: CallSalts) -> Submit {
         source: Source::Agent,
         salts,
         proof: None,
+        unasked: false,
         decision: Decision::plain(Verdict::Allow), //~
     }
 }

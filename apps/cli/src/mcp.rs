@@ -344,7 +344,8 @@ impl Mcp {
         options.trust_results = self.trust_results;
         options.timeout = self.timeout;
         options.result_bytes = self.max_result.map(|kib| kib.saturating_mul(1_024));
-        options.starter = Some(starter::starter(&self.home, self.people));
+        options.starter = Some(starter::starter(&self.home));
+        options.headless = self.people.are_absent();
         options.approval_wait = self.approval_wait;
         options.prompts = !self.no_prompts;
         options.resources = !self.no_resources;

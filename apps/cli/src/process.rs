@@ -23,6 +23,37 @@ pub(crate) fn named(process: u32) -> String {
     format!("process {process} ({line})")
 }
 
+/// What holds for a process whatever it does: who started it, while that is there, and the control
+/// group, niceness, filter and namespaces that it began with.
+pub(crate) fn bounds(process: u32) -> Vec<String> {
+    let read =
+        |what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
+    let (status, stat, groups) = (read("status"), read("stat"), read("cgroup"));
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let number = |name: &str| line(name).and_then(|value| value.trim().parse::<u32>().ok());
+    let mut found = Vec::new();
+    found
+        .extend(number("PPid:").filter(|by| *by > 1).map(|by| format!("started by {}", named(by))));
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    found.extend(group.map(|group| format!("control group {}", plain(group))));
+    // The name before it may hold anything but `)`.
+    let nice = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(16));
+    found.extend(nice.map(|nice| format!("niceness {nice}")));
+    found.extend(
+        number("Seccomp:").filter(|mode| *mode > 0).map(|_| "system calls filtered".into()),
+    );
+    let space = |of: &str, name: &str| fs::read_link(format!("/proc/{of}/ns/{name}")).ok();
+    let of = process.to_string();
+    let other: Vec<&str> = ["user", "mnt", "pid", "net", "cgroup"]
+        .into_iter()
+        .filter(|name| space(&of, name).is_some_and(|it| Some(it) != space("self", name)))
+        .collect();
+    if !other.is_empty() {
+        found.push(format!("namespaces of its own: {}", other.join(", ")));
+    }
+    found
+}
+
 /// ` by process 4711 (syscap serve home)`: which process has a home open, where this user can see
 /// that.
 pub(crate) fn by_server(home: &Path) -> String {

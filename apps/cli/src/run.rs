@@ -225,6 +225,7 @@ impl Run {
             let words = [name.into(), home.clone().into(), "--agent".into()];
             let mut words: Vec<OsString> = Vec::from(words);
             words.push(self.agent.to_string().into());
+            words.extend(self.people.are_absent().then(|| "--headless".into()));
             words
         };
         let with_token = |name: &str| {

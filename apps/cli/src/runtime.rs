@@ -17,11 +17,10 @@ use crate::process;
 /// How long a home may give no answer before it is said who holds it.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Decides if calls may wait for a person, where this process is the server.
+/// Decides if calls of this process may wait for a person.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct People {
-    /// Refuse at once each call that the policy asks a person about, as nobody is there. Counts only
-    /// where this process serves the home, or starts its server.
+    /// Refuse at once each call of this client that the policy asks a person about, as nobody is there.
     #[arg(long)]
     headless: bool,
 }
@@ -29,10 +28,6 @@ pub(crate) struct People {
 impl People {
     pub(crate) const fn are_absent(self) -> bool {
         self.headless
-    }
-
-    pub(crate) fn options(self) -> Options {
-        if self.headless { Options::new().headless() } else { Options::new() }
     }
 }
 

@@ -49,8 +49,9 @@ pub(crate) struct Serve {
     /// Take the base of a home that is gone, with what its agents left there.
     #[arg(long)]
     take_base: bool,
-    #[command(flatten)]
-    people: runtime::People,
+    /// Refuse at once each call that the policy asks a person about, whoever makes it: nobody is there.
+    #[arg(long)]
+    headless: bool,
     /// End the process that serves the home, whatever version it is of.
     #[arg(long, conflicts_with_all = ["idle", "shared_base", "take_base", "headless"])]
     stop: bool,
@@ -92,12 +93,12 @@ impl Serve {
     /// What the owner has said of servers holds for one that a client starts.
     fn options(&self) -> Result<Options, Error> {
         let said = if self.started { Home::at(&self.home).serving()? } else { Serving::default() };
-        let options = self.people.options().serve_until(match (self.started, self.idle) {
+        let options = Options::new().serve_until(match (self.started, self.idle) {
             (true, _) => Until::LastOut(said.idle.unwrap_or(IDLE)),
             (false, Some(idle)) => Until::Idle(idle),
             (false, None) => Until::Told,
         });
-        let options = if said.headless { options.headless() } else { options };
+        let options = if self.headless || said.headless { options.headless() } else { options };
         Ok(match (self.shared_base, self.take_base) {
             (true, _) => options.shared_base(),
             (_, true) => options.take_base(),

@@ -42,7 +42,8 @@ pub(crate) enum Presence {
 /// Connects to the server of a home; starts one where there is none.
 pub(crate) fn reach(home: &Path, people: People, presence: Presence) -> Result<Runtime, Failure> {
     let connect = || {
-        let connect = Connect::to(home).starting(starter(home, people));
+        let connect = Connect::to(home).starting(starter(home));
+        let connect = if people.are_absent() { connect.headless() } else { connect };
         match presence {
             Presence::Stays => connect.stays().open(),
             Presence::Passes => connect.open(),
@@ -77,13 +78,13 @@ fn is_started(home: &Path) -> bool {
 }
 
 /// Starts servers of a home, each once it is asked for.
-pub(crate) fn starter(home: &Path, people: People) -> Starter {
+pub(crate) fn starter(home: &Path) -> Starter {
     let home = home.to_path_buf();
-    Starter::new(move || start(&home, people))
+    Starter::new(move || start(&home))
 }
 
 /// Starts one, and waits until it serves. One that finds another serving ends: that is as good.
-fn start(home: &Path, people: People) -> Result<(), Error> {
+fn start(home: &Path) -> Result<(), Error> {
     let none = |why: String| Error::NoServer { home: home.to_path_buf(), why };
     let serving = Home::at(home).serving()?;
     if let Some(program) = serving.program {
@@ -99,7 +100,6 @@ fn start(home: &Path, people: People) -> Result<(), Error> {
     let mut command = Command::new("/proc/self/exe");
     // The program that this process was started from, whatever has its name now.
     command.arg0("syscap").arg("serve").arg(&folder).arg(STARTED);
-    command.args(people.are_absent().then_some("--headless"));
     command.env_clear().env("PATH", PATH);
     command.envs(PASSED.iter().filter_map(|name| Some((name, env::var_os(name)?))));
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);

@@ -200,6 +200,8 @@ pub struct Options {
     pub result_bytes: Option<u64>,
     /// Starts a server of the home where there is none; none is started where nothing is said.
     pub starter: Option<Starter>,
+    /// Nobody is there to be asked: a call that would wait for a person is refused at once.
+    pub headless: bool,
     /// How long a call that waits for a person is waited for, before it ends with how to take it
     /// up: shorter than the client itself waits.
     pub approval_wait: Duration,
@@ -245,6 +247,7 @@ impl Options {
             timeout: None,
             result_bytes: None,
             starter: None,
+            headless: false,
             approval_wait: Self::APPROVAL_WAIT,
             written: Vec::new(),
             uses: None,

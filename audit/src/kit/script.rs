@@ -195,6 +195,7 @@ impl Script {
             source,
             salts,
             proof: None,
+            unasked: false,
         }))
     }
 

@@ -160,7 +160,7 @@ impl Kernel {
         fields: &CallFields,
         asking: &Asking,
     ) -> Option<Ask> {
-        if self.people == People::Absent {
+        if self.people == People::Absent || submit.unasked {
             return None;
         }
         let now = self.now();

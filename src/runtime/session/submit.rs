@@ -7,8 +7,8 @@ use syscap_format::{Seq, ToolResult};
 use crate::Error;
 use crate::runtime::backend::{Backend, Step, Told};
 use crate::runtime::held::apart;
-use crate::runtime::sent::Sent;
 use crate::runtime::session::Session;
+use crate::runtime::session::call::Sent;
 use crate::tools::provide::Cancel;
 
 impl Session {

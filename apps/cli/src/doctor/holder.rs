@@ -34,6 +34,10 @@ pub(super) fn look(
              (files replaced, home moved) or its log is damaged (a copy written into home.db)",
         )?,
     }
+    if let (LockState::Held, Some(process)) = (state, HomeLock::holder(folder)) {
+        let text = format!("{}: {}", process::named(process), process::bounds(process).join(", "));
+        findings.fine("server", &text)?;
+    }
     socket(findings, folder, state)
 }
 

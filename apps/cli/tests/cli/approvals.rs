@@ -253,13 +253,15 @@ fn without_a_head_nothing_waits() {
     let said = run_with(words, lines.as_bytes());
     assert!(said.out.contains("asked (403)"), "{}{}", said.out, said.err);
     assert_eq!(waits(), 0);
-    // Whoever holds the home says.
+    // A server can say it of all calls, a client of its own.
     let serving = Serving::of(&path, &["--headless"]);
     assert_eq!(made(&[])["error"]["field"], "path");
     serving.stop();
     assert_eq!(waits(), 0);
     let serving = Serving::of(&path, &[]);
-    ask(&made(&["--headless"]));
+    assert_eq!(made(&["--headless"])["error"]["field"], "path");
+    assert_eq!(waits(), 0);
+    ask(&made(&[]));
     serving.stop();
     assert_eq!(waits(), 1);
     assert_eq!(home.verify(), 0);

@@ -232,6 +232,14 @@ fn the_holder_and_its_socket_are_looked_at() {
     };
     let mut serving = Serving::of(&home.path(), &[]);
     assert_eq!(found("holder"), (0, "note".to_owned()));
+    let all = run(["doctor", &home.path(), "--json"]).json();
+    let server = all.into_iter().find(|finding| finding["what"] == "server").unwrap();
+    let (own, by) = (serving.child.id(), std::process::id());
+    for known in
+        [format!("process {own} ("), format!("started by process {by} ("), "niceness".into()]
+    {
+        assert!(server["says"].as_str().unwrap().contains(&known), "{server}");
+    }
     assert_eq!(found("socket"), (0, "ok".to_owned()));
     let socket = home.beside("home/socket");
     fs::set_permissions(&socket, Permissions::from_mode(0o666)).unwrap();

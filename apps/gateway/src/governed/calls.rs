@@ -338,7 +338,11 @@ async fn send_by(
     let (told, outcome) = oneshot::channel();
     // Who gave it up does not wait for it any more.
     let done = Box::new(move |outcome| drop(told.send(outcome)));
-    Arc::clone(&open.session).submit(Arc::clone(envelope), CallContext { tag, within }, done);
+    Arc::clone(&open.session).submit(
+        Arc::clone(envelope),
+        CallContext { tag, within, unasked: false },
+        done,
+    );
     let broken = || Unreached::new("a thread of the gateway broke off");
     let outcome = outcome.await.unwrap_or_else(|_| Err(NoAnswer::Unknown(broken(), None)));
     drop(slot);

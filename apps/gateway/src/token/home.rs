@@ -50,6 +50,7 @@ impl HomeKernel {
             Some(starter) => connect.starting(starter.clone()),
             None => connect,
         };
+        let connect = if options.headless { connect.headless() } else { connect };
         let runtime = connect.open()?;
         let (issued, counted) = (Mutex::default(), Mutex::default());
         let since = OnceLock::new();

@@ -114,6 +114,7 @@ impl Host {
             format!(r#"{{"tool_id": "{tool}", "args": {{}}, "idempotency_key": "{key}"}}"#);
         self.event(Event::Submit(Submit {
             proof: None,
+            unasked: false,
             ticket: self.ticket(),
             session,
             received: received.into_bytes(),

@@ -361,7 +361,16 @@ pub(super) fn answer(faults: &Faults<'_>) -> Option<Reason> {
     let (ticket, salts) = (sim.ticket(), sim.salts());
     let (form, source, proof) = (Form::Json, Source::Agent, has("proof").then_some(proof));
     let before = sim.world.lock().expect("the world").spent.len();
-    sim.event(Event::Submit(Submit { ticket, session, received, form, source, salts, proof }));
+    sim.event(Event::Submit(Submit {
+        ticket,
+        session,
+        received,
+        form,
+        source,
+        salts,
+        proof,
+        unasked: false,
+    }));
     sim.commit();
     assert_eq!(sim.world.lock().expect("the world").spent.len(), before, "an effect");
     if faults.0.is_empty() {

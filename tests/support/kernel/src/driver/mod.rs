@@ -428,6 +428,7 @@ impl<S: Store> Driver<S> {
         let ticket = self.ticket();
         self.event(Event::Submit(Submit {
             proof: None,
+            unasked: false,
             ticket,
             session,
             received: json.as_bytes().to_vec(),

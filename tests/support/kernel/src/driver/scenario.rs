@@ -272,6 +272,7 @@ pub fn submit<S: Store>(driver: &mut Driver<S>, session: Seq, json: &str) -> Tic
     let ticket = driver.ticket();
     let submit = Submit {
         proof: None,
+        unasked: false,
         ticket,
         session,
         received: json.as_bytes().to_vec(),

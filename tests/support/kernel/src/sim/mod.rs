@@ -405,6 +405,7 @@ impl Sim {
             source,
             salts,
             proof: None,
+            unasked: false,
         }));
         ticket
     }
