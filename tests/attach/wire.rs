@@ -99,12 +99,14 @@ pub(crate) fn sending(
     encoder.uint(3);
     encoder.uint(source.code());
     encoder.uint(4);
-    encoder.map(2);
+    encoder.map(3);
     encoder.uint(1);
     encoder.uint(0);
     encoder.uint(2);
     encoder.array(within.len());
     within.iter().for_each(|intent| encoder.uint(*intent));
+    encoder.uint(3);
+    encoder.boolean(false);
 }
 
 pub(crate) fn send(stream: &mut UnixStream, bytes: &[u8]) {
