@@ -8,7 +8,8 @@ use syscap::approvals::{Rows, SetTerms, WaitingCall};
 use syscap::audit::SqliteReader;
 use syscap::format::{
     ApprovalAnswer, Body, Commitment, EffectClass, Grants, Label, Name, ObligationKind, Param,
-    ParamType, Refused, Resource, Rights, Role, Root, RootedPath, Rule, Scope, Seq, UnixMillis,
+    ParamType, PublicKey, Refused, Resource, Rights, Role, Root, RootedPath, Rule, Scope, Seq,
+    UnixMillis,
 };
 use syscap::host::{Failure, HostArgs, HostTool, Planned, ToolCall, Typed};
 use syscap::kernel::vault_entry;
@@ -124,6 +125,11 @@ impl World {
     fn waiting(&self, ask: Seq) -> WaitingCall {
         let log = self.log();
         log.waiting().unwrap().into_iter().find(|call| call.ask == ask).unwrap()
+    }
+
+    /// The key that may answer.
+    fn waiting_key(&self) -> PublicKey {
+        self.rt.look(|kernel| kernel.sets().next().unwrap().eligible[0]).unwrap()
     }
 
     fn set(&self, ask: Seq, uses: u64) -> Result<Seq, Option<Reason>> {
@@ -410,6 +416,32 @@ fn a_set_dies_with_its_token() {
     world.rt.revoke(agent.token()).unwrap();
     assert_eq!(write(&agent, "a.txt", "1").reason(), Some(Reason::Revoked));
     assert!(write(&world.agent(), "a.txt", "1").ask().is_some());
+    world.end();
+}
+
+/// A standing approval goes on under a token that renews its own, over any number of steps: under no
+/// other, and not where one who may answer holds it.
+#[test]
+fn set_goes_on_under_a_renewal_alone() {
+    let world = world();
+    let agent = world.agent();
+    let ask = write(&agent, "a.txt", "1").ask().unwrap();
+    world.give(ask, &SetTerms { uses: 3, scopes: None, expires: Some(world.later()) }).unwrap();
+    assert_eq!(write(&agent, "a.txt", "1").reason(), None);
+    let approver = world.waiting_key();
+    let grant =
+        |renews: TokenId| Grant::to("a").tools(["fs.write"]).write("workspace").renews(renews);
+    let by = |grant: Grant| world.rt.session("a", world.rt.issue(grant).unwrap()).unwrap();
+    let next = by(grant(agent.token()));
+    let held = by(grant(agent.token()).delegable(1).held_by(approver));
+    assert_eq!(write(&held, "a.txt", "2").reason(), Some(Reason::Asked));
+    world.rt.revoke(agent.token()).unwrap();
+    let last = by(grant(next.token()));
+    assert_eq!(write(&next, "a.txt", "2").reason(), None);
+    assert!(write(&world.agent(), "a.txt", "3").ask().is_some());
+    assert_eq!(write(&last, "a.txt", "3").reason(), None);
+    // It was for three.
+    assert!(write(&last, "a.txt", "3").ask().is_some());
     world.end();
 }
 

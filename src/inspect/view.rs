@@ -1,6 +1,7 @@
 //! The present state of a home, for display.
 
 mod choice;
+mod token;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ use crate::tools::provide::{Offer, Standing};
 use crate::transport::limits::{
     GRANTED_BYTES_MAX, MANIFESTS_BYTES_MAX, TITLE_BYTES_MAX, VIEW_MAX, VIEW_TOOLS_MAX,
 };
-use crate::{Error, Grant, Inspection};
+use crate::{Error, Inspection};
 
 pub use choice::{Choice, Owner, RUN_MARK};
 
@@ -283,44 +284,6 @@ impl TokenInfo {
     #[must_use]
     pub fn is_live(&self, now: UnixMillis) -> bool {
         !self.revoked && now < self.expires
-    }
-}
-
-impl TokenDetail {
-    /// Those whose ids begin with these digits, two of them at most.
-    pub(crate) fn named(kernel: &Kernel, digits: &str, at: UnixMillis) -> Vec<Self> {
-        let whole = TokenId::from_hex(digits).map(|id| kernel.token(&id));
-        let begin = || kernel.tokens().filter(|token| token.id.to_string().starts_with(digits));
-        let found: Vec<TokenView<'_>> = match whole {
-            Some(token) => token.into_iter().collect(),
-            None => begin().take(2).collect(),
-        };
-        found.iter().map(|token| Self::of(token, at)).collect()
-    }
-
-    /// The grant to repeat when the token has ended or is spent: [the same, with nothing
-    /// used](Grant::like). Sessions of the new token begin with everything that sessions by the old
-    /// one, and by what it renewed, were given, so that no earlier reading is forgotten. If the old
-    /// token is an unrevoked root without a bound of its own, the new one [renews](Grant::renews)
-    /// it: its approvals and idempotency keys stay valid.
-    ///
-    /// # Errors
-    /// [`Error::Attenuated`] where it was derived from another: what is issued is a root, which
-    /// would spend no budget above it and outlive it.
-    pub fn grant_like(&self) -> Result<Grant, Error> {
-        let Self { info, body, .. } = self;
-        if let Some(parent) = body.parent {
-            return Err(Error::Attenuated { token: info.id, parent });
-        }
-        let grant = Grant::like(body).begins_with(info.label);
-        let goes_on = !info.revoked && self.renew_by.is_none();
-        Ok(if goes_on { grant.renews(info.id) } else { grant })
-    }
-
-    fn of(token: &TokenView<'_>, at: UnixMillis) -> Self {
-        let (renew_by, fresh_until) = (token.renew_by, token.fresh_until);
-        let (info, body) = (TokenInfo::of(token, at), token.body.clone());
-        Self { info, body, renew_by, fresh_until, at }
     }
 }
 

@@ -6,7 +6,7 @@ use syscap_format::field::shape;
 use syscap_format::{
     AgentId, Budget, DIMENSIONS_MAX, Dimension, GRANTS_MAX, Grants, Label, Name, Paths, PublicKey,
     Rights, Root, RootedPath, Rule, Scope, ScopeError, TOKEN_LIFE_MS_MAX, TokenBody, TokenFlags,
-    TokenId, ToolGrant, ToolId,
+    TokenId, ToolGrant, ToolId, UnixMillis,
 };
 use syscap_syscalls::fs::PATH_DIMENSION;
 
@@ -69,6 +69,8 @@ shape! {
         15 => pub(crate) fresh_ms: Option<u64>,
         /// The label with which its sessions begin.
         16 => pub(crate) label: Label,
+        /// When a root ends, in place of how long it lives.
+        17 => pub(crate) ends: Option<UnixMillis>,
     }
 }
 
@@ -101,6 +103,7 @@ impl Grant {
             renew_ms: None,
             fresh_ms: None,
             label: Label::PUBLIC,
+            ends: None,
         }
     }
 
@@ -221,6 +224,13 @@ impl Grant {
         self
     }
 
+    /// Sets when the token ends, if it is derived from no other: what takes the place of another
+    /// goes on no longer.
+    pub fn ends_at(mut self, time: UnixMillis) -> Self {
+        self.ends = Some(time);
+        self
+    }
+
     /// Lets the token be handed on so many levels down, 16 at the most: what is derived from
     /// it gives no more than it does, to the same agent or one below, and what that uses is charged
     /// to it as well. The home's own holder key signs what is derived by
@@ -327,7 +337,7 @@ impl Grant {
 
     /// One rule a path, with the rights that are given to it and to the paths above it: what is
     /// said of a grant adds up, while in a token the longest prefix decides alone.
-    fn rules(&self, agent: &AgentId) -> Result<Paths, Error> {
+    pub(crate) fn rules(&self, agent: &AgentId) -> Result<Paths, Error> {
         let mut given = Vec::with_capacity(self.paths.len());
         for (path, rights) in &self.paths {
             if path.starts_with('/') {

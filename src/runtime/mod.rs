@@ -421,6 +421,17 @@ impl Runtime {
         self.in_haste(Ask::Tokens(digits.to_owned()))
     }
 
+    /// The token by which whoever had another goes on: the newest of the same agent that
+    /// [renews](crate::Grant::renews) it, over any number of steps, and grants no more than it. One
+    /// that can be used comes first; without such a one it is one that was not revoked. `None` where
+    /// there is none.
+    ///
+    /// # Errors
+    /// As [`Runtime::view`].
+    pub fn successor(&self, token: TokenId) -> Result<Option<TokenDetail>, Error> {
+        self.in_haste(Ask::Successor(token))
+    }
+
     /// A number that changes with each record of tools or tokens: a cheap check for news.
     ///
     /// # Errors

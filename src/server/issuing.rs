@@ -45,7 +45,7 @@ pub(crate) fn root(kernel: &Kernel, grant: &Grant, signing: &Signing) -> Result<
         depth: 0,
         depth_max: grant.levels,
         not_before: signing.begins,
-        expires: signing.begins.plus(life_ms(grant)),
+        expires: grant.ends.unwrap_or_else(|| signing.begins.plus(life_ms(grant))),
         epoch: kernel.epoch(),
         grants,
         budget: grant.budget_or(Budget::standard()),
@@ -178,7 +178,8 @@ impl Inspection {
         let mut nonce = [0; 16];
         SystemEntropy.fill(&mut nonce)?;
         let (kernel, wall) = (self.kernel(), SystemClock.read().wall);
-        let earlier = EARLIER_MS.min(life_ms(grant).div_euclid(10));
+        let life = grant.ends.map_or_else(|| life_ms(grant), |ends| ends.since(wall));
+        let earlier = EARLIER_MS.min(life.div_euclid(10));
         let begins = UnixMillis::new(wall.get().saturating_sub(earlier)).max(kernel.now());
         root(kernel, grant, &Signing { issuer, holder, nonce, begins })
     }

@@ -117,6 +117,9 @@ impl Holding {
                 let named = |kernel: &Kernel| TokenDetail::named(kernel, &digits, kernel.now());
                 body(Ok(self.look(named)))
             }
+            Ask::Successor(token) => {
+                body(Ok(self.look(|kernel| TokenDetail::successor(kernel, token))))
+            }
             Ask::Watch(watched) => body(Ok(self.watch(watched))),
             Ask::Counts => body(Ok(self.counters().counts())),
             Ask::Wait(waits) => body(self.wait(&waits)),

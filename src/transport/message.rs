@@ -79,6 +79,8 @@ choice! {
         35 => Tokens(String),
         /// How often what waits has changed, once it has.
         36 => Watch(Watched),
+        /// The token that goes on in the place of that one.
+        37 => Successor(TokenId),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::artifact::{Cut, Short};
-use syscap::format::{AgentId, Item, ToolResult, json};
+use syscap::format::{AgentId, Item, Reason, ToolResult, json};
 use syscap::{Session, Written};
 
 use crate::exit::{Ended, Exit, Failure};
@@ -62,8 +62,13 @@ impl Call {
         let access = starter::reach(&self.home, self.people, Presence::Stays)?;
         runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
-            let caller = runtime::session(access, &self.agent, self.token.of(&self.home)?)?;
-            answer_all(&caller, &mut input, self.printed(), out)?;
+            let named = self.token.of(&self.home)?;
+            let open = || {
+                let token = runtime::going_on(access, named)?;
+                runtime::session(access, &self.agent, token)
+            };
+            let mut caller = open()?;
+            answer_all(&mut caller, open, &mut input, self.printed(), out)?;
             caller.close()?;
             Ok(Exit::Done)
         })
@@ -91,9 +96,11 @@ enum Printed {
     Short,
 }
 
-/// Answers every line before the next one is read.
+/// Answers every line before the next one is read. What is refused since the token was revoked did
+/// not run: it is sent again by the token that took its place, if there is one.
 fn answer_all(
-    caller: &Session,
+    caller: &mut Session,
+    open: impl Fn() -> Result<Session, Failure>,
     input: &mut impl BufRead,
     printed: Printed,
     out: &mut Out,
@@ -103,7 +110,14 @@ fn answer_all(
         if lines::is_blank(&line) {
             continue;
         }
-        let answer = caller.envelope(&line, Written::Json).wait()?;
+        let mut answer = caller.envelope(&line, Written::Json).wait()?;
+        if answer.reason() == Some(Reason::Revoked) {
+            let next = open()?;
+            if next.token() != caller.token() {
+                *caller = next;
+                answer = caller.envelope(&line, Written::Json).wait()?;
+            }
+        }
         out.line(&match printed {
             Printed::Whole => envelope(&answer),
             Printed::Short => artifacts::short(&Short::of(&answer, Cut::default())).finish(),

@@ -241,8 +241,7 @@ impl Hook {
             .map_err(|failure| self.why(failure))?;
         // A picture alone, say, comes without words.
         if !text.is_empty() {
-            let named = self.own_token().map_err(|failure| failure.to_string())?;
-            let token = match named {
+            let token = match self.token_now(&access)? {
                 Some(token) => token,
                 None => {
                     match tokens::newest(&access, &self.agent, |tool| self.client.runs(tool))? {
@@ -282,7 +281,7 @@ impl Hook {
         }
         let access = starter::reach(&self.home, self.people, Presence::Passes)
             .map_err(|why| model::unreached(&why))?;
-        let named = self.own_token().map_err(|failure| failure.to_string())?;
+        let named = self.token_now(&access)?;
         let naming = self.naming(&access, named, event)?;
         let used = self.used(event, naming)?;
         let manifest = match naming {
@@ -483,7 +482,11 @@ impl Hook {
         reported: &Reported,
     ) -> Result<Result<ToolResult, syscap::Error>, String> {
         let tokens = match named {
-            Some(token) => vec![token],
+            // It may have been narrowed since.
+            Some(token) => {
+                let now = runtime::going_on(access, token).map_err(|error| error.to_string())?;
+                if now == token { vec![token] } else { vec![token, now] }
+            }
             None => tokens::seated(access, &self.agent).map_err(|error| error.to_string())?,
         };
         let mut uses = vec![self.used(event, Naming::Own)?];
@@ -499,6 +502,13 @@ impl Hook {
         }
         let unknown = Refused::new(Reason::UnknownReference).field("tool_use_id");
         Ok(Err(syscap::Error::Refused(unknown)))
+    }
+
+    /// The token by which what the command line names goes on.
+    fn token_now(&self, access: &Runtime) -> Result<Option<TokenId>, String> {
+        let named = self.own_token().map_err(|failure| failure.to_string())?;
+        let now = named.map(|token| runtime::going_on(access, token)).transpose();
+        now.map_err(|error| error.to_string())
     }
 
     /// The token that the command line names.

@@ -9,6 +9,7 @@ use std::{env, thread};
 use clap::Args;
 use syscap::audit::HomeLock;
 use syscap::format::{AgentId, Reason, TokenId};
+use syscap::view::TokenStanding;
 use syscap::{Inspection, Operator, Options, Runtime, Session};
 
 use crate::exit::{Failure, tell};
@@ -146,6 +147,17 @@ pub(crate) fn finish<T>(
 /// Replays a home's log to look at it. Another process may hold the home.
 pub(crate) fn look(folder: &Path) -> Result<Inspection, Failure> {
     Options::new().inspect(folder).map_err(Failure::home(folder))
+}
+
+/// The token by which whoever names this one goes on: itself while it can be used, or where nothing took
+/// its place.
+pub(crate) fn going_on(access: &Runtime, token: TokenId) -> Result<TokenId, syscap::Error> {
+    let found = access.tokens(&token.to_string())?.pop();
+    if found.is_none_or(|found| found.info.standing == TokenStanding::Live) {
+        return Ok(token);
+    }
+    let next = access.successor(token)?.map(|next| next.info);
+    Ok(next.filter(|next| next.standing == TokenStanding::Live).map_or(token, |next| next.id))
 }
 
 /// A session of an agent with its token; where those don't go together it is said what does.

@@ -3,6 +3,7 @@
 mod hit;
 mod issue;
 mod name;
+mod narrow;
 mod revoke;
 mod show;
 mod tree;
@@ -32,6 +33,9 @@ pub(crate) enum Token {
     Attenuate(issue::Attenuate),
     /// Issue what a token grants once more, with nothing used; prints the new token's id.
     Reissue(issue::Reissue),
+    /// Take tools or paths from a token: another is issued with less, what is left and the same end,
+    /// and the old one is revoked.
+    Narrow(narrow::Narrow),
     /// Let a token go on that must be renewed; prints the id of the token that renews it.
     Renew(issue::Renew),
     /// List the tokens of a home. Works beside the process that holds the home.
@@ -50,6 +54,7 @@ impl Token {
         match self {
             Self::Issue(issue) => issue.run(out),
             Self::Reissue(reissue) => reissue.run(out),
+            Self::Narrow(narrow) => narrow.run(out),
             Self::Renew(renew) => renew.run(out),
             Self::Attenuate(attenuate) => attenuate.run(out),
             Self::Tree(tree) => tree.run(out),

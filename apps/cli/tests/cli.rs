@@ -24,6 +24,7 @@ mod learn;
 mod log_lines;
 mod logs;
 mod mcp;
+mod narrowed;
 mod people;
 mod policy;
 mod readme;

@@ -23,6 +23,7 @@ impl State {
                 tool: call.tool_id.as_ref()?,
                 manifest: call.manifest.as_ref()?,
                 token,
+                tokens: &self.tokens,
                 session: call.session?,
                 policy: call.policy_hash,
                 label: self.label_of(session),

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use crate::approvals::index::Shown;
-use crate::authority::tokens::TokenIndex;
+use crate::authority::tokens::{TokenIndex, Tokens};
 use crate::tool::Demand;
 use syscap_format::field::count;
 use syscap_format::{
@@ -179,6 +179,7 @@ pub(crate) struct Place<'a> {
     pub(crate) tool: &'a ToolId,
     pub(crate) manifest: &'a ObjectId,
     pub(crate) token: TokenIndex,
+    pub(crate) tokens: &'a Tokens,
     pub(crate) session: Seq,
     pub(crate) policy: Option<PolicyHash>,
     /// The label of everything that its session was given.
@@ -191,7 +192,9 @@ impl Set {
     fn is_for(&self, place: &Place<'_>) -> bool {
         self.agent == *place.agent
             && (&self.tool, &self.manifest) == (place.tool, place.manifest)
-            && self.bounds.token == place.token
+            && place.tokens.renews(place.token, self.bounds.token)
+            // Nor by who holds the token that it goes on with.
+            && place.tokens.holders(place.token).all(|holder| !self.eligible.contains(&holder))
             && Some(self.bounds.policy) == place.policy
             && self.session.is_none_or(|session| session == place.session)
             && place.label.leq(self.bounds.label)

@@ -34,6 +34,7 @@ impl<'k> Call<'_, Planned<'k>> {
             tool: &tool.manifest.tool,
             manifest: &tool.manifest_id,
             token: session.token,
+            tokens: &context.state.tokens,
             session: context.number,
             policy: context.state.policy,
             label: context.label,

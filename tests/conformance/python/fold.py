@@ -1255,7 +1255,10 @@ class Fold:
         if one is None:
             return self.expect(False, "Approval")
         ask = one["ask"]
-        fine = is_of(ask, r) and (ask.capability_token_id, ask.policy_hash) == (r.capability_token_id, r.policy_hash)
+        asked = self.accounts.get(ask.capability_token_id)
+        fine = is_of(ask, r) and ask.policy_hash == r.policy_hash
+        fine = fine and account is not None and asked is not None and self.renews(account, asked)
+        fine = fine and not set(account.holders()) & set(ask.eligible)
         fine = fine and one["session"] in (None, r.session) and session is not None
         fine = fine and label_leq(session.label, ask.label) and r.decision is not None
         if fine:

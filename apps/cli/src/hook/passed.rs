@@ -63,8 +63,7 @@ impl Hook {
     fn missed(&self, event: &Event, reported: &Reported, uses: &Uses) -> Result<Exit, String> {
         let used = self.used(event, Naming::Own)?;
         let access = self.reached()?;
-        let named = self.own_token().map_err(|failure| failure.to_string())?;
-        let token = match named {
+        let token = match self.token_now(&access)? {
             Some(token) => token,
             None => tokens::newest(&access, &self.agent, |tool| *tool == used.tool)?.id(),
         };

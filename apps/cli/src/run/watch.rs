@@ -24,7 +24,9 @@ pub(super) fn wait(
         match access.view_of(agent, Some(token)) {
             Ok(view) => {
                 answered = Instant::now();
-                if let Some(why) = stop(&view, agent, token) {
+                // What takes the place of a token that was narrowed is there before that ends.
+                let goes_on = || matches!(access.successor(token), Ok(Some(_)));
+                if let Some(why) = stop(&view, agent, token, goes_on) {
                     return Some(why);
                 }
             }
@@ -38,7 +40,12 @@ pub(super) fn wait(
 }
 
 /// Why the run must end. A token that only expired ends nothing: what comes next is refused.
-fn stop(view: &View, agent: &AgentId, token: TokenId) -> Option<String> {
+fn stop(
+    view: &View,
+    agent: &AgentId,
+    token: TokenId,
+    goes_on: impl FnOnce() -> bool,
+) -> Option<String> {
     if let Some(freeze) = view.stopped_by(agent) {
         return Some(match freeze.target {
             FreezeTarget::Agent => format!("agent {} is frozen", freeze.name),
@@ -46,7 +53,10 @@ fn stop(view: &View, agent: &AgentId, token: TokenId) -> Option<String> {
         });
     }
     match view.token(token) {
-        Some(token) => token.revoked.then(|| format!("token {} was revoked", token.id)),
+        Some(token) if token.revoked && !goes_on() => {
+            Some(format!("token {} was revoked", token.id))
+        }
+        Some(_) => None,
         None => Some(format!("token {token} is not in the home")),
     }
 }

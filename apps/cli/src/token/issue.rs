@@ -15,7 +15,7 @@ use syscap::{Error, Grant, Home, Inspection, Runtime};
 
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out};
-use crate::token::TokenName;
+use crate::token::{TokenName, narrow};
 use crate::{parse, runtime, signing};
 
 /// Sign a token, put it on record, and print its id.
@@ -118,6 +118,10 @@ pub(crate) struct Reissue {
     /// How long it lives: 90s, 15m, 1h, 7d.
     #[arg(long, value_name = "DURATION", value_parser = parse::life)]
     expires: Option<Duration>,
+    /// Refill nothing: the new token has what is left of the old one, and its end, and the old one is
+    /// revoked, as by `syscap token narrow`.
+    #[arg(long, conflicts_with_all = ["budget", "expires", "dry_run"])]
+    left: bool,
     /// Issue nothing: show which tools, scopes, limits and life the new token would have that the
     /// old one did not.
     #[arg(long)]
@@ -126,7 +130,7 @@ pub(crate) struct Reissue {
 
 impl Reissue {
     pub(crate) fn run(self, out: &mut Out) -> Ended {
-        let Self { home, token, tool, read, write, scope, budget, expires, dry_run } = self;
+        let Self { home, token, tool, read, write, scope, budget, expires, left, dry_run } = self;
         let token = token.of(&home)?;
         let log = runtime::look(&home)?;
         let tool = resolved(tool, || Ok(on_record(&log)))?;
@@ -139,6 +143,14 @@ impl Reissue {
         let grant = expires.iter().fold(grant, |grant, life| grant.expires_in(*life));
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
+        if left {
+            let old = narrow::whole(&home, token)?;
+            // Nobody signs it: any key does.
+            let grants = log.token(&grant, old.body.issuer, || Ok(old.body.issuer))?.grants;
+            let done = narrow::replace(&home, &old, &grants, "replaced")?;
+            let json = Object::new().shown("token_id", done.token).shown("like", token);
+            return out.both(&done.token.to_string(), json).map(|()| Exit::Done);
+        }
         if dry_run {
             return added(&home, &log, token, Asked { grant, expires }, out);
         }

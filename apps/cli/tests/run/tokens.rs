@@ -49,6 +49,11 @@ def look():
     result = said.get('result', {})
     if not result.get('isError'): return 'ok'
     return result['content'][0]['text'].split('(')[1].split(')')[0]
+def echo():
+    made = subprocess.run([SYSCAP, 'call', 'x', '--agent', 'x', '--token', '0' * 64, '-'], text=True,
+        input=json.dumps({'tool_id': 'echo', 'args': {'value': 1}}), capture_output=True)
+    said = json.loads(made.stdout)
+    return said['error']['reason'] if 'error' in said else said['status']
 for line in sys.stdin:
     try: print(globals()[line.strip()](), flush=True)
     except Exception as error: print(repr(error), flush=True)
@@ -122,6 +127,36 @@ fn agent_that_connects_again_gets_no_new_calls() {
     assert_eq!(agent.tell("connect"), "connected");
     assert_ne!(agent.tell("look"), "ok");
     agent.end();
+    assert_eq!(world.home.verify(), 0);
+}
+
+/// What a run goes by can be narrowed while it runs, and given back: its gateway and its calls go on.
+#[test]
+fn narrowed_token_of_a_run_goes_on_inside() {
+    let Some(world) = World::new() else { return };
+    let mut agent = Agent::start(&world, "--class read=look");
+    let all = |agent: &mut Agent| [agent.tell("look"), agent.tell("echo")];
+    assert_eq!(agent.tell("connect"), "connected");
+    assert_eq!(all(&mut agent), ["ok", "ok"]);
+    let home = world.home.path();
+    let narrow = |tool: &str| {
+        let words = ["token", "narrow", &home, "--agent", AGENT, "--without", tool, "--json"];
+        run(words).fine().one()["token_id"].as_str().unwrap().to_owned()
+    };
+    let server = narrow("s.look");
+    assert_eq!(all(&mut agent), ["206", "ok"]);
+    let own = narrow("echo");
+    assert_eq!(all(&mut agent), ["206", "not_granted"]);
+    for (token, tool) in [(&server, "s.look"), (&own, "echo")] {
+        run(["token", "reissue", &home, token, "--tool", tool, "--left"]).fine();
+    }
+    assert_eq!(all(&mut agent), ["ok", "ok"]);
+    // Who ends the last of the line ends the run.
+    let live = tokens(&world).into_iter().filter(|token| token["standing"] == "live");
+    for token in live {
+        run(["revoke", &home, token["token_id"].as_str().unwrap()]).fine();
+    }
+    assert!(agent.end().contains("was revoked"));
     assert_eq!(world.home.verify(), 0);
 }
 

@@ -12,7 +12,7 @@ use syscap::format::{
 use syscap::incoming::ReadBy;
 use syscap::plain::shell_word;
 use syscap::provide::{Offer, Provider};
-use syscap::view::{Choice, RUN_MARK, Stamp, TokenDetail, TokenInfo, View, Whose};
+use syscap::view::{Choice, RUN_MARK, Stamp, TokenDetail, TokenInfo, TokenStanding, View, Whose};
 use syscap::{Connect, Error, Grant, Runtime};
 
 use crate::governed::kernelside::{
@@ -21,7 +21,7 @@ use crate::governed::kernelside::{
 use crate::options::Options;
 use crate::say::say;
 use crate::token::home_session::HomeSession;
-use crate::token::standing::{Lacks, ended, is_frozen, is_stopped, left_of, newer};
+use crate::token::standing::{Lacks, ended, is_frozen, is_stopped, newer};
 
 /// Most tools that a command names.
 const TOOLS_NAMED_MAX: usize = 8;
@@ -149,7 +149,7 @@ impl Kernelside for HomeKernel {
             return Ok(None);
         }
         // It gives no more to use, and forgets nothing that was read.
-        let (budget, label) = (left_of(before), before.label);
+        let (budget, label) = (before.rest(), before.label);
         let token = self.issued_for(&view, tools, budget, label, None)?;
         self.session(token).map(Some)
     }
@@ -179,7 +179,7 @@ impl Kernelside for HomeKernel {
         // No longer and no more than what there is left.
         let left = before.expires.since(view.now).saturating_sub(ISSUED_WITHIN_MS);
         let life = Duration::from_millis(left);
-        let grant = grant.tools(&meant).budget(left_of(before)).expires_in(life);
+        let grant = grant.tools(&meant).budget(before.rest()).expires_in(life);
         let id = self.runtime.issue(grant)?;
         self.is_issued(from, id);
         say(&format!("issued {id} in the place of {from}, with {} besides", meant.join(", ")));
@@ -202,14 +202,13 @@ impl Kernelside for HomeKernel {
             (None, true) => Lacks::Scope,
             (None, false) => Lacks::Life,
         };
-        let newer = match (self.options.settled, self.options.token) {
-            (Some(settled), _) => self.successor(&view, settled)?,
-            (None, None) => newer(&view, ended, &lacks),
-            (None, Some(_)) => None,
+        let newer = match self.options.settled.or(self.options.token) {
+            Some(named) => self.successor(named)?,
+            None => newer(&view, ended, &lacks).cloned(),
         };
         if let Some(newer) = newer.filter(|newer| newer.issued > ended.issued) {
             say(&format!("going on by token {}, which was issued since", newer.id));
-            return self.session(newer.clone()).map(Some);
+            return self.session(newer).map(Some);
         }
         if !lack.renewable || !self.may_renew(&view, ended)? {
             return Ok(None);
@@ -316,6 +315,12 @@ impl HomeKernel {
         self.runtime.view_of(&self.options.agent, token).map_err(Unreached::from)
     }
 
+    /// The token that can be used in the place of one that was named.
+    fn successor(&self, named: TokenId) -> Result<Option<TokenInfo>, Unreached> {
+        let next = self.runtime.successor(named)?.map(|next| next.info);
+        Ok(next.filter(|next| next.standing == TokenStanding::Live))
+    }
+
     /// A token whole.
     pub(super) fn whole(&self, token: TokenId) -> Result<TokenDetail, Unreached> {
         let no = || Error::NoSuch { what: "the token", got: token.to_string() };
@@ -382,18 +387,18 @@ impl HomeKernel {
         let agent = &self.options.agent;
         if let Some(id) = named {
             let mut known = self.known(id)?;
-            if self.options.settled.is_some() && ended(&known, view.now).is_some() {
-                known = self.successor(&view, id)?.cloned().unwrap_or(known);
+            if ended(&known, view.now).is_some() {
+                known = self.successor(id)?.unwrap_or(known);
             }
             self.say_that_limits_are_unheard(&known);
             return match ended(&known, view.now) {
                 Some(why) if known.is_live(view.now) => Ok(self.begins_spent(known, &why)),
                 None => Ok(known),
                 Some(why) => {
-                    // One that renews the run's own is the run's.
+                    // One that renews it takes its place.
                     let next = match self.options.settled {
                         Some(_) => "and the run goes on by it",
-                        None => "and name the new one by --token",
+                        None => "and this line goes on by it",
                     };
                     let reissue = self.reissue(id);
                     Err(Unreached::of(
@@ -508,10 +513,12 @@ impl HomeKernel {
         if let Some((_, count)) = counted.filter(|(of, _)| *of == token) {
             return Ok(count);
         }
-        let (mut count, mut before) = (0_u32, self.whole(token)?.body.renews);
-        while let Some(token) = before {
-            count = count.saturating_add(1);
-            before = self.whole(token)?.body.renews;
+        let (mut count, mut now) = (0_u32, self.whole(token)?.body);
+        while let Some(before) = now.renews {
+            let before = self.whole(before)?.body;
+            // One that ends no later took its place with less, and refilled nothing.
+            count = count.saturating_add(u32::from(now.expires > before.expires));
+            now = before;
         }
         *counted = Some((token, count));
         Ok(count)

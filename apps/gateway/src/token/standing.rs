@@ -1,6 +1,6 @@
 //! How the tokens of an agent stand: what ended one, what stopped it, what takes its place.
 
-use syscap::format::{AgentId, Budget, Dimension, ToolId, UnixMillis};
+use syscap::format::{AgentId, Dimension, ToolId, UnixMillis};
 use syscap::view::{TokenInfo, View};
 
 /// Why nothing more is let through by a token.
@@ -32,12 +32,6 @@ pub(crate) fn is_stopped(view: &View, token: &TokenInfo) -> bool {
     let own = |other: &&TokenInfo| other.agent == token.agent && other.issued >= token.issued;
     let revoked = view.tokens.iter().filter(own).any(|other| other.revoked);
     revoked || is_frozen(view, &token.agent)
-}
-
-/// The rest of a token, as the budget of another.
-pub(crate) fn left_of(token: &TokenInfo) -> Budget {
-    let left = token.left.with(Dimension::Concurrent, token.limits.get(Dimension::Concurrent));
-    left.iter().fold(Budget::none(), |budget, (of, left)| budget.with(of, left))
 }
 
 /// The requirement of another token for the missing part.

@@ -1,7 +1,7 @@
 //! Where a token has ended: what is said, and what goes on.
 
 use serde_json::{Value, json};
-use syscap::format::{Freeze, Reason, TokenId};
+use syscap::format::{Freeze, Grants, Reason, TokenId, ToolId};
 use syscap::prelude::*;
 use syscap::view::TokenInfo;
 
@@ -31,6 +31,20 @@ fn reissue(bench: &Bench, token: TokenId) -> TokenId {
     let grant = log.grant_like(token).unwrap();
     let beside = Runtime::connect(bench.home()).unwrap();
     beside.issue(grant).unwrap()
+}
+
+/// Takes a tool from a token, beside the gateway, as `syscap token narrow` does.
+fn narrow(bench: &Bench, token: TokenId, without: &ToolId) -> TokenId {
+    let beside = Runtime::connect(bench.home()).unwrap();
+    let whole = |token: TokenId| beside.tokens(&token.to_string()).unwrap().pop().unwrap();
+    let nothing = whole(token).replaced_by(Grants::new()).unwrap().budget(Budget::none());
+    let between = beside.issue(nothing).unwrap();
+    beside.revoke(token).unwrap();
+    let old = whole(token);
+    let less = old.less(std::slice::from_ref(without), &[]).unwrap();
+    let next = beside.issue(old.replaced_by(less).unwrap().renews(between)).unwrap();
+    beside.revoke(between).unwrap();
+    next
 }
 
 fn why(result: &Value) -> (&str, &str) {
@@ -252,4 +266,46 @@ fn full_approval_queue_names_the_waiting_requests() {
     assert!(next.contains("nobody was asked") && !next.contains("elevated"), "{next}");
     gateway.said_with("syscap approvals list");
     assert!(gateway.end().success());
+}
+
+/// A gateway goes on by what its token was narrowed to, on the same connection: named by `--token` or
+/// not, as often as that is done, and `--renew` counts none of it.
+#[test]
+fn gateway_goes_on_by_a_narrowed_token() {
+    let bench = Bench::new();
+    let mut gateway = bench.gateway(&["limit=calls:9", "renew=1"]).session();
+    assert!(ran(&echo(&mut gateway)));
+    let first = tokens(&bench)[0].id;
+    let mut named = bench.gateway(&[&format!("token={first}"), "renew=1"]).session();
+    assert!(ran(&echo(&mut named)));
+    let tool = |name: &str| {
+        let all = &tokens(&bench)[0].tools;
+        all.iter().find(|tool| tool.as_str().ends_with(name)).unwrap().clone()
+    };
+    let (gone, also) = (tool(".slow"), tool(".refuses"));
+    let next = narrow(&bench, first, &gone);
+    for gateway in [&mut gateway, &mut named] {
+        assert!(ran(&echo(gateway)));
+        assert_eq!(why(&gateway.call("slow", json!({"count": 1}))).0, "not_granted");
+    }
+    let last = narrow(&bench, next, &also);
+    for gateway in [&mut gateway, &mut named] {
+        assert!(ran(&echo(gateway)));
+        assert_eq!(why(&gateway.call("refuses", json!({}))).0, "not_granted");
+    }
+    let all = tokens(&bench);
+    let limit = |id: TokenId| {
+        let token = all.iter().find(|token| token.id == id).unwrap();
+        (token.limits.get(Dimension::Calls), token.expires)
+    };
+    let ends = [first, next, last].map(limit);
+    assert!(ends[0].0 == 9 && ends[1].0 == 7 && ends[2].0 <= 5, "{ends:?}");
+    assert!(ends[1].1 == ends[0].1 && ends[2].1 == ends[0].1, "{ends:?}");
+    // What is spent is issued once more: the one renewal was left.
+    let calls = (0..30).take_while(|_| ran(&echo(&mut gateway))).count();
+    assert!(calls < 30, "calls without end");
+    gateway.said_with("renewal 1 of 1");
+    assert!(gateway.end().success());
+    assert!(named.end().success());
+    bench.settled();
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syscap_format::{
     ASK_LIFE_MS, AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Ask, CallFields, Control,
     ControlBody, Leaf, ObligationKind, Precondition, PublicKey, RecordKind, Role, SETS_MAX, Seq,
-    UnixMillis, Verdict,
+    TokenId, UnixMillis, Verdict,
 };
 
 use super::sets::{Bounds, Of, Set, Terms};
@@ -345,7 +345,13 @@ impl Ledger {
         let Some(set) = self.sets.get_mut(&by) else {
             return entry.fault(Fault::Approval);
         };
-        entry.expect(set.spend(call, given, entry.time), Fault::Approval);
+        let account = |token: Option<TokenId>| token.and_then(|id| self.accounts.find(&id));
+        let both = account(call.capability_token_id).zip(account(set.token()));
+        let goes_on = both.is_some_and(|(token, asked)| {
+            let holders: Vec<PublicKey> = self.accounts.holders(token);
+            self.accounts.renews(token, asked) && !set.is_answered_by(&holders)
+        });
+        entry.expect(set.spend(call, goes_on, given, entry.time), Fault::Approval);
         if set.is_used_up() {
             self.sets.remove(&by);
         }

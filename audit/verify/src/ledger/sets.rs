@@ -158,17 +158,19 @@ impl Set {
         Some(Self { of, leaf, eligible, bounds, session, left: terms.uses?, until })
     }
 
-    /// Counts a call of a session that had been given so much. Returns true if it is a call that
-    /// the approval is for; the log does not show its resources.
+    /// Counts a call of a session that had been given so much, by a token that `goes_on`. Returns
+    /// true if it is a call that the approval is for; the log does not show its resources.
     pub(super) fn spend(
         &mut self,
         call: &CallFields,
+        goes_on: bool,
         given: Option<Label>,
         now: UnixMillis,
     ) -> bool {
         let bounds = &self.bounds;
         let fine = self.of == Of::call(call)
-            && (bounds.token, bounds.policy) == (call.capability_token_id, call.policy_hash)
+            && goes_on
+            && bounds.policy == call.policy_hash
             && (self.session.is_none() || self.session == call.session)
             && given.is_some_and(|given| given.leq(bounds.label))
             && call.decision.as_ref().is_some_and(|decision| bounds.answer(decision))
@@ -176,6 +178,16 @@ impl Set {
             && self.left > 0;
         self.left = self.left.saturating_sub(1);
         fine
+    }
+
+    /// The token of the call that asked.
+    pub(super) const fn token(&self) -> Option<TokenId> {
+        self.bounds.token
+    }
+
+    /// True if one of these may answer.
+    pub(super) fn is_answered_by(&self, keys: &[PublicKey]) -> bool {
+        keys.iter().any(|key| self.eligible.contains(key))
     }
 
     pub(super) const fn policy(&self) -> Option<PolicyHash> {
