@@ -406,7 +406,9 @@ impl Failover {
     }
 
     fn gone(&self, up: &Arc<dyn Backend>) {
-        drop(self.state().take_if(|now| Arc::ptr_eq(now, up)));
+        // Dropped when nothing is locked: it may be the last that has a provider.
+        let gone = self.state().take_if(|now| Arc::ptr_eq(now, up));
+        drop(gone);
         thread::sleep(TRY_PAUSE);
     }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use syscap_format::{
-    Budget, Dimension, Grants, Rights, Scope, TokenBody, TokenId, ToolId, UnixMillis,
+    Budget, Dimension, Grants, Reason, Refused, Rights, Scope, TokenBody, TokenFlags, TokenId,
+    ToolId, UnixMillis,
 };
 use syscap_kernel::{Kernel, TokenView};
 use syscap_syscalls::net::URL_PATH_DIMENSION;
@@ -90,11 +91,15 @@ impl TokenDetail {
     /// nothing is refilled. To be followed by this one's revocation.
     ///
     /// # Errors
-    /// As [`TokenDetail::grant_like`].
+    /// As [`TokenDetail::grant_like`]; [`Error::Refused`] where it is bound to a policy, which no
+    /// token is that is issued here.
     pub fn replaced_by(&self, grants: Grants) -> Result<Grant, Error> {
         let Self { info, body, renew_by, at, .. } = self;
         if let Some(parent) = body.parent {
             return Err(Error::Attenuated { token: info.id, parent });
+        }
+        if body.policy.is_some() {
+            return Err(Refused::new(Reason::BadToken).field("policy").into());
         }
         let like = TokenBody { grants, budget: info.rest(), ..body.clone() };
         let grant = Grant::like(&like).begins_with(info.label).ends_at(body.expires);
@@ -115,11 +120,19 @@ impl TokenDetail {
                 continue;
             }
             line.insert(next.id);
-            if !next.is_revoked(now) && next.body.grants.leq(&own.body.grants) {
+            if !next.is_revoked(now) && gives_no_more(next.body, own.body) {
                 let is_live = TokenStanding::of(&next, now) == TokenStanding::Live;
                 *(if is_live { &mut live } else { &mut newest }) = Some(next);
             }
         }
         live.or(newest).map(|next| Self::of(&next, now))
     }
+}
+
+/// True if a token lets through nothing that the other would not, but for what it may use up.
+fn gives_no_more(body: &TokenBody, other: &TokenBody) -> bool {
+    let flags = [TokenFlags::READ_ONLY, TokenFlags::TERMINAL];
+    body.grants.leq(&other.grants)
+        && flags.into_iter().all(|flag| !other.flags.has(flag) || body.flags.has(flag))
+        && (other.policy.is_none() || body.policy == other.policy)
 }

@@ -147,7 +147,8 @@ impl Reissue {
             let old = narrow::whole(&home, token)?;
             // Nobody signs it: any key does.
             let grants = log.token(&grant, old.body.issuer, || Ok(old.body.issuer))?.grants;
-            let done = narrow::replace(&home, &old, &grants, "replaced")?;
+            let signers = narrow::Signers::of(&home)?;
+            let done = narrow::replace(&home, &signers, &old, &grants, "replaced")?;
             let json = Object::new().shown("token_id", done.token).shown("like", token);
             return out.both(&done.token.to_string(), json).map(|()| Exit::Done);
         }

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::format::{AgentId, Budget, Grants, Revocation, Role, Seq, TextHash, TokenId, ToolId};
+use syscap::format::{AgentId, Budget, Grants, Revocation, Role, Seq, TokenId, ToolId};
 use syscap::view::{RUN_MARK, TokenDetail, TokenStanding};
-use syscap::{Grant, Runtime};
+use syscap::{Beside, Grant};
 
 use super::{TokenName, now};
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
-use crate::output::{Object, Out, array, quote};
-use crate::{parse, runtime, signing};
+use crate::output::{Object, Out, array, quote, word_of};
+use crate::signing::{self, Hand, Person};
+use crate::{parse, runtime};
 
 /// The reason on record for the end of the old token.
 const CAUSE: &str = "narrowed";
@@ -59,21 +60,22 @@ impl Narrow {
             let advice = "say what it loses: --without TOOL, --path PATHS".to_owned();
             return Err(Failure::Usage { what: "token narrow".to_owned(), advice });
         }
-        let mut narrowed = 0_u32;
-        for old in self.tokens()? {
+        let (mut narrowed, tokens) = (0_u32, self.tokens()?);
+        let signers = if self.dry_run { None } else { Some(Signers::of(&self.home)?) };
+        for old in tokens {
             let grants = old.less(&self.without, &self.path)?;
             if grants == old.body.grants {
                 continue;
             }
             narrowed = narrowed.saturating_add(1);
             let lost = Lost::of(&old, &grants);
-            if self.dry_run {
+            let Some(signers) = &signers else {
                 let first = format!("{} would lose:", old.info.id);
                 lost.show(&old, first, Object::new().shown("narrowed", old.info.id), out)?;
                 continue;
-            }
+            };
             let ended = derived(&self.home, old.info.id)?;
-            let done = replace(&self.home, &old, &grants, CAUSE)?;
+            let done = replace(&self.home, signers, &old, &grants, CAUSE)?;
             let json = Object::new().shown("token_id", done.token).shown("narrowed", old.info.id);
             let first =
                 format!("{} narrowed to {}, by record {}", old.info.id, done.token, done.revoked);
@@ -153,27 +155,57 @@ pub(super) struct Replaced {
     pub(super) revoked: Seq,
 }
 
+/// Whoever signs: a passphrase is asked for once, before anything changes.
+pub(super) struct Signers {
+    issuer: Hand,
+    revoker: Person,
+}
+
+impl Signers {
+    pub(super) fn of(home: &Path) -> Result<Self, Failure> {
+        let issuer = signing::hand(home, Role::Issuer)?;
+        Ok(Self { issuer, revoker: signing::own(home, Role::Revoker)? })
+    }
+
+    fn issue(&self, home: &Path, grant: &Grant) -> Result<TokenId, Failure> {
+        runtime::with(home, |access| self.issuer.issue(access, grant).map_err(Failure::from))
+    }
+
+    fn revoke(&self, home: &Path, token: TokenId, cause: &str) -> Result<Seq, Failure> {
+        let why = signing::salted::<Revocation>(cause)?;
+        let body = Revocation { cause: Some(why.hash()), ..Revocation::subtree(token) };
+        let beside = Beside::Why(why);
+        runtime::with(home, |access| {
+            self.revoker.submit(access, |_| Ok(body.clone()), &beside, Failure::from)
+        })
+    }
+}
+
 /// Puts a token with other grants in the place of one: first one that grants nothing and renews it, so
 /// that what is refused is refused before anything has ended; then the old one ends, and what it has
 /// left is final; then the new one gets just that.
 pub(super) fn replace(
     home: &Path,
+    signers: &Signers,
     old: &TokenDetail,
     grants: &Grants,
     cause: &str,
 ) -> Result<Replaced, Failure> {
-    let hand = signing::hand(home, Role::Issuer)?;
-    let issue = |grant: &Grant| {
-        runtime::with(home, |access: &Runtime| hand.issue(access, grant).map_err(Failure::from))
-    };
-    let between = issue(&old.replaced_by(Grants::new())?.budget(Budget::none()))?;
-    let revoke = |token: TokenId| {
-        let body = |why: Option<TextHash>| Revocation { cause: why, ..Revocation::subtree(token) };
-        signing::because(home, Role::Revoker, body, Some(cause))
-    };
-    let revoked = revoke(old.info.id)?;
+    let between = signers.issue(home, &old.replaced_by(Grants::new())?.budget(Budget::none()))?;
+    if let Some(other) = before(home, old.info.id, between)? {
+        // Two that went on would give what is left twice.
+        signers.revoke(home, between, "another was first")?;
+        let advice = format!(
+            "is being replaced by another command, which issued {other}; if that broke off: syscap revoke \
+             {} {other}, and try again",
+            word_of(home)
+        );
+        return Err(Failure::Usage { what: old.info.id.to_string(), advice });
+    }
+    let revoked = signers.revoke(home, old.info.id, cause)?;
     let ended = whole(home, old.info.id)?;
-    let token = issue(&ended.replaced_by(grants.clone())?.renews(between)).inspect_err(|_| {
+    let grant = ended.replaced_by(grants.clone())?.renews(between);
+    let token = signers.issue(home, &grant).inspect_err(|_| {
         diagnose(&format!(
             "{} has ended by record {revoked}, and nothing is in its place: see `syscap token show` for \
              what it had, and `syscap token issue --renews {between}`",
@@ -181,8 +213,22 @@ pub(super) fn replace(
         ));
     })?;
     // Else it would stand for a line that somebody has ended.
-    revoke(between)?;
+    signers.revoke(home, between, cause)?;
     Ok(Replaced { token, revoked })
+}
+
+/// The first token that grants nothing, renews that one and was not revoked, where it is another than
+/// `own`.
+fn before(home: &Path, old: TokenId, own: TokenId) -> Result<Option<TokenId>, Failure> {
+    let log = runtime::look(home)?;
+    let (kernel, at) = (log.kernel(), now(log.kernel().now()));
+    let end = kernel.token(&old).map(|old| old.body.expires);
+    let first = kernel.tokens().find(|token| {
+        let is_nothing = token.body.grants.iter().next().is_none() && !token.is_revoked(at);
+        // What renews a lease ends with that.
+        is_nothing && token.body.renews == Some(old) && Some(token.body.expires) == end
+    });
+    Ok(first.map(|token| token.id).filter(|first| *first != own))
 }
 
 /// A token whole, as the log has it.

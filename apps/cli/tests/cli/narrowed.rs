@@ -185,3 +185,31 @@ fn approvals_and_keys_outlive_a_narrowing() {
     assert_eq!(reason(&calls(&home, "a", &token, &line, 1)[0]), "");
     assert_eq!(home.verify(), 0);
 }
+
+/// Of commands that replace a token at once one does, and what is left is given once.
+#[test]
+fn token_is_narrowed_once_by_many() {
+    let home = TestHome::new();
+    let flags = ["--tool", "echo,fs.list", "--read", "workspace", "--budget", "calls=9"];
+    for _ in 0..3 {
+        let token = home.token("a", &flags);
+        let path = home.path();
+        let start = |_| {
+            let mut command = syscap();
+            command.args(["token", "narrow", &path, &token, "--without", "fs.list", "--json"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let ended: Vec<_> = [0, 1, 2].map(start).map(|one| one.wait_with_output().unwrap()).into();
+        let codes: Vec<_> = ended.iter().map(|one| one.status.code()).collect();
+        let done = codes.iter().filter(|code| **code == Some(0)).count();
+        assert!(done <= 1, "{codes:?}");
+        // If each gave way to another, the token is as it was.
+        let live = run(["token", "list", &path, "--json"]).fine().json();
+        let live: Vec<&Value> = live.iter().filter(|one| one["standing"] == "live").collect();
+        let left: u64 = live.iter().map(|one| one["left"]["calls"].as_u64().unwrap()).sum();
+        assert_eq!((live.len(), left), (1, 9), "{codes:?}");
+        let id = live[0]["token_id"].as_str().unwrap();
+        run(["revoke", &path, id]).fine();
+    }
+    assert_eq!(home.verify(), 0);
+}
