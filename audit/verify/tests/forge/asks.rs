@@ -292,6 +292,50 @@ fn an_answer_is_not_for_a_renewal_that_its_approver_holds() {
     assert!(!opens(&log));
 }
 
+/// A set of more calls is used under a token that renews the one that asked: not under another of the
+/// agent, nor under a renewal that its approver holds.
+#[test]
+fn a_set_is_for_its_token_and_for_renewals() {
+    let base = Log::of(&small(|driver, session| {
+        let asked = driver.kernel.tokens().next().unwrap().id;
+        let call = scenario::call("post", 17);
+        driver.call(session, &call);
+        let until = Some(driver.kernel.now().plus(3_600_000));
+        scenario::answer_until(driver, ApprovalAnswer::Set, Some(2), until);
+        driver.agent("ada", 9);
+        let renewals = [Some(public(&key(Role::Approver))), None].map(|holder| {
+            let nonce = 7 + u8::from(holder.is_some());
+            let mut body = body(driver.kernel.home(), nonce, &agent("ada"));
+            (body.renews, body.holder) = (Some(asked), holder);
+            let renewal = driver.issue(&body);
+            driver.session(&agent("ada"), renewal)
+        });
+        driver.call(renewals[1], &call);
+    }));
+    let opens = |log: &Log| {
+        let anchor = Anchor { trust: Some(log.trust()), keys: Vec::new() };
+        Kernel::open(&mut Forged(log.clone()), parts(AllowAll::new(1)), &anchor).is_ok()
+    };
+    assert_eq!(base.faults(), []);
+    assert!(opens(&base));
+    let (issued, at) =
+        (base.places(RecordKind::Issue), *base.places(RecordKind::Intent).last().unwrap());
+    let [.., other, held, _] = issued[..] else { panic!("three tokens") };
+    for place in [other, held] {
+        let opened = base.places(RecordKind::Session).into_iter().find(|at| *at > place).unwrap();
+        let mut log = base.clone();
+        log.forge(|r| {
+            let token = issue(&mut r[place]).token;
+            both(r, at, |fields| {
+                fields.session = Some(Seq::new(opened as u64));
+                fields.capability_token_id = Some(token);
+            });
+        });
+        assert_eq!(log.faults(), [(at, Fault::Approval)]);
+        assert!(!opens(&log));
+    }
+}
+
 /// What a user says comes before the second use of a set and not after it: the session then has
 /// been given more than when the set was.
 #[test]

@@ -10,7 +10,7 @@ use syscap_format::{
     ConfigChange, ControlBody, CreditChange, Dimension, Form, Freeze, FreezeBecause, FreezeChange,
     FreezeTarget, HomeLimits, Input, Integrity, Label, PolicyBecause, PolicyChange, RecordKind,
     Recovered, RedactBody, Resolution, Revocation, Role, Salt, Seq, SnapshotId, Source, Status,
-    TokenBody, TokenId, VaultText,
+    TokenBody, TokenId, UnixMillis, VaultText,
 };
 use syscap_kernel::{Event, Kernel, Lost, Store, Submit, Ticket, WithRows};
 
@@ -177,8 +177,18 @@ pub fn answer<S: Store>(driver: &mut Driver<S>, answer: ApprovalAnswer) {
 
 /// The same, for so many calls.
 pub fn answer_uses<S: Store>(driver: &mut Driver<S>, answer: ApprovalAnswer, uses: Option<u64>) {
+    answer_until(driver, answer, uses, None);
+}
+
+/// The same, to that end.
+pub fn answer_until<S: Store>(
+    driver: &mut Driver<S>,
+    answer: ApprovalAnswer,
+    uses: Option<u64>,
+    expires: Option<UnixMillis>,
+) {
     let ask = driver.kernel.asks().last().unwrap().leaf;
-    let (scopes, expires, reason) = (None, None, None);
+    let (scopes, reason) = (None, None);
     let means = ApprovalChannel::Signer;
     let body = ApprovalBody { ask, answer, means, scopes, uses, expires, reason };
     let control = driver.sign(&key(Role::Approver), RecordKind::Approval, body.to_bytes());
