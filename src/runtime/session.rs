@@ -242,8 +242,8 @@ impl Session {
     /// closed, or this process ends.
     ///
     /// # Errors
-    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped; [`Error::HolderGone`],
-    /// with which it has ended too.
+    /// [`Error::Halted`] or [`Error::Home`] where the kernel has stopped. With a server that has gone
+    /// it has ended.
     pub fn close(self) -> Result<(), Error> {
         self.end()
     }
@@ -259,8 +259,8 @@ impl Session {
         // With another holder it has ended already, and one that ends ends it too.
         let Some(up) = with.upgrade() else { return Ok(()) };
         match up.ask::<Seq>(Request::Close(session), Duration::MAX) {
+            Step::Done(Err(Error::HolderGone)) | Step::Again => Ok(()),
             Step::Done(closed) => closed.map(drop),
-            Step::Again => Ok(()),
         }
     }
 

@@ -192,15 +192,10 @@ pub(super) fn replace(
     cause: &str,
 ) -> Result<Replaced, Failure> {
     let between = signers.issue(home, &old.replaced_by(Grants::new())?.budget(Budget::none()))?;
-    if let Some(other) = before(home, old.info.id, between)? {
+    if let Some(why) = before(home, old.info.id, between)? {
         // Two that went on would give what is left twice.
         signers.revoke(home, between, "another was first")?;
-        let advice = format!(
-            "is being replaced by another command, which issued {other}; if that broke off: syscap revoke \
-             {} {other}, and try again",
-            word_of(home)
-        );
-        return Err(Failure::Usage { what: old.info.id.to_string(), advice });
+        return Err(Failure::Usage { what: old.info.id.to_string(), advice: why });
     }
     let revoked = signers.revoke(home, old.info.id, cause)?;
     let ended = whole(home, old.info.id)?;
@@ -217,18 +212,28 @@ pub(super) fn replace(
     Ok(Replaced { token, revoked })
 }
 
-/// The first token that grants nothing, renews that one and was not revoked, where it is another than
-/// `own`.
-fn before(home: &Path, old: TokenId, own: TokenId) -> Result<Option<TokenId>, Failure> {
+/// Why a command whose own token that grants nothing is `own` does not go on: the old one has ended
+/// already, or the first such token that was not revoked is another's.
+fn before(home: &Path, old: TokenId, own: TokenId) -> Result<Option<String>, Failure> {
     let log = runtime::look(home)?;
     let (kernel, at) = (log.kernel(), now(log.kernel().now()));
-    let end = kernel.token(&old).map(|old| old.body.expires);
+    let Some(token) = kernel.token(&old).filter(|old| !old.is_revoked(at)) else {
+        return Ok(Some("was revoked meanwhile".to_owned()));
+    };
+    let end = token.body.expires;
     let first = kernel.tokens().find(|token| {
         let is_nothing = token.body.grants.iter().next().is_none() && !token.is_revoked(at);
         // What renews a lease ends with that.
-        is_nothing && token.body.renews == Some(old) && Some(token.body.expires) == end
+        is_nothing && token.body.renews == Some(old) && token.body.expires == end
     });
-    Ok(first.map(|token| token.id).filter(|first| *first != own))
+    let other = first.map(|token| token.id).filter(|first| *first != own);
+    Ok(other.map(|other| {
+        format!(
+            "is being replaced by another command, which issued {other}; if that broke off: syscap revoke \
+             {} {other}, and try again",
+            word_of(home)
+        )
+    }))
 }
 
 /// A token whole, as the log has it.
