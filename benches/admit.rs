@@ -17,7 +17,7 @@ use syscap::audit::MemoryStore;
 use syscap::format::{
     Canonical, Form, Item, MapBuilder, PolicyChange, Profile, Record, Seq, Source, Token, leaf,
 };
-use syscap::kernel::{Event, Next, Store, Submit};
+use syscap::kernel::{Event, Next, Store};
 use syscap::policy::Policy;
 
 fn main() {
@@ -33,20 +33,8 @@ fn main() {
 
     for (what, envelope) in [("whole", &whole), ("short, filled in", &short)] {
         let figure = time(31, 2_000, || {
-            let (ticket, salts) = (sim.ticket(), sim.salts());
             let received = envelope.as_bytes().to_vec();
-            let form = Form::Cbor;
-            let source = Source::Agent;
-            let submit = Submit {
-                ticket,
-                session,
-                received,
-                form,
-                source,
-                salts,
-                proof: None,
-                unasked: false,
-            };
+            let submit = sim.submission(Source::Agent, session, received, Form::Cbor);
             let reading = sim.reading();
             sim.kernel.handle(Event::Submit(submit), reading);
             drain(&mut sim);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use host_support::{ample, end, new_home, records, verdict};
 use kernel_support::fault::{FaultPoint, FaultStore};
 use syscap::audit::{MemoryStore, SqliteReader, SqliteStore};
-use syscap::format::{Body, Durability, EffectClass, Manifest, Record, Refused, TxOutcome};
+use syscap::format::{Body, Durability, EffectClass, Grants, Manifest, Record, Refused, TxOutcome};
 use syscap::kernel::{Batch, Demands, Permit, Plan, Ran, Request, Store, StoreError, Tool};
 use syscap::prelude::*;
 use syscap::verify::{Options as VerifyOptions, Soundness, verify_home};
@@ -536,5 +536,38 @@ fn readme_program_prints_hello_record_9() {
     let read = agent.call("fs.read", args! { "path": "a.txt" }).unwrap();
     let printed = format!("{} record {}", read.text().unwrap(), read.receipt().outcome_seq);
     assert!(readme.contains(&format!("This prints `{printed}`.")), "{printed}");
+    rt.close().unwrap();
+}
+
+/// What goes on in the place of a token is of its line, gives no more and can be used; without such a
+/// one it is what stands for it while it is replaced, and never what only renews a lease.
+#[test]
+fn successor_is_of_the_line_and_gives_no_more() {
+    let (_folder, home) = new_home();
+    let rt = Runtime::create(&home).unwrap();
+    let grant = || Grant::to("a").tools(["echo", "fs.list"]).workspace();
+    let whole = |token: TokenId| rt.tokens(&token.to_string()).unwrap().pop().unwrap();
+    let next = |token: TokenId| rt.successor(token).unwrap().map(|next| next.info.id);
+    let own = rt.issue(grant()).unwrap();
+    rt.issue(grant()).unwrap();
+    rt.issue(grant().tools(["fs.stat"]).renews(own)).unwrap();
+    assert_eq!(next(own), None, "another line, and more than it");
+    let nothing = whole(own).replaced_by(Grants::new()).unwrap().budget(Budget::none());
+    let between = rt.issue(nothing).unwrap();
+    rt.revoke(own).unwrap();
+    assert_eq!(next(own), Some(between));
+    let old = whole(own);
+    let less = old.less(&[ToolId::new("fs.list").unwrap()], &[]).unwrap();
+    let last = rt.issue(old.replaced_by(less).unwrap().renews(between)).unwrap();
+    assert_eq!((next(own), next(between)), (Some(last), None));
+    rt.revoke(between).unwrap();
+    rt.revoke(last).unwrap();
+    assert_eq!(next(own), None);
+    // A lease that was renewed, and revoked: its renewal grants nothing, and is no other token.
+    let lease = rt.issue(grant().renew_within(Duration::from_secs(60))).unwrap();
+    let renewal = Grant::to("a").budget(Budget::none()).renews(lease);
+    rt.issue(renewal.expires_in(Duration::from_secs(600))).unwrap();
+    rt.revoke(lease).unwrap();
+    assert_eq!(next(lease), None);
     rt.close().unwrap();
 }

@@ -1,7 +1,7 @@
 //! Calls in a kernel that keeps nothing.
 
 use syscap::format::{Canonical, Form, Object, ObjectId, Seq, Source};
-use syscap::kernel::{Batch, Effect, Event, Measured, Next, Room, Store, StoreError, Submit};
+use syscap::kernel::{Batch, Effect, Event, Measured, Next, Room, Store, StoreError};
 
 use super::{harness, sim::Sim};
 
@@ -11,19 +11,8 @@ pub fn to_intent(sim: &mut Sim, session: Seq, envelope: &Canonical) -> harness::
     for _ in 0..31 {
         let mut total = std::time::Duration::ZERO;
         for _ in 0..1_000 {
-            let (ticket, salts) = (sim.ticket(), sim.salts());
-            let (received, form) = (envelope.as_bytes().to_vec(), Form::Cbor);
-            let source = Source::Agent;
-            let submit = Submit {
-                ticket,
-                session,
-                received,
-                form,
-                source,
-                salts,
-                proof: None,
-                unasked: false,
-            };
+            let received = envelope.as_bytes().to_vec();
+            let submit = sim.submission(Source::Agent, session, received, Form::Cbor);
             let reading = sim.reading();
             let start = std::time::Instant::now();
             sim.kernel.handle(Event::Submit(submit), reading);

@@ -16,8 +16,7 @@ use syscap_format::{
     ToolId, TxOutcome,
 };
 use syscap_kernel::{
-    Demand, Demands, DistinctDemands, Event, Parts, Permit, Plan, Ran, Registry, Request, Submit,
-    Tool,
+    Demand, Demands, DistinctDemands, Event, Parts, Permit, Plan, Ran, Registry, Request, Tool,
 };
 
 #[global_allocator]
@@ -37,19 +36,7 @@ fn allocations_per_decision() {
         let mut least = usize::MAX;
         for _ in 0..times {
             let canonical = syscap_format::json::to_cbor(envelope).unwrap().into_bytes();
-            let (ticket, salts) = (sim.ticket(), sim.salts());
-            let form = Form::Cbor;
-            let (received, source) = (canonical, Source::Agent);
-            let submit = Submit {
-                ticket,
-                session,
-                received,
-                form,
-                source,
-                salts,
-                proof: None,
-                unasked: false,
-            };
+            let submit = sim.submission(Source::Agent, session, canonical, Form::Cbor);
             let reading = sim.reading();
             let region = Region::new(ALLOCATOR);
             sim.kernel.handle(Event::Submit(submit), reading);
@@ -142,10 +129,8 @@ fn names_more_than_a_call_may() {
         let count = rows.len();
         let args = json!({"tool_id": "spend", "args": {"rows": rows}}).to_string();
         let received = syscap_format::json::to_cbor(args.as_bytes()).unwrap().into_bytes();
-        let (ticket, salts) = (sim.ticket(), sim.salts());
-        let (form, source) = (Form::Cbor, Source::Agent);
-        let submit =
-            Submit { ticket, session, received, form, source, salts, proof: None, unasked: false };
+        let submit = sim.submission(Source::Agent, session, received, Form::Cbor);
+        let ticket = submit.ticket;
         let reading = sim.reading();
         let region = Region::new(ALLOCATOR);
         sim.kernel.handle(Event::Submit(submit), reading);

@@ -11,7 +11,7 @@ use syscap_format::{
     RefusalKind, Resolution, Revocation, Role, RoleSet, Seq, Signature, Source, Status, TokenBody,
     TokenId, ToolsChange, possession, preimage,
 };
-use syscap_kernel::{Ack, Event, Room, Submit, ToolsDelta};
+use syscap_kernel::{Ack, Event, Room, ToolsDelta};
 
 /// The last record is the refusal, for this reason; the answer points to it; nothing happened.
 fn refused(sim: &mut Sim, session: Seq, envelope: &[u8], form: Form, reason: Reason) {
@@ -327,11 +327,8 @@ fn a_flood_is_bounded() {
     let bad: [&[u8]; 3] = [b"{", b"{\"tool_id\": \"rm\", \"args\": {}}", b"\xff"];
     let mut answered = 0_u64;
     for n in 0..calls {
-        let (ticket, salts) = (sim.ticket(), sim.salts());
         let received = bad[usize::try_from(n % 3).unwrap()].to_vec();
-        let (session, form, source) = (flooder, Form::Json, Source::Agent);
-        let submit =
-            Submit { ticket, session, received, form, source, salts, proof: None, unasked: false };
+        let submit = sim.submission(Source::Agent, flooder, received, Form::Json);
         let reading = sim.reading();
         sim.kernel.handle(Event::Submit(submit), reading);
         while sim.kernel.wants_commit() {

@@ -369,7 +369,7 @@ impl Inspection {
     /// The tokens whose ids begin with these hexadecimal digits, whole, as they stand at that time:
     /// two of them at most.
     pub fn tokens_named(&self, digits: &str, at: UnixMillis) -> Vec<TokenDetail> {
-        TokenDetail::named(self.kernel(), digits, at)
+        TokenDetail::named(self.kernel(), digits, at, usize::MAX)
     }
 
     /// The view that the log gives: no tool is offered, and all counters are zero.
@@ -496,7 +496,7 @@ fn tools(
 }
 
 /// No more than so many tokens are looked through: nobody can call meanwhile.
-const TOKENS_SCANNED_MAX: usize = 65_536;
+pub(crate) const TOKENS_SCANNED_MAX: usize = 65_536;
 
 fn tokens(kernel: &Kernel) -> Vec<TokenInfo> {
     shown(kernel, |_| true)

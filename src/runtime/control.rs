@@ -307,13 +307,12 @@ impl Runtime {
     ) -> Result<Seq, Error> {
         let engine = GuardedEngine::new(engine);
         let (object, mut engine) = (object_of(&engine), Some(engine));
-        self.home.each(|up| match (up.held(), engine.take()) {
-            (None, _) => up.ask(ask(object.clone()), Duration::MAX),
-            (Some(held), Some(engine)) => {
-                let _working = held.works();
-                Step::Done(here(&held.holding, Box::new(engine)))
-            }
-            (Some(_), None) => Step::Done(Err(Error::HolderGone)),
+        self.home.each(|up| {
+            let Some(held) = up.held() else { return up.ask(ask(object.clone()), Duration::MAX) };
+            // Only here: a server that ended took the object, and the next may be this process.
+            let Some(engine) = engine.take() else { return Step::Done(Err(Error::HolderGone)) };
+            let _working = held.works();
+            Step::Done(here(&held.holding, Box::new(engine)))
         })
     }
 

@@ -413,7 +413,8 @@ impl Runtime {
         self.in_haste(Ask::ViewOf(Box::new(looked)))
     }
 
-    /// The tokens whose ids begin with these hexadecimal digits, whole: two of them at most.
+    /// The tokens whose ids begin with these hexadecimal digits, whole: two of them at most. Of a part
+    /// of an id the newest 65,536 tokens of the home are looked through.
     ///
     /// # Errors
     /// As [`Runtime::view`].
@@ -422,9 +423,10 @@ impl Runtime {
     }
 
     /// The token by which whoever had another goes on: the newest of the same agent that
-    /// [renews](crate::Grant::renews) it, over any number of steps, and grants no more than it. One
-    /// that can be used comes first; without such a one it is one that was not revoked. `None` where
-    /// there is none.
+    /// [renews](crate::Grant::renews) it, over any number of steps, grants no more than it, and can be
+    /// used. Without such a one it is one that was not revoked and ends when that one does, as what
+    /// stands for a token that is being [replaced](crate::view::TokenDetail::replaced_by); else `None`.
+    /// Looked for are the newest 65,536 tokens of the home.
     ///
     /// # Errors
     /// As [`Runtime::view`].

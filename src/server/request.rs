@@ -5,7 +5,7 @@ use syscap_format::{Encoder, Seq};
 use syscap_kernel::Kernel;
 
 use crate::Error;
-use crate::inspect::view::{Stamp, TokenDetail, ToolDetail, View, manifests};
+use crate::inspect::view::{Stamp, TOKENS_SCANNED_MAX, TokenDetail, ToolDetail, View, manifests};
 use crate::server::Holding;
 use crate::server::client::Client;
 use crate::server::lend::SessionTicket;
@@ -114,7 +114,8 @@ impl Holding {
             Ask::Sets => body(self.sets()),
             Ask::States => body(self.states()),
             Ask::Tokens(digits) => {
-                let named = |kernel: &Kernel| TokenDetail::named(kernel, &digits, kernel.now());
+                let (most, digits) = (TOKENS_SCANNED_MAX, &*digits);
+                let named = |k: &Kernel| TokenDetail::named(k, digits, k.now(), most);
                 body(Ok(self.look(named)))
             }
             Ask::Successor(token) => {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use syscap::artifact::{Cut, Short};
-use syscap::format::{AgentId, Item, Reason, ToolResult, json};
+use syscap::format::{AgentId, Item, Reason, TokenId, ToolResult, json};
 use syscap::{Session, Written};
 
 use crate::exit::{Ended, Exit, Failure};
@@ -63,12 +63,14 @@ impl Call {
         runtime::finish(access, |access| {
             recording::warn_of_recording(access)?;
             let named = self.token.of(&self.home)?;
-            let open = || {
-                let token = runtime::going_on(access, named)?;
-                runtime::session(access, &self.agent, token)
+            let open = |token| runtime::session(access, &self.agent, token);
+            let mut caller = open(runtime::going_on(access, named)?)?;
+            let next = |now: TokenId| match runtime::going_on(access, named)? {
+                // The named one can be used no more.
+                token if token == now || token == named => Ok(None),
+                token => open(token).map(Some),
             };
-            let mut caller = open()?;
-            answer_all(&mut caller, open, &mut input, self.printed(), out)?;
+            answer_all(&mut caller, next, &mut input, self.printed(), out)?;
             caller.close()?;
             Ok(Exit::Done)
         })
@@ -100,7 +102,7 @@ enum Printed {
 /// not run: it is sent again by the token that took its place, if there is one.
 fn answer_all(
     caller: &mut Session,
-    open: impl Fn() -> Result<Session, Failure>,
+    next: impl Fn(TokenId) -> Result<Option<Session>, Failure>,
     input: &mut impl BufRead,
     printed: Printed,
     out: &mut Out,
@@ -111,12 +113,11 @@ fn answer_all(
             continue;
         }
         let mut answer = caller.envelope(&line, Written::Json).wait()?;
-        if answer.reason() == Some(Reason::Revoked) {
-            let next = open()?;
-            if next.token() != caller.token() {
-                *caller = next;
-                answer = caller.envelope(&line, Written::Json).wait()?;
-            }
+        if answer.reason() == Some(Reason::Revoked)
+            && let Some(next) = next(caller.token())?
+        {
+            std::mem::replace(caller, next).close()?;
+            answer = caller.envelope(&line, Written::Json).wait()?;
         }
         out.line(&match printed {
             Printed::Whole => envelope(&answer),

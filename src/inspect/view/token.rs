@@ -1,6 +1,6 @@
 //! A token whole, and what may take its place.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use syscap_format::{
     Budget, Dimension, Grants, Reason, Refused, Rights, Scope, TokenBody, TokenFlags, TokenId,
@@ -9,7 +9,7 @@ use syscap_format::{
 use syscap_kernel::{Kernel, TokenView};
 use syscap_syscalls::net::URL_PATH_DIMENSION;
 
-use crate::inspect::view::{TokenDetail, TokenInfo, TokenStanding};
+use crate::inspect::view::{TOKENS_SCANNED_MAX, TokenDetail, TokenInfo, TokenStanding};
 use crate::{Error, Grant};
 
 impl TokenInfo {
@@ -21,13 +21,14 @@ impl TokenInfo {
 }
 
 impl TokenDetail {
-    /// Those whose ids begin with these digits, two of them at most.
-    pub(crate) fn named(kernel: &Kernel, digits: &str, at: UnixMillis) -> Vec<Self> {
+    /// Those whose ids begin with these digits, the newest first and two of them at most; of a part of
+    /// an id so many of the newest are looked through.
+    pub(crate) fn named(kernel: &Kernel, digits: &str, at: UnixMillis, most: usize) -> Vec<Self> {
         let whole = TokenId::from_hex(digits).map(|id| kernel.token(&id));
-        let begin = || kernel.tokens().filter(|token| token.id.to_string().starts_with(digits));
+        let begins = |token: &TokenView<'_>| token.id.to_string().starts_with(digits);
         let found: Vec<TokenView<'_>> = match whole {
             Some(token) => token.into_iter().collect(),
-            None => begin().take(2).collect(),
+            None => kernel.tokens().rev().take(most).filter(begins).take(2).collect(),
         };
         found.iter().map(|token| Self::of(token, at)).collect()
     }
@@ -113,19 +114,41 @@ impl TokenDetail {
     /// See [`Runtime::successor`](crate::Runtime::successor).
     pub(crate) fn successor(kernel: &Kernel, token: TokenId) -> Option<Self> {
         let (own, now) = (kernel.token(&token)?, kernel.now());
-        let (mut line, mut live, mut newest) = (BTreeSet::from([token]), None, None);
-        // Each was registered after the one that it renews.
-        for next in kernel.tokens() {
-            if !next.body.renews.is_some_and(|renewed| line.contains(&renewed)) {
+        let renews = |id: TokenId| kernel.token(&id)?.body.renews;
+        // Every token is walked over once, however long the lines are.
+        let mut known = BTreeMap::from([(token, true)]);
+        let mut is_of_line = |id| {
+            let (mut walked, mut at) = (Vec::new(), Some(id));
+            let found = loop {
+                let Some(id) = at else { break false };
+                if let Some(found) = known.get(&id) {
+                    break *found;
+                }
+                walked.push(id);
+                at = renews(id);
+            };
+            known.extend(walked.into_iter().map(|id| (id, found)));
+            found
+        };
+        let mut between = None;
+        // What renews it was registered later.
+        let later = kernel.tokens().rev().take_while(|next| next.issued > own.issued);
+        for next in later.take(TOKENS_SCANNED_MAX) {
+            let fits = next.body.agent == own.body.agent
+                && !next.is_revoked(now)
+                && gives_no_more(next.body, own.body);
+            if !fits || !is_of_line(next.id) {
                 continue;
             }
-            line.insert(next.id);
-            if !next.is_revoked(now) && gives_no_more(next.body, own.body) {
-                let is_live = TokenStanding::of(&next, now) == TokenStanding::Live;
-                *(if is_live { &mut live } else { &mut newest }) = Some(next);
+            if TokenStanding::of(&next, now) == TokenStanding::Live {
+                return Some(Self::of(&next, now));
+            }
+            // What goes on longer, or less long, was issued for itself: it stands for no other.
+            if next.body.expires == own.body.expires && between.is_none() {
+                between = Some(next);
             }
         }
-        live.or(newest).map(|next| Self::of(&next, now))
+        between.map(|next| Self::of(&next, now))
     }
 }
 

@@ -3,7 +3,10 @@
 mod keys;
 mod view;
 
-use std::{collections::BTreeSet, path::Path, thread, time::Duration};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use syscap::approvals::WaitingCall;
 use syscap::audit::{LockState, SqliteReader};
@@ -14,7 +17,7 @@ use syscap::{Beside, Connect, Error, FileKeys, Home, Runtime, Signer as _};
 use self::keys::Decoder;
 use self::view::{Answered, Pressed, View};
 use super::shown::{json, listed};
-use crate::exit::{Ended, Exit, Failure};
+use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Form, Out};
 use crate::runtime;
 use crate::signing::{salted, submit};
@@ -33,10 +36,12 @@ pub(super) fn run(home: &Path, out: &mut Out) -> Ended {
     let (mut looker, mut view, mut decoder) = (Looker::new(home), View::new(), Decoder::new());
     // Before the terminal is another: what can't be looked at is said as elsewhere.
     looker.look(Duration::ZERO)?;
+    looker.news().iter().for_each(|news| tell(news));
     let approver = Approver::of(home)?;
     let mut screen = Screen::open()?;
     loop {
         looker.look(Duration::ZERO)?;
+        looker.news().into_iter().for_each(|news| view.say(news));
         view.take(looker.waiting());
         screen.draw(&view.frame(screen.size(), looker.now())?)?;
         for key in decoder.keys(&screen.pressed()?) {
@@ -72,6 +77,7 @@ fn lines(home: &Path, out: &mut Out) -> Ended {
         if !looker.look(WATCH)? {
             thread::sleep(LOOK);
         }
+        looker.news().iter().for_each(|news| tell(news));
     }
 }
 
@@ -79,6 +85,8 @@ fn lines(home: &Path, out: &mut Out) -> Ended {
 struct Looker<'h> {
     home: &'h Path,
     server: Option<Runtime>,
+    /// Why the server can't be asked, where that is not said yet, and when it was tried.
+    unheard: Option<(Option<String>, Instant)>,
     /// How often what waits had changed at the server.
     seen: Option<u64>,
     /// How far the log was read, where there is no server.
@@ -91,7 +99,7 @@ struct Looker<'h> {
 impl<'h> Looker<'h> {
     fn new(home: &'h Path) -> Self {
         let (calls, time) = (Vec::new(), UnixMillis::new(0));
-        Self { home, server: None, seen: None, read: None, calls, time }
+        Self { home, server: None, unheard: None, seen: None, read: None, calls, time }
     }
 
     /// Looks again where something has changed. True if a server was asked, which was waited for.
@@ -99,8 +107,7 @@ impl<'h> Looker<'h> {
         let store = |error: StoreError| Failure::home(self.home)(Error::Home(error));
         let mut reader = SqliteReader::open(self.home).map_err(store)?;
         if self.server.is_none() && reader.lock_state().map_err(store)? == LockState::Held {
-            // Of one that can't be asked the log says how things stand.
-            self.server = Connect::to(self.home).stays().open().ok();
+            self.connect();
         }
         if let Some(server) = &self.server {
             if let Ok(asked) = asked(server, self.seen, wait) {
@@ -117,6 +124,26 @@ impl<'h> Looker<'h> {
             (self.calls, self.time, self.read) = (log.waiting()?, log.kernel().now(), head);
         }
         Ok(false)
+    }
+
+    /// Of a server that can't be asked the log says how things stand, and another try takes a while.
+    fn connect(&mut self) {
+        if self.unheard.as_ref().is_some_and(|(_, tried)| tried.elapsed() < WATCH) {
+            return;
+        }
+        match Connect::to(self.home).stays().open() {
+            Ok(server) => (self.server, self.unheard) = (Some(server), None),
+            Err(Error::NoServer { .. }) => {}
+            Err(error) => {
+                let why = format!("the server is not asked ({error}): this is what the log says");
+                self.unheard = Some((Some(why), Instant::now()));
+            }
+        }
+    }
+
+    /// Why the server can't be asked, once for each try.
+    fn news(&mut self) -> Option<String> {
+        self.unheard.as_mut().and_then(|(why, _)| why.take())
     }
 
     fn now(&self) -> UnixMillis {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use syscap::Runtime;
 use syscap::format::{AgentId, FreezeTarget, TokenId};
-use syscap::view::View;
 
 /// How often the home is asked.
 const LOOK: Duration = Duration::from_millis(300);
@@ -21,15 +20,9 @@ pub(super) fn wait(
 ) -> Option<String> {
     let mut answered = Instant::now();
     while over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        match access.view_of(agent, Some(token)) {
-            Ok(view) => {
-                answered = Instant::now();
-                // What takes the place of a token that was narrowed is there before that ends.
-                let goes_on = || matches!(access.successor(token), Ok(Some(_)));
-                if let Some(why) = stop(&view, agent, token, goes_on) {
-                    return Some(why);
-                }
-            }
+        match look(access, agent, token) {
+            Ok(None) => answered = Instant::now(),
+            Ok(stops) => return stops,
             Err(error) if answered.elapsed() > SILENCE_MAX => {
                 return Some(format!("the home gives no answer: {error}"));
             }
@@ -39,24 +32,25 @@ pub(super) fn wait(
     None
 }
 
-/// Why the run must end. A token that only expired ends nothing: what comes next is refused.
-fn stop(
-    view: &View,
+/// Why the run must end, if it must. A token that only expired ends nothing: what comes next is
+/// refused. What takes the place of one that is narrowed is there before that ends.
+fn look(
+    access: &Runtime,
     agent: &AgentId,
     token: TokenId,
-    goes_on: impl FnOnce() -> bool,
-) -> Option<String> {
+) -> Result<Option<String>, syscap::Error> {
+    let view = access.view_of(agent, Some(token))?;
     if let Some(freeze) = view.stopped_by(agent) {
-        return Some(match freeze.target {
+        return Ok(Some(match freeze.target {
             FreezeTarget::Agent => format!("agent {} is frozen", freeze.name),
             FreezeTarget::Kernel | FreezeTarget::Tool => "the home is frozen".to_owned(),
-        });
+        }));
     }
-    match view.token(token) {
-        Some(token) if token.revoked && !goes_on() => {
-            Some(format!("token {} was revoked", token.id))
+    Ok(match view.token(token) {
+        Some(own) if own.revoked && access.successor(token)?.is_none() => {
+            Some(format!("token {token} was revoked"))
         }
         Some(_) => None,
         None => Some(format!("token {token} is not in the home")),
-    }
+    })
 }

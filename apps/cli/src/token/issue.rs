@@ -15,7 +15,7 @@ use syscap::{Error, Grant, Home, Inspection, Runtime};
 
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out};
-use crate::token::{TokenName, narrow};
+use crate::token::{TokenName, narrow, now};
 use crate::{parse, runtime, signing};
 
 /// Sign a token, put it on record, and print its id.
@@ -144,7 +144,9 @@ impl Reissue {
         let limits = budget.iter();
         let grant = limits.fold(grant, |grant, (dimension, limit)| grant.limit(*dimension, *limit));
         if left {
-            let old = narrow::whole(&home, token)?;
+            let at = now(log.kernel().now());
+            let old = log.tokens_named(&token.to_string(), at).pop();
+            let old = old.ok_or_else(|| Failure::unknown(token, &home))?;
             // Nobody signs it: any key does.
             let grants = log.token(&grant, old.body.issuer, || Ok(old.body.issuer))?.grants;
             let signers = narrow::Signers::of(&home)?;

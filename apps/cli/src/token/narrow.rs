@@ -237,7 +237,7 @@ fn before(home: &Path, old: TokenId, own: TokenId) -> Result<Option<String>, Fai
 }
 
 /// A token whole, as the log has it.
-pub(super) fn whole(home: &Path, token: TokenId) -> Result<TokenDetail, Failure> {
+fn whole(home: &Path, token: TokenId) -> Result<TokenDetail, Failure> {
     let log = runtime::look(home)?;
     let found = log.tokens_named(&token.to_string(), now(log.kernel().now())).pop();
     found.ok_or_else(|| Failure::unknown(token, home))

@@ -396,18 +396,23 @@ impl Sim {
         received: Vec<u8>,
         form: Form,
     ) -> Ticket {
-        let (ticket, salts) = (self.ticket(), self.salts());
-        self.event(Event::Submit(Submit {
-            ticket,
-            session,
-            received,
-            form,
-            source,
-            salts,
-            proof: None,
-            unasked: false,
-        }));
+        let submit = self.submission(source, session, received, form);
+        let ticket = submit.ticket;
+        self.event(Event::Submit(submit));
         ticket
+    }
+
+    /// A call that is not sent yet.
+    pub fn submission(
+        &mut self,
+        source: Source,
+        session: Seq,
+        received: Vec<u8>,
+        form: Form,
+    ) -> Submit {
+        let (ticket, salts) = (self.ticket(), self.salts());
+        let (proof, unasked) = (None, false);
+        Submit { ticket, session, received, form, source, salts, proof, unasked }
     }
 
     pub fn submit_json(&mut self, session: Seq, json: &str) -> Ticket {
