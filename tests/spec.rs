@@ -14,16 +14,16 @@ use syscap::format::{
     Control, ControlBody, CreditChange, Decision, Dimension, Domain, Durability, EffectClass,
     Enforcement, EngineIdentity, Extra, FactImage, FactKey, Freeze, FreezeBecause, FreezeChange,
     FreezeTarget, HomeLimits, Host, HostPattern, Hosts, IN_FLIGHT_MAX, IdempotencyKey, Integrity,
-    KeyChange, KeyImage, KeyStanding, KeysChangedImage, Manifest, Name, Names, Namespace, Notify,
-    ObjectKind, Obligation, ObligationKind, OpenImage, Opening, POSSESSION_CONTEXT, Param,
-    ParamType, Paths, PolicyBecause, PolicyChange, PolicyObject, Ports, Possession, Precondition,
-    PreconditionKind, Presence, PreviousRun, Profile, Proof, Provenance, PruneBody,
-    REFUSALS_IN_A_ROW_MAX, RateImage, Reason, RecordKind, Recovered, RedactBody, RefusalKind,
-    ReleasedImage, Resolution, Revocation, RevocationList, RevokeTarget, Role, RoleKey, RoleSet,
-    RootName, RootedPath, RowImage, RunMode, RunningImage, SKEW_MS_MAX, ScopeType, SessionImage,
-    SessionPhase, SetImage, Shadow, Signed, SignerImage, Snapshot, Source, StateImage, Status,
-    TOKEN_CONTEXT, TOKEN_LIFE_MS_MAX, TermsImage, TokenBody, TokenImage, ToolEntry, ToolId,
-    ToolsChange, ToolsObject, Trust, TxOutcome, Verdict,
+    KeyChange, KeyImage, KeyStanding, KeysChangedImage, LateReport, Manifest, Name, Names,
+    Namespace, Notify, ObjectKind, Obligation, ObligationKind, OpenImage, Opening,
+    POSSESSION_CONTEXT, Param, ParamType, Paths, PolicyBecause, PolicyChange, PolicyObject, Ports,
+    Possession, Precondition, PreconditionKind, Presence, PreviousRun, Profile, Proof, Provenance,
+    PruneBody, REFUSALS_IN_A_ROW_MAX, RateImage, Reason, RecordKind, Recovered, RedactBody,
+    RefusalKind, ReleasedImage, Resolution, Revocation, RevocationList, RevokeTarget, Role,
+    RoleKey, RoleSet, RootName, RootedPath, RowImage, RunMode, RunningImage, SKEW_MS_MAX,
+    ScopeType, SessionImage, SessionPhase, SetImage, Shadow, Signed, SignerImage, Snapshot, Source,
+    StateImage, Status, TOKEN_CONTEXT, TOKEN_LIFE_MS_MAX, TermsImage, TokenBody, TokenImage,
+    ToolEntry, ToolId, ToolsChange, ToolsObject, Trust, TxOutcome, UnreportedImage, Verdict,
 };
 use syscap::verify::Soundness as Verified;
 
@@ -42,7 +42,7 @@ fn shapes() -> Vec<(&'static str, Vec<FieldSpec>)> {
         PolicyObject Manifest ArgumentResource Param ToolEntry ToolsObject Snapshot TokenBody Trust
         StateImage SignerImage TokenImage SessionImage RowImage ReleasedImage AgentImage FactImage
         OpenImage RunningImage KeyImage KeysChangedImage AskImage TermsImage SetImage RateImage
-        CreditChange AccountImage RevocationList Notify Opening Proof
+        CreditChange AccountImage RevocationList Notify Opening Proof LateReport UnreportedImage
     }
 }
 

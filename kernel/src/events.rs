@@ -11,8 +11,9 @@ use crate::registry::ToolsDelta;
 use crate::store::{Ancestor, Room, Stored, WithRows};
 use crate::tool::{Job, Ran, Ticket};
 use syscap_format::{
-    AgentId, Amounts, CallSalts, Canonical, Control, Durability, Form, Input, Label, Opened,
-    Opening, Proof, RecordKind, Refused, Seq, SnapshotId, Source, TokenId, ToolResult, VaultText,
+    AgentId, Amounts, CallSalts, Canonical, Control, Durability, Form, Input, Label, LateReport,
+    Opened, Opening, Proof, RecordKind, Refused, Seq, SnapshotId, Source, TokenId, ToolResult,
+    VaultText,
 };
 
 /// A call as it comes in.
@@ -88,6 +89,10 @@ pub enum Event {
     Ran(Ran<'static>, Measured),
     /// A run will not come back, or not in time.
     Lost(Seq, Lost, Measured),
+    /// The provider of a run that was [closed](crate::Kernel::unreported) without it reports the run:
+    /// its charge stands. The kernel joins the label of the tool's
+    /// results into the one that is given here.
+    Reported(Ticket, LateReport),
     /// A job that the host has not begun, and gives back with its permit: nothing of it ran. If
     /// [`Kernel::may_begin`](crate::Kernel::may_begin) says no it must be given back.
     GivenBack(Box<Job>),

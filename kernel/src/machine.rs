@@ -27,7 +27,7 @@ use crate::tool::Ticket;
 use syscap_format::{
     AgentId, CallDigest, CallFields, Domain, Facts, Freeze, FreezeChange, FreezeTarget, Head,
     HomeId, HomeLimits, Manifest, Notify, PolicyHash, PublicKey, RecoveryHash, RevocationList,
-    Roles, Seq, Snapshot, StateHash, TokenId, ToolsHash, UnixMillis,
+    Roles, Seq, Snapshot, StateHash, TokenId, ToolId, ToolsHash, UnixMillis,
 };
 
 /// The reference monitor.
@@ -110,6 +110,7 @@ impl Kernel {
             Event::Inspected(ticket, seen) => self.go_on(ticket, Brought::Seen(seen)),
             Event::Ran(ran, measured) => self.ran(ran, measured),
             Event::Lost(intent, lost, measured) => self.lost(intent, lost, measured),
+            Event::Reported(ticket, report) => self.reported(ticket, report),
             Event::GivenBack(job) => self.given_back(*job),
             Event::Stored(stored) => self.stored(stored),
             Event::Redact(ticket, event, past, rows, text) => {
@@ -218,6 +219,12 @@ impl Kernel {
     /// The intents that a boot closed as unknown, and of which no operator has said what became.
     pub fn unresolved(&self) -> Vec<Seq> {
         self.state.recovered.iter().copied().collect()
+    }
+
+    /// The runs that were closed without their providers' word: their intents, and tools. They are the
+    /// newest, as many as may be in flight.
+    pub fn unreported(&self) -> impl Iterator<Item = (Seq, &ToolId)> {
+        self.state.unreported.iter().map(|(intent, run)| (*intent, &run.tool))
     }
 
     /// The least epoch that a root token may be of: what is issued is of this one.

@@ -3,3 +3,4 @@
 
 mod probes;
 mod renewals;
+mod reports;

@@ -40,9 +40,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use syscap_format::field::Field;
-use syscap_format::{
-    AgentId, Head, HomeId, Manifest, Seq, SnapshotId, Source, TokenId, ToolId, ToolResult,
-};
+use syscap_format::{AgentId, Head, HomeId, Manifest, Seq, SnapshotId, Source, TokenId, ToolId};
 use syscap_kernel::{Halt, Kernel};
 
 use crate::inspect::view::{Stamp, TokenDetail, ToolDetail, View, Whose};
@@ -52,11 +50,11 @@ use crate::runtime::failover::{Failover, Mode, Open};
 use crate::server::Holding;
 use crate::server::lend::SessionTicket;
 use crate::server::uses::Until;
-use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
+use crate::tools::host::uses::{Begun, Prompt, Reported, Settled, ToolUse};
 use crate::tools::provide::{Offer, Provider};
 use crate::transport::client::Entry;
 use crate::transport::limits::ANSWER_TIME;
-use crate::transport::{Answered, Ask, Begin, Lane, Leave, Looked, Prompted, Settle};
+use crate::transport::{Ask, Begin, Lane, Leave, Looked, OnRecord, Prompted, Settle};
 use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
 
 /// A home, served by this process or by another. It can be shared between threads, and cloned: all
@@ -319,22 +317,22 @@ impl Runtime {
         begun.map(|leave: Leave| leave.into())
     }
 
-    /// Tells what a use came to that was begun with that token; gives the answer that is on
-    /// record.
+    /// Reports what a use came to that was begun with that token; gives the answer that is on
+    /// record. Of a use that was closed before, since its server ended or its time was over, the
+    /// report is recorded as late, whatever the token: the use stays charged in full.
     ///
     /// # Errors
     /// [`Error::Refused`] as [`Reason::UnknownReference`](syscap_format::Reason) where no
-    /// such use is out: it was not begun, or with another token, was told of already, or was
-    /// given up; [`Error::HolderGone`].
+    /// such use is in flight: it was not begun, or with another token, or was reported already; [`Error::HolderGone`].
     pub fn settle_use(
         &self,
         token: TokenId,
         used: &ToolUse,
         reported: &Reported,
-    ) -> Result<ToolResult, Error> {
+    ) -> Result<Settled, Error> {
         let settle = Settle { token, used: used.clone(), reported: reported.clone() };
         let settled = self.in_haste(Ask::Settle(Box::new(settle)));
-        settled.map(|Answered(answer)| answer)
+        settled.map(|settled: OnRecord| settled.into())
     }
 
     /// Puts on record what a user said in a conversation with an agent's client, as

@@ -16,8 +16,8 @@ fn a_holder_that_does_not_answer_is_given_up() {
         for _ in 0..3 {
             let (mut stream, _) = listener.accept().unwrap();
             assert!(stream.read(&mut [0; 1_000]).unwrap() > 0);
-            // Welcome, in version 7, to the home of this id.
-            let head = b"\x00\x00\x00\x25\x83\x02\x07\x58\x20";
+            // Welcome, in version 8, to the home of this id.
+            let head = b"\x00\x00\x00\x25\x83\x02\x08\x58\x20";
             stream.write_all(&[&head[..], &[0; 32]].concat()).unwrap();
             // Until it is given up.
             stream.read_to_end(&mut Vec::new()).unwrap();

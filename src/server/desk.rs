@@ -6,6 +6,7 @@
 //! report. If no report arrives the run is abandoned after its tool's limit, like any other: its
 //! effect is unknown, and it is charged in full.
 
+mod late;
 mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,7 @@ use crate::server::{Holding, LocalSession, check_said};
 use crate::tools::ConnectionId;
 use crate::tools::commands::{FOLDER, PLACE, is_shell};
 use crate::tools::host::closure::{done, unsure};
-use crate::tools::host::uses::{Begun, Prompt, Reported, ToolUse};
+use crate::tools::host::uses::{Begun, Prompt, Reported, Settled, ToolUse};
 use crate::tools::provide::{Cancel, HostCall, HostRan, Location, Offered, Provider, Standing};
 
 /// The connection that the desk offers tools as, and calls through.
@@ -191,14 +192,15 @@ impl Desk {
         session.heard(text, Label::PUBLIC)
     }
 
-    /// Says what a use came to that was begun with that token; gives the kernel's answer to that.
+    /// Says what a use came to that was begun with that token; gives the kernel's answer to that. Of
+    /// one that was closed before the report is recorded as late, whatever its token.
     pub(crate) fn settle(
         &self,
         runtime: &Holding,
         token: TokenId,
         used: &ToolUse,
         reported: Reported,
-    ) -> Result<ToolResult, Error> {
+    ) -> Result<Settled, Error> {
         let shared = &*self.0;
         let mut state = shared.lock();
         let is_out =
@@ -206,14 +208,15 @@ impl Desk {
         let of_it = state.uses.iter_mut().filter(|(_, one)| is_out(one));
         let found = of_it.min_by_key(|(_, one)| one.number);
         let Some((tag, one)) = found.map(|(tag, one)| (*tag, one)) else {
-            return Err(refused(Reason::UnknownReference, "tool_use_id"));
+            drop(state);
+            return runtime.report_late(used, reported).map(Settled::Late);
         };
         runtime.providers.owes(&used.agent, reported.len());
-        let (result, tx) = one.came_to(used, reported);
+        let (result, tx) = came_to(one.effect, one.used.args == used.args, reported);
         (one.stage, one.awaited) = (Stage::Reported(result, tx), true);
         shared.changed.notify_all();
         match shared.come(state, tag, Until::Answered)? {
-            Begun::Answered(answer) => Ok(*answer),
+            Begun::Answered(answer) => Ok(Settled::Answered(answer)),
             Begun::Out(_) => Err(Error::BrokeOff),
         }
     }
@@ -382,26 +385,6 @@ impl Use {
             _ => false,
         }
     }
-
-    fn came_to(
-        &self,
-        used: &ToolUse,
-        reported: Reported,
-    ) -> (Result<Canonical, Refused>, TxOutcome) {
-        let failed = |got: &str| Err(Refused::new(Reason::Failed).got(&got));
-        if self.used.args != used.args {
-            let got = "it was made with other arguments than those that were let through";
-            return (failed(got), TxOutcome::Unknown);
-        }
-        match reported {
-            Reported::Result(result) => (Ok(result), done(self.effect)),
-            Reported::Failed(words) => (failed(&words), unsure(self.effect)),
-            Reported::NotMade(words) => {
-                let got = format!("not made: {words}");
-                (Err(Refused::new(Reason::Cancelled).got(&got)), TxOutcome::NoOp)
-            }
-        }
-    }
 }
 
 impl Shared {
@@ -515,6 +498,28 @@ impl Provider for Uses {
         let (shared, tag) = (Arc::clone(&self.0), call.tag);
         call.cancel.on_cancel(move || shared.give_up(tag));
         self.0.run(&call)
+    }
+}
+
+/// What a client's report makes of a use of that class, made with the arguments that were let through
+/// or with others.
+fn came_to(
+    effect: EffectClass,
+    same: bool,
+    reported: Reported,
+) -> (Result<Canonical, Refused>, TxOutcome) {
+    let failed = |got: &str| Err(Refused::new(Reason::Failed).got(&got));
+    if !same {
+        let got = "it was made with other arguments than those that were let through";
+        return (failed(got), TxOutcome::Unknown);
+    }
+    match reported {
+        Reported::Result(result) => (Ok(result), done(effect)),
+        Reported::Failed(words) => (failed(&words), unsure(effect)),
+        Reported::NotMade(words) => {
+            let got = format!("not made: {words}");
+            (Err(Refused::new(Reason::Cancelled).got(&got)), TxOutcome::NoOp)
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::transport::frozen::{Command, HolderStatus};
 use crate::transport::message::{
     Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Proposed, Settle,
 };
-use crate::transport::reply::{Answered, Leave};
+use crate::transport::reply::{Leave, OnRecord};
 
 /// A request of a client, but for the call of a tool.
 #[derive(Clone)]
@@ -142,7 +142,7 @@ impl Holding {
             }
             Ask::Settle(asked) => {
                 let Settle { token, used, reported } = *asked;
-                body(self.desk().settle(self, token, &used, reported).map(Answered))
+                body(self.desk().settle(self, token, &used, reported).map(OnRecord::from))
             }
             Ask::Prompted(asked) => body(self.desk().heard(self, asked.token, &asked.prompt)),
             Ask::Open(Opening { agent, token }) => body(client.open(self, &agent, token)),

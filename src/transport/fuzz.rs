@@ -21,7 +21,7 @@ use crate::transport::frozen::{HolderStatus, Response, Said};
 use crate::transport::hello::{Greeting, Hello};
 use crate::transport::limits::{FRAME_BYTES_MAX, FROZEN_BYTES_MAX, FROZEN_TEXT_BYTES_MAX};
 use crate::transport::message::{AgentAsk, Ask, Order};
-use crate::transport::reply::{Answered, Leave, Offers, Ran, Reply, Taken};
+use crate::transport::reply::{Answered, Leave, Offers, OnRecord, Ran, Reply, Taken};
 use crate::transport::wire::{Broken, Reader};
 
 /// The capacity of a pair of sockets without a reader.
@@ -117,6 +117,7 @@ fn done(body: &[u8]) {
     same::<HolderStatus>(body);
     // What a result says beside what was delivered may stand there in more than one form.
     settles::<Answered>(body);
+    settles::<OnRecord>(body);
     settles::<Leave>(body);
 }
 

@@ -49,5 +49,5 @@ pub use crate::transport::incoming::{Drained, Incoming, ReadBy};
 pub(crate) use crate::transport::message::{
     Aborted, Ask, Begin, Charge, Heard, Looked, Opening, Prompted, Proposed, Settle, Waits, Watched,
 };
-pub(crate) use crate::transport::reply::{Answered, Leave, Taken};
+pub(crate) use crate::transport::reply::{Leave, OnRecord, Taken};
 pub use crate::transport::versions::Versions;

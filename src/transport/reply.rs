@@ -9,7 +9,7 @@ use syscap_kernel::StoreError;
 
 use crate::error::Error;
 use crate::keys::{KeyUse, SignerError};
-use crate::tools::host::uses::Begun;
+use crate::tools::host::uses::{Begun, Settled};
 use crate::tools::provide::{HostRan, Offer};
 use crate::transport::frame::{Carries, Frame, frame};
 use crate::transport::limits::TOOLS_MAX;
@@ -255,6 +255,34 @@ impl From<Leave> for Begun {
         match leave {
             Leave::Out(intent) => Self::Out(intent),
             Leave::Answered(Answered(answer)) => Self::Answered(Box::new(answer)),
+        }
+    }
+}
+
+choice! {
+    /// The answer to a report of a use.
+    pub(crate) enum OnRecord {
+        /// The outcome on record.
+        1 => Answered(Answered),
+        /// The record of a late report.
+        2 => Late(Seq),
+    }
+}
+
+impl From<Settled> for OnRecord {
+    fn from(settled: Settled) -> Self {
+        match settled {
+            Settled::Answered(answer) => Self::Answered(Answered(*answer)),
+            Settled::Late(record) => Self::Late(record),
+        }
+    }
+}
+
+impl From<OnRecord> for Settled {
+    fn from(on_record: OnRecord) -> Self {
+        match on_record {
+            OnRecord::Answered(Answered(answer)) => Self::Answered(Box::new(answer)),
+            OnRecord::Late(record) => Self::Late(record),
         }
     }
 }

@@ -17,7 +17,7 @@ shape! {
 
 impl Versions {
     /// The versions that this program speaks.
-    pub const OURS: Self = Self { least: 7, greatest: 7 };
+    pub const OURS: Self = Self { least: 8, greatest: 8 };
 
     /// The greatest version that both sides speak.
     pub fn common(self, other: Self) -> Option<u64> {

@@ -329,8 +329,8 @@ fn a_holder_that_speaks_otherwise_is_an_error() {
         b"\xa2\x01\x00\x05\xf6".to_vec(),
         b"\x83\x09\x00\x01".to_vec(),
         // Versions that were not offered, and no range.
-        welcome(6),
-        welcome(8),
+        welcome(7),
+        welcome(9),
         vec![0x84, 3, 0x18, 106, 8, 7],
     ];
     for answer in answers {
@@ -363,7 +363,7 @@ fn only_what_was_turned_away_is_sent_again() {
             scope.spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 receive(&mut stream).unwrap();
-                let welcome = [&[0x83, 2, 7, 0x58, 0x20][..], id.as_bytes()].concat();
+                let welcome = [&[0x83, 2, 8, 0x58, 0x20][..], id.as_bytes()].concat();
                 stream.write_all(&frame(&welcome)).unwrap();
                 let asked = receive(&mut stream).unwrap();
                 let (id, carries, body) = parts(&asked);

@@ -16,7 +16,7 @@ use syscap::{FileKeys, HolderStatus, Operator, Phase, Runtime, Session, Signer, 
 use crate::{attach::wire::*, attach::world::*};
 
 /// Hello in versions that are not there yet, and in one that is not there any more.
-const NEWER: [u8; 5] = [0x84, 1, 8, 9, 1];
+const NEWER: [u8; 5] = [0x84, 1, 9, 10, 1];
 const OLDER: [u8; 5] = [0x84, 1, 2, 3, 1];
 const SHUTDOWN: [u8; 3] = [0x82, 7, 10];
 /// For an agent `a`, under the id 8.
@@ -56,7 +56,7 @@ fn stops(mut stream: UnixStream, home: &Path, holder: &Runtime) {
     let uint = |place: usize| items[place].as_uint().unwrap();
     assert_eq!((items.len(), uint(0), uint(1)), (11, 11, 9));
     assert_eq!(items[2].as_byte_string(), Some(&view.home.as_bytes()[..]));
-    assert_eq!((uint(3), uint(4), uint(5)), (7, 7, 1), "versions, and that it is open");
+    assert_eq!((uint(3), uint(4), uint(5)), (8, 8, 1), "versions, and that it is open");
     assert_eq!((uint(6), items[7].as_byte_string().unwrap().len()), (view.head.get(), 32));
     assert_eq!((uint(8), uint(9), uint(10)), (view.sessions_in_all, 0, 1));
 
@@ -100,7 +100,7 @@ fn an_operator_needs_no_common_version() {
         let (_dir, home) = home();
         let holder = Runtime::open(&home).unwrap();
         let mut stream = connect(&home);
-        assert_eq!(uints(&ask(&mut stream, &hello)), [3, Reason::UnknownVersion.code(), 7, 7]);
+        assert_eq!(uints(&ask(&mut stream, &hello)), [3, Reason::UnknownVersion.code(), 8, 8]);
         stops(stream, &home, &holder);
     }
 }
@@ -139,8 +139,8 @@ fn an_operator_that_is_turned_away_goes_on() {
     let (_dir, home) = home();
     let holder = Runtime::open(&home).unwrap();
     let mut stream = connect(&home);
-    let another_version = [0x84, 1, 8, 9, 1];
-    let turned_away = [3, Reason::UnknownVersion.code(), 7, 7];
+    let another_version = [0x84, 1, 9, 10, 1];
+    let turned_away = [3, Reason::UnknownVersion.code(), 8, 8];
     assert_eq!(uints(&ask(&mut stream, &another_version)), turned_away);
     stops(stream, &home, &holder);
 }
@@ -260,18 +260,18 @@ fn versions_are_agreed_on() {
     let (_dir, home) = home();
     let _holder = Runtime::open(&home).unwrap();
     for (hello, answer) in [
-        ([0x84, 1, 0, 8, 1], &[2, 7][..]),
-        ([0x84, 1, 7, 7, 1], &[2, 7]),
-        (NEWER, &[3, 106, 7, 7]),
-        (OLDER, &[3, 106, 7, 7]),
+        ([0x84, 1, 0, 9, 1], &[2, 8][..]),
+        ([0x84, 1, 8, 8, 1], &[2, 8]),
+        (NEWER, &[3, 106, 8, 8]),
+        (OLDER, &[3, 106, 8, 8]),
         // A lane that only a later version has, in versions that are known, and that are not.
-        ([0x84, 1, 6, 7, 3], &[3, 231, 7, 7]),
-        ([0x84, 1, 8, 8, 3], &[3, 106, 7, 7]),
+        ([0x84, 1, 7, 8, 3], &[3, 231, 8, 8]),
+        ([0x84, 1, 9, 9, 3], &[3, 106, 8, 8]),
     ] {
         assert_eq!(uints(&ask(&mut connect(&home), &hello)), answer, "{hello:02x?}");
     }
     // On another lane than the operator's there is nothing more to say.
-    for hello in [[0x84, 1, 8, 9, 2], [0x84, 1, 7, 7, 3]] {
+    for hello in [[0x84, 1, 9, 10, 2], [0x84, 1, 8, 8, 3]] {
         let mut stream = connect(&home);
         assert_eq!(uints(&ask(&mut stream, &hello))[0], 3);
         assert!(is_dropped(stream));
@@ -309,7 +309,7 @@ fn other_holder(listener: &UnixListener, versions: [u8; 2], connections: usize) 
 #[test]
 fn a_holder_of_another_version_is_stopped_all_the_same() {
     let ours = Versions::OURS;
-    for (least, greatest) in [(0, 0), (8, 10)] {
+    for (least, greatest) in [(0, 0), (9, 10)] {
         let (_dir, home) = home();
         let theirs = Versions { least: least.into(), greatest: greatest.into() };
         let listener = UnixListener::bind(home.join("socket")).unwrap();
@@ -323,7 +323,7 @@ fn a_holder_of_another_version_is_stopped_all_the_same() {
                 assert_eq!((holder, own), (theirs, ours));
                 assert_eq!(
                     (holder.are_before(own), own.are_before(holder)),
-                    (least == 0, least == 8)
+                    (least == 0, least == 9)
                 );
             }
             let operator = Operator::open(&home).unwrap();

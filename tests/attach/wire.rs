@@ -9,8 +9,8 @@ use syscap::Session;
 use syscap::format::{Canonical, Decoder, Encoder, Item, Profile, Reason, Source};
 
 /// Hello: version 4, the operator's lane; and the agents'.
-pub(crate) const HELLO: [u8; 5] = [0x84, 1, 7, 7, 1];
-pub(crate) const HELLO_AGENTS: [u8; 5] = [0x84, 1, 7, 7, 2];
+pub(crate) const HELLO: [u8; 5] = [0x84, 1, 8, 8, 1];
+pub(crate) const HELLO_AGENTS: [u8; 5] = [0x84, 1, 8, 8, 2];
 /// A question how things stand, under the id 9.
 pub(crate) const STATUS: [u8; 3] = [0x82, 6, 9];
 
@@ -165,7 +165,7 @@ pub(crate) fn greeted(home: &Path) -> UnixStream {
 pub(crate) fn greeted_by(home: &Path, hello: &[u8]) -> UnixStream {
     let mut stream = connect(home);
     let welcome = ask(&mut stream, hello);
-    assert_eq!(uints(&welcome), [2, 7], "welcome, in version 7");
+    assert_eq!(uints(&welcome), [2, 8], "welcome, in version 8");
     stream
 }
 

@@ -6,9 +6,9 @@ use host_support::{new_home, records};
 use syscap::audit::SqliteReader;
 use syscap::format::{
     Amounts, Body, Canonical, Durability, EffectClass, Enforcement, Extra, Manifest, Outcome,
-    Param, ParamType, Profile, Scope, Seq, TxOutcome, json,
+    Param, ParamType, Profile, Scope, Seq, Status, TxOutcome, json,
 };
-use syscap::host::{Begun, DOES_DIMENSION, Reported, ToolUse};
+use syscap::host::{Begun, DOES_DIMENSION, Reported, Settled, ToolUse};
 use syscap::kernel::vault_entry;
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
@@ -83,6 +83,13 @@ impl Desk {
         }
     }
 
+    fn settle(&self, used: &ToolUse, reported: &Reported) -> ToolResult {
+        match self.client.settle_use(self.token, used, reported).unwrap() {
+            Settled::Answered(answer) => *answer,
+            Settled::Late(record) => panic!("late: record {record}"),
+        }
+    }
+
     fn unknown(&self, used: &ToolUse) {
         let before = records(&self.home()).len();
         match self.client.settle_use(self.token, used, &done()) {
@@ -90,6 +97,18 @@ impl Desk {
             other => panic!("{other:?}"),
         }
         assert_eq!(records(&self.home()).len(), before);
+    }
+
+    /// The server ends in order, and another begins.
+    fn restarted(self) -> Self {
+        let home = self.home();
+        let Self { folder, holder, client, token } = self;
+        client.close().unwrap();
+        holder.close().unwrap();
+        let options = Options::new().durability(Durability::Process).policy(Lenient);
+        let holder = options.open(&home).unwrap();
+        let client = Runtime::connect(&home).unwrap();
+        Self { folder, holder, client, token }
     }
 
     pub(super) fn outcomes(&self) -> Vec<Outcome> {
@@ -172,7 +191,7 @@ fn a_use_is_out_until_it_is_told_of() {
     assert!(matches!(intents[usize::try_from(intent.get()).unwrap()].body, Body::Intent(_)));
     assert_eq!(desk.outcomes().len(), 0);
     assert_eq!(desk.client.view().unwrap().running.len(), 1);
-    let answer = desk.client.settle_use(desk.token, &used, &done()).unwrap();
+    let answer = desk.settle(&used, &done());
     assert_eq!((answer.text().ok(), answer.tx_outcome()), (Some("done"), TxOutcome::Committed));
     let outcomes = desk.close();
     assert_eq!(outcomes.len(), 1);
@@ -187,7 +206,7 @@ fn a_use_that_failed_did_what_is_not_known() {
     let used = desk.used("u1", 1);
     desk.out(&used);
     let failed = Reported::Failed("exit code 1".to_owned());
-    let answer = desk.client.settle_use(desk.token, &used, &failed).unwrap();
+    let answer = desk.settle(&used, &failed);
     assert_eq!((answer.reason(), answer.tx_outcome()), (Some(Reason::Failed), TxOutcome::Unknown));
     assert_eq!(desk.close()[0].call.used.get(Dimension::EgressBytes), 10);
 }
@@ -197,7 +216,7 @@ fn a_use_that_failed_did_what_is_not_known() {
 fn other_arguments_than_were_let_through_are_a_failure() {
     let desk = Desk::new();
     desk.out(&desk.used("u1", 1));
-    let answer = desk.client.settle_use(desk.token, &desk.used("u1", 2), &done()).unwrap();
+    let answer = desk.settle(&desk.used("u1", 2), &done());
     assert_eq!((answer.reason(), answer.tx_outcome()), (Some(Reason::Failed), TxOutcome::Unknown));
     desk.close();
 }
@@ -252,6 +271,54 @@ fn uses_without_names_are_told_apart_by_their_calls() {
     assert_eq!(settled, [intents[1], intents[0], intents[2]]);
 }
 
+/// A use outlives the server that let it through. Its report is recorded as late, by any token of any
+/// process, once; what an earlier server has let through is found by its name, or by its call.
+#[test]
+fn use_whose_server_has_ended_is_reported_late() {
+    for by_name in [true, false] {
+        let desk = Desk::new();
+        let id = if by_name { "u1" } else { "" };
+        let (used, other) = (desk.used(id, 1), desk.used("u2", 2));
+        let intents = [desk.out(&used), desk.out(&other)];
+        let desk = desk.restarted();
+        assert_eq!(desk.outcomes().len(), 2);
+        let of = |name: &str| AgentId::new(name).unwrap();
+        for stranger in [
+            ToolUse { agent: of("b"), ..used.clone() },
+            ToolUse { tool: ToolId::new("client.look").unwrap(), ..used.clone() },
+            desk.used("u3", 1),
+        ] {
+            desk.unknown(&stranger);
+        }
+        let late = |used: &ToolUse, reported: &Reported| match desk
+            .client
+            .settle_use(TokenId::from_bytes([0; 32]), used, reported)
+            .unwrap()
+        {
+            Settled::Late(record) => {
+                match &records(&desk.home())[usize::try_from(record.get()).unwrap()].body {
+                    Body::LateReport(report) => (report.intent, report.status, report.tx),
+                    other => panic!("{other:?}"),
+                }
+            }
+            Settled::Answered(answer) => panic!("{answer:?}"),
+        };
+        let made = (intents[0], Status::Ok, TxOutcome::Committed);
+        assert_eq!(late(&used, &done()), made);
+        desk.unknown(&used);
+        // That it was not made is what its outcome says already, where it was cancelled so.
+        let words = Reported::NotMade("refused".to_owned());
+        let not_made = desk.client.settle_use(desk.token, &other, &words);
+        assert!(matches!(not_made, Err(Error::Refused(_))), "{not_made:?}");
+        // It was let through with another argument.
+        let changed = (intents[1], Status::Error, TxOutcome::Unknown);
+        assert_eq!(late(&desk.used("u2", 3), &done()), changed);
+        desk.unknown(&other);
+        let charged = desk.close().into_iter().map(|o| o.call.used.get(Dimension::EgressBytes));
+        assert_eq!(charged.collect::<Vec<_>>(), [10, 10]);
+    }
+}
+
 /// The client has gone: the run is given up after its limit, and charged in full.
 #[test]
 fn a_use_that_is_never_told_of_is_given_up() {
@@ -269,8 +336,8 @@ fn a_use_that_is_never_told_of_is_given_up() {
     }
     // In the moment when it is given up it can still be told of, which changes nothing.
     match desk.client.settle_use(token, &used, &done()) {
-        Err(Error::Refused(why)) => assert_eq!(why.reason(), Reason::UnknownReference),
-        Ok(answer) => assert_eq!(answer.reason(), Some(Reason::TimedOut)),
+        Ok(Settled::Answered(answer)) => assert_eq!(answer.reason(), Some(Reason::TimedOut)),
+        Ok(Settled::Late(_)) => {}
         other => panic!("{other:?}"),
     }
     let outcomes = desk.close();
@@ -397,7 +464,7 @@ fn reference_like_arguments_are_data() {
     for args in [args! { "$ref": reference }, args! { "$lit": 1_u64 }, args! { "$lit": args! {} }] {
         let used = ToolUse { args: args.finish(), ..desk.used("", 0) };
         desk.out(&used);
-        assert_eq!(desk.client.settle_use(desk.token, &used, &done()).unwrap().reason(), None);
+        assert_eq!(desk.settle(&used, &done()).reason(), None);
     }
     desk.close();
 }
@@ -481,7 +548,7 @@ fn an_argument_that_is_null_keeps_no_use_from_being_made() {
         Begun::Out(_) => {}
         Begun::Answered(answer) => panic!("{answer:?}"),
     }
-    let answer = desk.client.settle_use(desk.token, &used, &done()).unwrap();
+    let answer = desk.settle(&used, &done());
     assert_eq!(answer.reason(), None);
     desk.close();
 }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use syscap::Runtime;
 use syscap::format::{AgentId, EffectClass, Manifest, Reason, Refused, Seq, TokenId, ToolResult};
-use syscap::host::{Begun, Prompt, Reported, ToolUse};
+use syscap::host::{Begun, Prompt, Reported, Settled, ToolUse};
 use syscap::kernel::StoreError;
 use syscap::remedy::{Remedy, for_model};
 use syscap::syscalls::auto_executed::{Kind, kinds_of_path};
@@ -434,12 +434,14 @@ impl Hook {
         access.close().map_err(|error| error.to_string())?;
         let settled = settled?;
         match settled {
-            Ok(answer) if matches!(answer.reason(), Some(Reason::TimedOut | Reason::Cancelled)) => {
-                Err("the use was given up a moment before".into())
+            Ok(Settled::Answered(answer))
+                if matches!(answer.reason(), Some(Reason::TimedOut | Reason::Cancelled)) =>
+            {
+                Err("the use timed out a moment before".into())
             }
-            Ok(_) => Ok(Exit::Done),
+            Ok(Settled::Answered(_) | Settled::Late(_)) => Ok(Exit::Done),
             Err(syscap::Error::Refused(why)) if why.reason() == Reason::UnknownReference => {
-                Err("no such use is out: it was not asked about, told of already, or given up"
+                Err("no such use is in flight: it was not asked about, or was reported already"
                     .into())
             }
             Err(error) => Err(error.to_string()),
@@ -480,14 +482,14 @@ impl Hook {
         named: Option<TokenId>,
         event: &Event,
         reported: &Reported,
-    ) -> Result<Result<ToolResult, syscap::Error>, String> {
+    ) -> Result<Result<Settled, syscap::Error>, String> {
         let tokens = match named {
             // It may have been narrowed since.
             Some(token) => {
                 let now = runtime::going_on(access, token).map_err(|error| error.to_string())?;
                 if now == token { vec![token] } else { vec![token, now] }
             }
-            None => tokens::seated(access, &self.agent).map_err(|error| error.to_string())?,
+            None => tokens::used(access, &self.agent).map_err(|error| error.to_string())?,
         };
         let mut uses = vec![self.used(event, Naming::Own)?];
         if self.client.is_other(&event.tool) {

@@ -97,6 +97,8 @@ shape! {
         36 => pub notify: Option<Notify>,
         /// The list of revocations in force, with the tokens of all lists that are not registered.
         37 => pub list: Option<RevocationList>,
+        /// Runs that were closed without their providers' word.
+        38 => pub unreported: Vec<UnreportedImage>,
     }
 }
 
@@ -350,6 +352,20 @@ shape! {
         1 => pub intent: Seq,
         /// The place of its token.
         2 => pub token: u64,
+    }
+}
+
+shape! {
+    /// A run that was closed without its provider's word.
+    pub struct UnreportedImage {
+        /// The intent.
+        1 => pub intent: Seq,
+        /// The place of its token.
+        2 => pub token: u64,
+        /// The tool.
+        3 => pub tool: ToolId,
+        /// The call's effect class.
+        4 => pub effect: EffectClass,
     }
 }
 

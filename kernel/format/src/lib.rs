@@ -74,7 +74,7 @@ pub use id::{
 pub use image::{
     AccountImage, AgentImage, AskImage, FactImage, KeyImage, KeyStanding, KeysChangedImage,
     OpenImage, RateImage, ReleasedImage, RowImage, RunningImage, SessionImage, SetImage,
-    SignerImage, StateImage, TermsImage, TokenImage,
+    SignerImage, StateImage, TermsImage, TokenImage, UnreportedImage,
 };
 pub use json::{Escapes, JsonError, JsonFault};
 pub use label::{Confidentiality, Integrity, Label};
@@ -99,10 +99,10 @@ pub use record::{
     AggregatePhase, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgumentLabel, ArgumentSource,
     Ask, Body, BodyView, Boot, COMMON_FIELDS, CallFields, Cancel, CancelBody, Charge, Checkpoint,
     ClockFlags, Declassify, Durability, Genesis, Head, HomeLimits, Input, Intent, Issue, Late,
-    Opened, Outcome, OutcomeFlags, Precondition, PreconditionKind, PreviousRun, Prune, PruneBody,
-    Record, RecordError, RecordKind, RecordView, Recovered, Recovery, RedactBody, Refusal,
-    RefusalKind, Refusals, Repeat, RunMode, SessionChange, SessionPhase, Shutdown, SignedEvent,
-    StateChange,
+    LateReport, Opened, Outcome, OutcomeFlags, Precondition, PreconditionKind, PreviousRun, Prune,
+    PruneBody, Record, RecordError, RecordKind, RecordView, Recovered, Recovery, RedactBody,
+    Refusal, RefusalKind, Refusals, Repeat, RunMode, SessionChange, SessionPhase, Shutdown,
+    SignedEvent, StateChange,
 };
 pub use scope::{
     Cidr, Cidrs, Host, HostPattern, Hosts, Ints, Name, Names, Paths, PortRange, Ports, Resource,

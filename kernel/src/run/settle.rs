@@ -9,11 +9,11 @@ use crate::meter::Meter;
 use crate::run::answer::Reply;
 use crate::run::flight::{InFlight, Waiting};
 use crate::state::fold::State;
-use crate::tool::{AnyPlan, Job, PermitCore, Ran};
+use crate::tool::{AnyPlan, Job, PermitCore, Ran, Ticket};
 use syscap_format::{
-    Amounts, BodyView, Canonical, Dimension, Enforcement, ErrorKind, Label, Late, Outcome,
-    OutcomeFlags, Reason, Refused, ResultHash, Seq, Status, TxOutcome, UnixMillis, VaultWrite,
-    result_hash,
+    Amounts, BodyView, Canonical, Dimension, EffectClass, Enforcement, ErrorKind, Label, Late,
+    LateReport, Outcome, OutcomeFlags, Reason, Refused, ResultHash, Seq, Status, TxOutcome,
+    UnixMillis, VaultWrite, result_hash,
 };
 
 /// How a run ended.
@@ -160,13 +160,7 @@ impl Kernel {
         measured.cpu_us = measured.cpu_us.saturating_add(ran.used.get(Dimension::CpuUs));
         // The run is back: what time it took is known, also where what it did is not.
         let used = if ran.tx == TxOutcome::Unknown { held } else { ran.used };
-        // What only reads makes no effect, whatever its run says.
-        let tx = match ran.tx {
-            TxOutcome::Committed | TxOutcome::RolledBack if flight.effect.is_read_only() => {
-                TxOutcome::NoOp
-            }
-            tx => tx,
-        };
+        let tx = tx_of(flight.effect, ran.tx);
         let (used, overrun) = with_measured(used, &held, measured);
         let flags = overrun.and(self.stopped(seq, &flight).unwrap_or_default());
         let flags = flags.and(ran.flags);
@@ -222,6 +216,23 @@ impl Kernel {
         self.append(BodyView::Late(&late)).map(|_| ())
     }
 
+    /// A run that was closed without its provider's word is reported. Its charge stands.
+    pub(crate) fn reported(&mut self, ticket: Ticket, report: LateReport) -> Result<(), Halt> {
+        if let Err(reason) = self.takes_work() {
+            return self.refuse_control(ticket, reason.into());
+        }
+        let Some(run) = self.state.unreported.get(&report.intent) else {
+            let refused = Refused::new(Reason::BadControl).field("intent");
+            return self.refuse_control(ticket, refused);
+        };
+        let tool = self.registry.find(run.tool.as_str());
+        // Of a tool that is there no more the label is not known.
+        let due = tool.map_or(Label::UNTRUSTED, |tool| tool.manifest.label);
+        let tx = tx_of(run.effect, report.tx);
+        let report = LateReport { tx, label: report.label.join(due), ..report };
+        self.record(ticket, BodyView::LateReport(&report), None)
+    }
+
     fn settle(&mut self, seq: Seq, flight: Box<InFlight>, end: End) -> Result<(), Halt> {
         let End { reason, delivered, used, tx, enforcement, flags, hash } = end;
         let status = if reason.is_some() { Status::Error } else { Status::Ok };
@@ -243,6 +254,14 @@ impl Kernel {
         let reply = Reply { ticket: live.ticket, intent, reason, delivered, tx, left, degraded };
         self.answer(outcome_seq, leaf, &outcome.call, reply);
         self.report_overload()
+    }
+}
+
+/// What became of the effect: what only reads makes none, whatever its run says.
+fn tx_of(effect: EffectClass, said: TxOutcome) -> TxOutcome {
+    match said {
+        TxOutcome::Committed | TxOutcome::RolledBack if effect.is_read_only() => TxOutcome::NoOp,
+        said => said,
     }
 }
 

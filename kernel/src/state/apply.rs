@@ -9,16 +9,16 @@ use crate::authority::signers::{Replaced, Signer};
 use crate::authority::tokens::Tokens;
 use crate::halt::Halt;
 use crate::state::agents::AgentState;
-use crate::state::fold::{Frozen, LateRun, OpenIntent, State};
+use crate::state::fold::{Frozen, LateRun, OpenIntent, State, Unreported};
 use crate::state::idempotency::{KeySlot, KeyState, KeyUse, Keys, Moment};
 use crate::state::rates::{Doer, Rates};
 use crate::state::sessions::{Aggregate, Released, Session, Streak};
 use syscap_format::{
     AgentId, AggregatePhase, Amounts, Body, BodyView, CallFields, ClockFlags, ConfigChange,
     Control, ControlBody, CreditChange, Dimension, Freeze, FreezeBecause, FreezeChange,
-    FreezeTarget, Genesis, Head, HomeId, Input, Intent, Issue, KeyChange, Label, Late, Leaf,
-    Notify, Object, ObjectId, Outcome, OutcomeFlags, PolicyBecause, PolicyChange, PreviousRun,
-    Reason, Record, RecordView, Recovered, Recovery, RedactBody, Refusals, Role, Seq,
+    FreezeTarget, Genesis, Head, HomeId, Input, Intent, Issue, KeyChange, Label, Late, LateReport,
+    Leaf, Notify, Object, ObjectId, Outcome, OutcomeFlags, PolicyBecause, PolicyChange,
+    PreviousRun, Reason, Record, RecordView, Recovered, Recovery, RedactBody, Refusals, Role, Seq,
     SessionChange, SessionPhase, Snapshot, StateChange, Status, Token, TokenBody, ToolId,
     ToolsChange, TxOutcome, UnixMillis,
 };
@@ -69,6 +69,7 @@ impl State {
             asks: Asks::default(),
             sets: Sets::default(),
             recovered: alloc::collections::BTreeSet::new(),
+            unreported: alloc::collections::BTreeMap::new(),
             unconfirmed_before: None,
             unbound: Streak::default(),
             notify: None,
@@ -154,6 +155,7 @@ impl State {
                 self.given(repeat.call.session?, repeat.label)?;
             }
             BodyView::Late(late) => self.late(record.seq, late)?,
+            BodyView::LateReport(report) => self.late_report(record.seq, report)?,
             BodyView::Recovery(recovery) => self.recovery(record.seq, recovery)?,
             BodyView::Ask(ask) => {
                 self.ask(record.seq, leaf, record.time, ask)?;
@@ -417,6 +419,27 @@ impl State {
         Some(())
     }
 
+    /// A run was closed without its provider's word, who may still report it.
+    fn unreported(&mut self, intent: Seq, open: OpenIntent) {
+        let OpenIntent { token, effect, doer, .. } = open;
+        self.unreported.insert(intent, Unreported { token, tool: doer.tool, effect });
+        while syscap_format::field::count(self.unreported.len()) > self.limits.in_flight_max {
+            self.unreported.pop_first();
+        }
+    }
+
+    /// A run that was closed without its provider's word is reported. Its key follows the report, unless
+    /// an operator has said what became of it; whoever has the result has its label.
+    fn late_report(&mut self, seq: Seq, report: &LateReport) -> Option<()> {
+        let run = self.unreported.remove(&report.intent)?;
+        let verdict = report.verdict();
+        if verdict != Recovered::Unknown {
+            self.recovered.remove(&report.intent);
+            self.keys.resolve(report.intent, verdict, seq);
+        }
+        self.tokens.give(run.token, report.label)
+    }
+
     fn outcome(&mut self, seq: Seq, outcome: &Outcome) -> Option<()> {
         let open = self.open.remove(&outcome.intent)?;
         let mut freed = open.held;
@@ -450,6 +473,9 @@ impl State {
                 let result_hash = outcome.call.result_hash?;
                 session.release(Released { outcome: seq, intent: outcome.intent, result_hash });
             }
+        }
+        if outcome.may_be_reported() {
+            self.unreported(outcome.intent, open);
         }
         Some(())
     }
@@ -529,6 +555,7 @@ impl State {
                         Recovered::Unknown => self.keys.end(slot, KeyState::Unknown(seq)),
                     }
                 }
+                self.unreported(recovery.intent, open);
             }
             // The operator's word changes no charge, and settles what was not known.
             Some(control) => {

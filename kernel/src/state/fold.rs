@@ -58,6 +58,14 @@ pub(crate) struct LateRun {
     pub(crate) key: Option<KeySlot>,
 }
 
+/// A run that was closed without its provider's word, who may still report it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unreported {
+    pub(crate) token: TokenIndex,
+    pub(crate) tool: ToolId,
+    pub(crate) effect: EffectClass,
+}
+
 /// Everything that the log says, as far as the kernel needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -99,6 +107,8 @@ pub(crate) struct State {
     /// Intents that were found open at boot, of which nothing is known, and about which no operator
     /// has said anything.
     pub(crate) recovered: BTreeSet<Seq>,
+    /// Runs that were closed without their providers' word: the newest, as many as may be in flight.
+    pub(crate) unreported: BTreeMap<Seq, Unreported>,
     /// Tokens issued before this record wait for an operator to confirm the time.
     pub(crate) unconfirmed_before: Option<Seq>,
     /// Refusals that belong to no session.

@@ -115,9 +115,11 @@ impl Keys {
         }
     }
 
-    /// An operator has said what became of a call whose end was not known.
+    /// An operator, or a late report, has said what became of a call whose end was not known.
     pub(crate) fn resolve(&mut self, intent: Seq, verdict: Recovered, said: Seq) {
-        let slot = self.used.iter().find(|(_, used)| used.intent == intent);
+        let is_it =
+            |used: &KeyUse| used.intent == intent && matches!(used.state, KeyState::Unknown(_));
+        let slot = self.used.iter().find(|(_, used)| is_it(used));
         let Some(slot) = slot.map(|(slot, _)| slot.clone()) else {
             return;
         };

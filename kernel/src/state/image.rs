@@ -9,10 +9,11 @@ use crate::state::sessions::{Session, Streak};
 use syscap_format::{
     AgentImage, FactImage, KeyImage, KeyStanding, KeysChangedImage, Label, OpenImage,
     ReleasedImage, RowImage, RunningImage, Seq, SessionImage, SignerImage, StateImage,
+    UnreportedImage,
 };
 
 /// Version of the image's form.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 impl State {
     /// The image's canonical bytes.
@@ -76,6 +77,12 @@ impl State {
             rates: self.rates.images(self.time).collect(),
             notify: self.notify.clone(),
             list: self.tokens.list().cloned(),
+            unreported: each(&self.unreported, |(intent, run)| UnreportedImage {
+                intent: *intent,
+                token: place(run.token),
+                tool: run.tool.clone(),
+                effect: run.effect,
+            }),
         }
         .to_bytes()
     }

@@ -68,6 +68,16 @@ choice! {
     }
 }
 
+/// The answer to a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The outcome that is on record.
+    Answered(Box<ToolResult>),
+    /// The use was closed before, and charged in full, since its server had ended or its time was over.
+    /// The report is on record there, as late.
+    Late(Seq),
+}
+
 impl Reported {
     /// The bytes that are kept of it.
     pub(crate) fn len(&self) -> usize {

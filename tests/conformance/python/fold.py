@@ -184,6 +184,7 @@ class Fold:
         self.shared_labels, self.rows = False, set()
         self.sessions, self.heads, self.frozen = {}, {}, {"kernel": False, "agents": set(), "tools": set()}
         self.open, self.running, self.unknown, self.keys = {}, {}, {}, {}
+        self.unreported = {}
         self.asks, self.sets, self.finished = {}, {}, {}
         self.unconfirmed, self.unbound, self.faults = 0, Row(), []
 
@@ -283,6 +284,7 @@ class Fold:
             fine = r.used == owed
         self.expect(fine, "Recovery")
         self.close(call, r.intent, call.held, r.used)
+        self.may_be_reported(call, r.intent)
         if r.verdict == C["Recovered.unknown"]:
             self.unknown[r.intent] = call.slot
         else:
@@ -782,6 +784,9 @@ class Fold:
         if session:
             if r.status == C["Status.ok"]:
                 session.released = (session.released + [r.seq])[-1024:]
+        given_up = r.reason in (R["cancelled"], R["timed_out"], R["abandoned"], R["provider_gone"])
+        if given_up:
+            self.may_be_reported(call, r.intent)
         if call.slot and not_run:
             self.keys.pop(call.slot, None)
         elif call.slot and r.tx != unknown:
@@ -820,7 +825,32 @@ class Fold:
         }
         return sum(FLAG[name] for name, one in holds.items() if one)
 
+    def may_be_reported(self, call, intent):
+        self.unreported[intent] = call
+        while len(self.unreported) > self.limits[2]:
+            self.unreported.pop(min(self.unreported))
+
+    def on_report(self, r):
+        call = self.unreported.pop(r.intent, None)
+        if call is None:
+            return self.expect(False, "LateForm")
+        changed = r.tx in (C["TxOutcome.committed"], C["TxOutcome.rolled_back"])
+        self.expect(not (changed and call.effect <= 2), "LateForm")
+        tool = self.tools.get(call.tool_id)
+        due = tool.label if tool else 1
+        self.expect(label_leq(due, r.label), "Label")
+        if r.tx != C["TxOutcome.unknown"]:
+            self.unknown.pop(r.intent, None)
+            use = self.keys.get(call.slot) if call.slot else None
+            if use and use["intent"] == r.intent and not use["ended"]:
+                committed = r.tx == C["TxOutcome.committed"]
+                self.key_after(C["Recovered.done" if committed else "Recovered.not_done"], call.slot)
+        if call.account:
+            call.account.give(join(due, r.label))
+
     def on_late(self, r):
+        if r.version == 3:
+            return self.on_report(r)
         broke_off = r.status == C["Status.error"] and r.tx == C["TxOutcome.unknown"]
         self.expect(r.result_hash is not None or broke_off, "LateForm")
         account, slot = self.running.pop(r.intent, (None, None))

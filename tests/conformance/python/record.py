@@ -12,16 +12,18 @@ class Newer(Refused):
     """A form that a later version writes."""
 
 
-def rows(kind):
+def rows(kind, version):
     """The keys of a kind, those of calls among them."""
     found = []
-    for row in SHAPES["Common keys"] + SHAPES[kind]:
+    for row in SHAPES["Common keys"] + SHAPES[_FORMS.get((kind, version), kind)]:
         found += SHAPES["Call fields"] if row["type"] == "CallFields" else [row]
     return found
 
 
 # Further versions of a kind: one that was written before, and one that says more.
-_BESIDES = {"session": [2], "freeze": [3], "policy": [3]}
+_BESIDES = {"session": [2], "freeze": [3], "policy": [3], "late": [3]}
+# The forms of those whose keys are others.
+_FORMS = {("late", 3): "LateReport"}
 _RESERVED = {"session": ("principal", None), "intent": ("arguments", []), "ask": ("arguments", [])}
 
 
@@ -38,7 +40,7 @@ class Record:
         known = self.what and [KINDS[self.what]["version"], *_BESIDES.get(self.what, [])]
         if not known or item[0] not in known or KINDS[self.what]["reserved"]:
             raise Newer(f"kind {item[3]}, version {item[0]}")
-        table = rows(self.what)
+        table = rows(self.what, item[0])
         shape(self.what, item, table)
         self.__dict__.update({row["name"]: item[row["key"]] for row in table})
         field, value = _RESERVED.get(self.what, (None, None))

@@ -4,8 +4,8 @@
 //! configure a server of any name. A passed use is held against the call that the gateway gets.
 
 use syscap::Runtime;
-use syscap::format::{Reason, ToolResult};
-use syscap::host::{Begun, Reported};
+use syscap::format::Reason;
+use syscap::host::{Begun, Reported, Settled};
 use syscap::plain::plain;
 use syscap_gateway::{Held, Uses};
 
@@ -13,6 +13,7 @@ use super::event::Event;
 use super::used::Naming;
 use super::{Hook, tokens};
 use crate::exit::{Exit, diagnose};
+use crate::starter::{self, Presence};
 
 impl Hook {
     /// Passes a use of a tool that a gateway of this run offers, by exactly the client's spelling of
@@ -72,13 +73,13 @@ impl Hook {
         let on_record = begun.and_then(|begun| match begun {
             Begun::Out(_) => {
                 let settled = access.settle_use(token, &used, reported);
-                settled.map(Box::new).map_err(|error| error.to_string())
+                settled.map_err(|error| error.to_string())
             }
-            Begun::Answered(answer) => Ok(answer),
+            Begun::Answered(answer) => Ok(Settled::Answered(answer)),
         });
         let tool = plain(&event.tool);
         let line = match &on_record {
-            Ok(answer) => on_record_as(&tool, answer),
+            Ok(settled) => on_record_as(&tool, settled),
             Err(why) => format!("{tool}: not on record: {}", plain(why)),
         };
         let noted = uses.miss(&line).map_err(|error| error.to_string());
@@ -88,11 +89,16 @@ impl Hook {
     }
 
     pub(super) fn reached(&self) -> Result<Runtime, String> {
-        Runtime::connect(&self.home).map_err(|error| error.to_string())
+        let reached = starter::reach(&self.home, self.people, Presence::Passes);
+        reached.map_err(|failure| self.why(failure))
     }
 }
 
-fn on_record_as(tool: &str, answer: &ToolResult) -> String {
+fn on_record_as(tool: &str, settled: &Settled) -> String {
+    let answer = match settled {
+        Settled::Answered(answer) => answer,
+        Settled::Late(record) => return format!("{tool}: reported late (record {record})"),
+    };
     let reason = answer.reason().map_or("ok", Reason::name);
     format!("{tool}: {reason} (record {})", answer.receipt().outcome_seq.get())
 }

@@ -22,15 +22,21 @@ impl Found {
     }
 }
 
-/// The tokens that an agent has sessions with, the newest session's first.
-pub(super) fn seated(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Error> {
+/// The tokens that an agent has sessions with, the newest session's first; then its newest token: a
+/// server that has just begun has no sessions, and a use that an earlier one let through is reported by
+/// any.
+pub(super) fn used(access: &Runtime, agent: &AgentId) -> Result<Vec<TokenId>, syscap::Error> {
+    let view = access.view()?;
+    let newest = view.tokens.iter().rev().find(|token| token.agent == *agent);
+    let newest = newest.map(|token| token.id);
     let mut tokens = Vec::new();
-    for session in access.view()?.sessions {
+    for session in view.sessions {
         if session.agent == *agent && tokens.len() < TOKENS_MAX && !tokens.contains(&session.token)
         {
             tokens.push(session.token);
         }
     }
+    tokens.extend(newest.filter(|newest| !tokens.contains(newest)));
     Ok(tokens)
 }
 

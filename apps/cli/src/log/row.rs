@@ -133,6 +133,9 @@ impl Columns {
             }
             Body::Charge(charge) => Self { used: charge.amounts.to_string(), ..Self::default() },
             Body::Late(late) => Self::default().status(late.status.name()),
+            Body::LateReport(report) => {
+                Self::default().status(&format!("{}: {}", report.intent, report.status))
+            }
             Body::Recovery(recovery) => {
                 let status = format!("{}: {}", recovery.intent, recovery.verdict);
                 Self { used: shown(&recovery.used), ..Self::default() }.status(&status)

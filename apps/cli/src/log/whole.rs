@@ -12,7 +12,7 @@ use super::answers::Asked;
 use super::kept::{Kept, Sides};
 use super::line::constraint;
 use super::select::call_of;
-use super::settled::{Settled, settled};
+use super::settled::{By, Settled, settled};
 use super::{row, tools};
 use crate::exit::{Ended, Exit, Failure};
 use crate::fields;
@@ -46,7 +46,9 @@ pub(super) fn show(
                 Some(settled) => {
                     let became = Object::new().text("verdict", settled.verdict.name());
                     let became = became.uint("record", settled.record.get());
-                    object.json("became", &became.flag("operator", settled.by_operator).finish())
+                    let became = became.flag("operator", settled.by == By::Operator);
+                    let became = became.flag("late", settled.by == By::Report);
+                    object.json("became", &became.finish())
                 }
             };
             out.line(&object.finish())?;

@@ -151,7 +151,7 @@ fn a_call_whose_holder_is_killed_is_4_and_on_record() {
     assert_eq!(home.verify(), 0);
 }
 
-/// A holder that speaks version 8 only: it turns away who says hello, says how things stand, and
+/// A holder that speaks version 9 only: it turns away who says hello, says how things stand, and
 /// calls everything else done by record 42.
 fn other_version(listener: &UnixListener) {
     for stream in listener.incoming() {
@@ -161,10 +161,10 @@ fn other_version(listener: &UnixListener) {
             let mut asked = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
             stream.read_exact(&mut asked).unwrap();
             let answer = match (asked[1], asked[2]) {
-                (1, _) => vec![0x84, 3, 0x18, 106, 8, 8],
+                (1, _) => vec![0x84, 3, 0x18, 106, 9, 9],
                 (6, id) => {
                     let home = [&[0x8b, 11, id, 0x58, 0x20][..], &[0xaa; 32]].concat();
-                    [home, vec![8, 8, 1, 5, 0x58, 0x20], vec![0xcc; 32], vec![0, 0, 0]].concat()
+                    [home, vec![9, 9, 1, 5, 0x58, 0x20], vec![0xcc; 32], vec![0, 0, 0]].concat()
                 }
                 (_, id) => vec![0x83, 9, id, 0x18, 42],
             };
@@ -191,7 +191,7 @@ fn a_holder_of_another_version_is_4() {
         &["policy", "set", &path, "--no-shadow"],
     ] {
         let said = run(args).failed(4).err;
-        assert!(said.contains("version 8") && said.contains("this program is older"), "{said}");
+        assert!(said.contains("version 9") && said.contains("this program is older"), "{said}");
         assert!(said.contains(&format!("syscap serve {path} --stop")), "{said}");
     }
     for args in [

@@ -102,6 +102,7 @@ impl Ledger {
             self.credits.free(agent, recovery.intent, &open.call.held);
             self.credits.pay(agent, recovery.intent, &recovery.used);
         }
+        self.unreported(recovery.intent, &open);
         if recovery.verdict == Recovered::Unknown {
             self.unknown.insert(recovery.intent, open.slot);
         } else {

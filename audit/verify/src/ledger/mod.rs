@@ -80,6 +80,8 @@ pub(super) struct Ledger {
     running: BTreeMap<Seq, (Account, Option<Slot>)>,
     /// Intents of which nothing is known, with their keys.
     unknown: BTreeMap<Seq, Option<Slot>>,
+    /// Runs that were closed without their providers' word: the newest, as many as may be in flight.
+    unreported: BTreeMap<Seq, Unreported>,
     keys: HashMap<Slot, KeyUse>,
     /// Entries that were passed over, beside those of other tables.
     passed_over: u64,
@@ -184,6 +186,15 @@ struct Open {
     cancelled: bool,
 }
 
+/// A run that was closed without its provider's word.
+#[derive(Clone, Debug)]
+struct Unreported {
+    account: Option<Account>,
+    slot: Option<Slot>,
+    tool: Option<ToolId>,
+    effect: EffectClass,
+}
+
 /// A count with so many more.
 fn more(count: u64, entries: usize) -> u64 {
     count.saturating_add(u64::try_from(entries).unwrap_or(u64::MAX))
@@ -283,6 +294,7 @@ impl Ledger {
             open: BTreeMap::new(),
             running: BTreeMap::new(),
             unknown: BTreeMap::new(),
+            unreported: BTreeMap::new(),
             keys: HashMap::new(),
             passed_over: 0,
             asks: Asks::default(),
@@ -385,6 +397,7 @@ impl Ledger {
             Body::Refusals(body) => self.refusals(&mut entry, &body),
             Body::Repeat(body) => self.repeat(&mut entry, &body),
             Body::Late(body) => self.late(&mut entry, &body),
+            Body::LateReport(body) => self.late_report(&mut entry, &body),
             Body::Recovery(body) => self.recovery(&mut entry, &body, source)?,
             Body::Ask(body) => self.ask(&mut entry, *body, leaf),
             Body::Approval(event) => self.approval(&mut entry, &event.control, source)?,

@@ -1,10 +1,11 @@
 //! Outcomes and late returns.
 
 use syscap_format::{
-    Amounts, Dimension, Label, Late, Outcome, OutcomeFlags, Reason, Recovered, Status, TxOutcome,
+    Amounts, Dimension, Label, Late, LateReport, Outcome, OutcomeFlags, Reason, Recovered, Seq,
+    Status, TxOutcome,
 };
 
-use super::{Entry, Fault, Finished, Ledger, Open};
+use super::{Entry, Fault, Finished, Ledger, Open, Slot, Unreported, more};
 
 impl Ledger {
     pub(super) fn outcome(&mut self, entry: &mut Entry<'_>, outcome: Outcome) {
@@ -39,6 +40,9 @@ impl Ledger {
             if outcome.status == Status::Ok {
                 session.release(entry.seq);
             }
+        }
+        if outcome.may_be_reported() {
+            self.unreported(outcome.intent, &open);
         }
         if let Some(slot) = open.slot {
             match (outcome.reason, outcome.tx) {
@@ -121,15 +125,54 @@ impl Ledger {
             Some((account, key)) => {
                 let slot = Amounts::ZERO.with(Dimension::Concurrent, 1);
                 self.accounts.free(account, &slot);
-                let verdict = match late.tx {
-                    TxOutcome::Committed => Recovered::Done,
-                    TxOutcome::RolledBack | TxOutcome::NoOp => Recovered::NotDone,
-                    TxOutcome::Unknown => Recovered::Unknown,
-                };
-                self.key_after(verdict, key);
+                self.key_after(verdict(late.tx), key);
             }
             None => entry.fault(Fault::LateForm),
         }
+    }
+
+    /// A run was closed without its provider's word, who may still report it.
+    pub(super) fn unreported(&mut self, intent: Seq, open: &Open) {
+        let (account, effect, slot) = (open.account, open.effect, open.slot.clone());
+        let run = Unreported { account, slot, tool: open.call.tool_id.clone(), effect };
+        self.unreported.insert(intent, run);
+        while more(0, self.unreported.len()) > self.limits.in_flight_max {
+            self.unreported.pop_first();
+        }
+    }
+
+    /// A run that was closed without its provider's word was reported.
+    pub(super) fn late_report(&mut self, entry: &mut Entry<'_>, report: &LateReport) {
+        let Some(run) = self.unreported.remove(&report.intent) else {
+            return entry.fault(Fault::LateForm);
+        };
+        let effect = matches!(report.tx, TxOutcome::Committed | TxOutcome::RolledBack);
+        entry.expect(!(effect && run.effect.is_read_only()), Fault::LateForm);
+        let tool = run.tool.and_then(|tool| self.tools.get(&tool));
+        let due = tool.map_or(Label::UNTRUSTED, |tool| tool.manifest.label);
+        entry.expect(due.leq(report.label), Fault::Label);
+        let verdict = verdict(report.tx);
+        if verdict != Recovered::Unknown {
+            self.unknown.remove(&report.intent);
+            // Nobody has said meanwhile what became of it.
+            let is_its = |slot: &Slot| {
+                self.keys.get(slot).is_some_and(|used| used.intent == report.intent && !used.ended)
+            };
+            let slot = run.slot.filter(is_its);
+            self.key_after(verdict, slot);
+        }
+        if let Some(account) = run.account {
+            self.accounts.give(account, due.join(report.label));
+        }
+    }
+}
+
+/// What a report of its effect makes of a call.
+const fn verdict(tx: TxOutcome) -> Recovered {
+    match tx {
+        TxOutcome::Committed => Recovered::Done,
+        TxOutcome::RolledBack | TxOutcome::NoOp => Recovered::NotDone,
+        TxOutcome::Unknown => Recovered::Unknown,
     }
 }
 

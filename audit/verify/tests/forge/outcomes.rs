@@ -1,17 +1,21 @@
 //! Outcomes that are not what came of their calls.
 
+use syscap_audit::MemoryStore;
 use syscap_format::{
-    Body, Dimension, Enforcement, OutcomeFlags, Reason, Record, RecordKind, Revocation, Seq,
-    Status, TxOutcome,
+    Body, Confidentiality, Dimension, Enforcement, Integrity, Label, OutcomeFlags, Reason, Record,
+    RecordKind, Revocation, Seq, Status, TxOutcome,
 };
 use syscap_kernel::Lost;
 use syscap_verify::Fault;
 
 use super::check;
-use super::tools::{as_outcome, boxed, event, home, insert, issue, late, like, outcome, remove};
-use kernel_support::driver::Run;
+use super::tools::{
+    as_outcome, boxed, event, home, insert, issue, late, like, outcome, remove, report,
+};
 use kernel_support::driver::log::Log;
-use kernel_support::driver::scenario::{ECHO, call, everything, keyed, small};
+use kernel_support::driver::scenario::report as report_of;
+use kernel_support::driver::scenario::{ECHO, call, everything, keyed, narrow, small};
+use kernel_support::driver::{Driver, Run, agent};
 
 /// The outcome of `post`: 99 of 100 bytes used.
 const POST: usize = 11;
@@ -247,6 +251,62 @@ fn key_of_a_run_that_came_late_follows_its_effect() {
             ("nothing was done", &tx(TxOutcome::NoOp), &[]),
             ("it was done", &tx(TxOutcome::Committed), &faults),
             ("nobody knows", &tx(TxOutcome::Unknown), &faults),
+        ],
+    );
+}
+
+/// A boot closes a run, and its provider reports it: once, and its key follows the effect.
+#[test]
+fn late_report_is_of_a_closed_run_and_settles_its_key() {
+    let mut driver = narrow(MemoryStore::new());
+    let (token, session) = driver.agent("ada", 1);
+    driver.run = Run::Later;
+    driver.call(session, ECHO);
+    driver.call(session, &keyed("post", 10, "k"));
+    driver.flush();
+    let intents: Vec<Seq> = driver.jobs.iter().map(|job| job.intent()).collect();
+    let reading = driver.reading;
+    let mut driver = Driver::open(driver.crash(), reading, 0).unwrap();
+    driver.boot();
+    report_of(&mut driver, intents[0], TxOutcome::Unknown).unwrap();
+    report_of(&mut driver, intents[1], TxOutcome::RolledBack).unwrap();
+    let session = driver.session(&agent("ada"), token);
+    driver.call(session, &keyed("post", 10, "k"));
+    driver.call(session, ECHO);
+    driver.shutdown();
+    driver.flush();
+    let log = Log::of(&driver.store);
+    let &[read, post] = &log.places(RecordKind::Late)[..] else { panic!("two reports") };
+    let [.., again, last] = log.places(RecordKind::Intent)[..] else { panic!("two more calls") };
+    let label = Label::new(Integrity::Trusted, Confidentiality::Internal);
+    let tx = |tx: TxOutcome| move |r: &mut Vec<Record>| report(&mut r[post]).tx = tx;
+    let used = [(again, Fault::KeyReused)];
+    check(
+        &log,
+        &[
+            ("nothing was done", &tx(TxOutcome::NoOp), &[]),
+            ("it was done", &tx(TxOutcome::Committed), &used),
+            ("nobody knows", &tx(TxOutcome::Unknown), &used),
+            (
+                "a read has an effect",
+                &|r| report(&mut r[read]).tx = TxOutcome::Committed,
+                &[(read, Fault::LateForm)],
+            ),
+            (
+                "twice",
+                &|r| report(&mut r[read]).intent = intents[1],
+                &[(post, Fault::LateForm), (again, Fault::KeyReused)],
+            ),
+            (
+                "of a call that has its outcome",
+                &|r| report(&mut r[read]).intent = Seq::new(again as u64),
+                &[(read, Fault::LateForm)],
+            ),
+            (
+                "of a label that the next session lacks",
+                &|r| report(&mut r[read]).label = label,
+                &[(again, Fault::Label), (last, Fault::Label)],
+            ),
         ],
     );
 }

@@ -30,6 +30,7 @@ part! {
     refusals Refusals Refusals
     repeat Repeat Repeat
     late Late Late
+    report LateReport LateReport
     recovery Recovery Recovery
     state State StateChange
 }
@@ -155,6 +156,7 @@ fn references(record: &mut Record, now: &dyn Fn(Seq) -> Seq) {
             repeat.outcome = now(repeat.outcome);
         }
         Body::Late(late) => late.intent = now(late.intent),
+        Body::LateReport(report) => report.intent = now(report.intent),
         Body::Cancel(cancel) => {
             cancel.intent = now(cancel.intent);
             cancel.session = cancel.session.map(now);

@@ -332,6 +332,45 @@ shape! {
     }
 }
 
+shape! {
+    /// The provider of a run reports it after the run was given up, or closed by a boot. What was
+    /// charged stands.
+    pub struct LateReport {
+        /// The intent.
+        10 => pub intent: Seq,
+        /// The status: a result or an error.
+        11 => pub status: Status,
+        /// Commitment to the result or the error, by the intent's salt; it is delivered to nobody.
+        12 => pub result_hash: ResultHash,
+        /// The outcome of the effect, by the provider's word.
+        13 => pub tx: TxOutcome,
+        /// The label of the result: whoever ran the tool has it.
+        14 => pub label: Label,
+    }
+}
+
+impl LateReport {
+    /// What it makes of the call.
+    #[must_use]
+    pub const fn verdict(&self) -> Recovered {
+        match self.tx {
+            TxOutcome::Committed => Recovered::Done,
+            TxOutcome::RolledBack | TxOutcome::NoOp => Recovered::NotDone,
+            TxOutcome::Unknown => Recovered::Unknown,
+        }
+    }
+}
+
+impl Outcome {
+    /// True if the run may be [reported](LateReport) afterwards: it was given up.
+    #[must_use]
+    pub fn may_be_reported(&self) -> bool {
+        let reasons =
+            [Reason::Cancelled, Reason::TimedOut, Reason::Abandoned, Reason::ProviderGone];
+        self.reason.is_some_and(|reason| reasons.contains(&reason))
+    }
+}
+
 code! {
     /// The recovered outcome of an intent that was found open.
     pub enum Recovered {

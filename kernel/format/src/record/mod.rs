@@ -13,8 +13,8 @@ mod state;
 
 pub use call::{
     AggregatePhase, ArgumentLabel, ArgumentSource, CallFields, Cancel, CancelBody, Intent, Late,
-    Outcome, OutcomeFlags, Precondition, PreconditionKind, Recovered, Recovery, Refusal,
-    RefusalKind, Refusals, Repeat, RunMode,
+    LateReport, Outcome, OutcomeFlags, Precondition, PreconditionKind, Recovered, Recovery,
+    Refusal, RefusalKind, Refusals, Repeat, RunMode,
 };
 pub use head::Head;
 pub use kind::RecordKind;
@@ -195,6 +195,7 @@ bodies! {
     SessionAlone Session 2 SessionChange,
     FreezeBecause Freeze 3 SignedEvent,
     PolicyBecause Policy 3 SignedEvent,
+    LateReport Late 3 LateReport,
 }
 
 /// The first version of any kind's form that homes keep; those before were never released.

@@ -4,11 +4,11 @@
 use serde_json::json;
 use syscap_format::{
     ArgsPiece, Body, CONTROL_CONTEXT, Canonical, Control, ControlBody as _, Domain, Encoder,
-    FactKey, Item, MapBuilder, Object, ObjectId, Opening, POSSESSION_CONTEXT, Param, ParamType,
-    PolicyObject, Profile, Proof, Record, RecordError, RecordKind, Revocation, Role, RoleSet,
-    Roles, ScopeType, Seq, Snapshot, Status, TOKEN_CONTEXT, ToolId, ToolsObject, Trust, VaultEntry,
-    VaultText, args_hash, call_hash, changes_hash, fact_id, leaf, matches_digest, possession,
-    preimage, recovery_hash, result_hash, sent_hash, text_hash,
+    FactKey, Item, Label, LateReport, MapBuilder, Object, ObjectId, Opening, POSSESSION_CONTEXT,
+    Param, ParamType, PolicyObject, Profile, Proof, Record, RecordError, RecordKind, Revocation,
+    Role, RoleSet, Roles, ScopeType, Seq, Snapshot, Status, TOKEN_CONTEXT, ToolId, ToolsObject,
+    Trust, VaultEntry, VaultText, args_hash, call_hash, changes_hash, fact_id, leaf,
+    matches_digest, possession, preimage, recovery_hash, result_hash, sent_hash, text_hash,
 };
 use syscap_kernel::object_of;
 use syscap_policy::WithinToken;
@@ -370,6 +370,30 @@ fn newer(cases: &mut Cases) {
         parts[0].truncate(1);
         parts[0].push(4);
         record(cases, of, "a later version", &map_of(&parts), true, false);
+    }
+    // A late report has version 3, the end of a run of this boot version 2.
+    for made in records() {
+        let Body::Late(late) = &made.body else { continue };
+        let (now, of) = (made.encode(), Of("SYSCAP-REC-010", "a late report is not read"));
+        let report = Body::LateReport(Box::new(LateReport {
+            intent: late.intent,
+            status: late.status,
+            result_hash: late.result_hash.expect("it brought something"),
+            tx: late.tx,
+            label: Label::UNTRUSTED,
+        }));
+        let report = Record { body: report, ..made }.encode();
+        record(cases, of, "the end of a run", &now, false, true);
+        record(cases, of, "a late report", &report, false, true);
+        let versions = |bytes: &[u8], version| {
+            let mut parts = entries(bytes);
+            parts[0].truncate(1);
+            parts[0].push(version);
+            map_of(&parts)
+        };
+        record(cases, of, "the end of a run as a report", &versions(&now, 3), false, false);
+        record(cases, of, "a report as the end of a run", &versions(&report, 2), false, false);
+        record(cases, of, "a later version", &versions(&report, 4), true, false);
     }
     for made in records().iter().filter(|record| record.body.kind().is_reserved()) {
         record(cases, of("SYSCAP-REC-006"), made.body.kind().name(), &made.encode(), true, false);

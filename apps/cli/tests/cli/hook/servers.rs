@@ -53,3 +53,29 @@ fn label_of_a_conversation_outlives_each_end_of_its_server() {
         hooked.end();
     }
 }
+
+/// A page is being fetched as the server ends: the use ends as unknown, and what the client reports
+/// then is on record as late, with the label of what it brought. It is reported by any later server,
+/// once.
+#[test]
+fn use_that_outlives_its_server_is_reported_late() {
+    for by in ["a signal", "a command", "a kill"] {
+        let hooked = Hooked::loose("claude-code", &[]);
+        hooked.hook(&fetch("PreToolUse", "toolu_01")).fine();
+        let intent = hooked.of_kind("intent").last().unwrap()["seq"].clone();
+        end_server(&hooked, by);
+        let after = with(fetch("PostToolUse", "toolu_01"), "tool_response", json!("a page"));
+        hooked.hook(&after).fine();
+        let reports = hooked.of_kind("late");
+        assert_eq!(reports.len(), 1, "{by}");
+        let report = &reports[0];
+        assert_eq!((&report["intent"], &report["status"]), (&intent, &json!("ok")), "{by}");
+        assert_ne!(report["label"], 0, "{by}");
+        hooked.hook(&fetch("PreToolUse", "toolu_02")).fine();
+        assert_ne!(hooked.of_kind("intent").last().unwrap()["label"], 0, "{by}");
+        // What is reported again is no use.
+        assert_ne!(hooked.hook(&after).code, 0, "{by}");
+        assert_eq!(hooked.of_kind("late").len(), 1, "{by}");
+        hooked.end();
+    }
+}
