@@ -1,5 +1,6 @@
 //! `syscap approvals`: calls that wait for a person, and the answers.
 
+mod approver;
 mod carried;
 mod past;
 mod sets;
@@ -10,17 +11,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use syscap::approvals::{Rows, SetTerms, WaitingCall};
+use syscap::approvals::{Compared, Proposal, Rows, SetTerms, WaitingCall};
 use syscap::format::{
     ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq, TEXT_BYTES_MAX, UnixMillis,
 };
 use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 
-pub(crate) use shown::left;
+pub(crate) use approver::Approver;
+pub(crate) use shown::{arguments, left};
 use shown::{brief, json, listed, recorded, text};
 
 use crate::exit::{Ended, Exit, Failure, tell};
-use crate::output::{Form, Out, array, plain, word_of};
+use crate::output::{Form, Object, Out, array, plain, word_of};
 use crate::signing::{salted, submit};
 use crate::terminal::{self, Terminal};
 use crate::token::now;
@@ -209,6 +211,60 @@ fn open(home: &Path, ask: u64) -> Result<(WaitingCall, UnixMillis), Failure> {
     Err(Failure::Usage { what: format!("{ask}"), advice })
 }
 
+/// The command that approves a call.
+fn command(home: &str, call: &WaitingCall) -> Option<String> {
+    let waits = call.approved.is_some() && !call.superseded;
+    waits.then(|| format!("syscap approvals approve {home} {}", call.ask))
+}
+
+/// A call of the list, for programs, with the command that approves it.
+fn entry(home: &str, call: &WaitingCall) -> Object {
+    command(home, call).iter().fold(json(call), |json, command| json.text("command", command))
+}
+
+/// The calls that wait, for programs: those of open sessions first.
+pub(crate) fn list_json(home: &Path) -> Result<String, Failure> {
+    let (calls, _) = waiting(home)?;
+    let word = word_of(home);
+    let (open, ended): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.session.is_some());
+    let shown = open.into_iter().chain(ended);
+    let entry = |call: &WaitingCall| entry(&word, call).flag("open", call.session.is_some());
+    Ok(array(shown.map(|call| entry(call).finish())))
+}
+
+/// A call that waits, and all of it for programs, as `show` has it, with the command that approves it.
+pub(crate) fn whole_json(home: &Path, ask: Seq) -> Result<(WaitingCall, Object), Failure> {
+    let (calls, _) = waiting(home)?;
+    let call = calls.iter().find(|call| call.ask == ask).ok_or_else(|| approver::over(ask))?;
+    let mut rows = Rows::open(home)?;
+    let compared = rows.compared(call)?;
+    let proposals = match call.approved {
+        Some(_) => rows.proposals(call)?,
+        None => Vec::new(),
+    };
+    let object =
+        whole(home, entry(&word_of(home), call), call, &calls, &proposals, compared.as_ref());
+    Ok((call.clone(), object?))
+}
+
+/// All of a call, for programs.
+fn whole(
+    home: &Path,
+    object: Object,
+    call: &WaitingCall,
+    calls: &[WaitingCall],
+    proposals: &[Proposal],
+    compared: Option<&Compared>,
+) -> Result<Object, Failure> {
+    let all = proposals.iter().map(|one| sets::json(one).finish());
+    let elsewhere = shown::elsewhere(call, calls);
+    Ok(object
+        .json("elsewhere", &array(elsewhere.map(|other| other.ask.to_string())))
+        .json("proposals", &array(all))
+        .json("last_like", &shown::last_like(compared))
+        .json("answers", &past::answers_json(home, call.ask)?))
+}
+
 impl Waiting {
     fn run(self, out: &mut Out) -> Ended {
         let home = word_of(&self.list.home);
@@ -220,15 +276,11 @@ impl Waiting {
             tell(&format!("{count} more of ended sessions: syscap approvals list {home} --all"));
         }
         for call in shown {
-            let waits = call.approved.is_some() && !call.superseded;
-            let command = waits.then(|| format!("syscap approvals approve {home} {}", call.ask));
-            let text = match &command {
+            let text = match command(&home, &call) {
                 Some(command) => format!("{}  {command}", listed(&call, now)),
                 None => listed(&call, now),
             };
-            let json = json(&call);
-            let json = command.iter().fold(json, |json, command| json.text("command", command));
-            out.both(&text, json)?;
+            out.both(&text, entry(&home, &call))?;
         }
         Ok(Exit::Done)
     }
@@ -250,15 +302,9 @@ impl Show {
         };
         match out.form() {
             Form::Json => {
-                let all = proposals.iter().map(|one| sets::json(one).finish());
-                out.line(
-                    &json(call)
-                        .json("elsewhere", &array(elsewhere.map(|other| other.ask.to_string())))
-                        .json("proposals", &array(all))
-                        .json("last_like", &shown::last_like(compared.as_ref()))
-                        .json("answers", &past::answers_json(&self.home, ask)?)
-                        .finish(),
-                )?;
+                let object =
+                    whole(&self.home, json(call), call, &calls, &proposals, compared.as_ref())?;
+                out.line(&object.finish())?;
             }
             Form::Text => {
                 text(out, call)?;
@@ -323,10 +369,7 @@ impl Give {
                     Some(terms) => log.answer_set(ask, terms, means, why),
                     None => log.answer(ask, answer, means, why),
                 };
-                body.ok_or_else(|| Failure::Usage {
-                    what: format!("{ask}"),
-                    advice: "is not waiting any more".to_owned(),
-                })
+                body.ok_or_else(|| approver::over(ask))
             };
             submit(&home, access, &key, sign, body, &beside, Failure::from)
         })?;

@@ -115,6 +115,9 @@ pub(crate) enum Failure {
     /// A file can't be read or written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
+    /// A port can't be had on both loopback addresses.
+    #[error("{}: {source}", .port.map_or_else(|| "no port".to_owned(), |port| format!("port {port}")))]
+    Port { port: Option<u16>, source: io::Error },
     /// A file is there already.
     #[error("{}: exists already, and is not overwritten; name another file", .0.display())]
     Exists(PathBuf),
@@ -184,7 +187,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Home { .. } | Self::Holder(_) | Self::Held(_) | Self::Nobody { .. } => Exit::Home,
-            Self::Refused(_) | Self::Busy => Exit::Refused,
+            Self::Refused(_) | Self::Busy | Self::Port { .. } => Exit::Refused,
             Self::Usage { .. } => Exit::Usage,
             Self::Unsound { exit, .. } | Self::NotStarted { exit, .. } => *exit,
             Self::Runtime(_)

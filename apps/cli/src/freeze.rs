@@ -131,7 +131,7 @@ impl Frozen {
 }
 
 /// The frozen target, in words.
-fn named(frozen: &Change) -> String {
+pub(crate) fn named(frozen: &Change) -> String {
     match frozen.target {
         FreezeTarget::Kernel => "all calls".to_owned(),
         FreezeTarget::Agent => format!("agent {}", frozen.name),

@@ -10,6 +10,7 @@ mod call;
 mod cancel;
 mod changes;
 mod config;
+mod console;
 mod credits;
 mod demo;
 mod doctor;
@@ -81,6 +82,8 @@ enum Command {
     /// List, show, approve and deny calls that wait.
     #[command(subcommand)]
     Approvals(approvals::Approvals),
+    /// Show a page for approvals on loopback.
+    Console(console::Console),
     /// End a token or a key for good.
     Revoke(token::Revoke),
     /// Stop calls of an agent, a tool or all.
@@ -172,6 +175,7 @@ fn main() -> ExitCode {
         Command::Init(init) => init.run(&mut out),
         Command::Token(token) => token.run(&mut out),
         Command::Approvals(approvals) => approvals.run(&mut out),
+        Command::Console(console) => console.run(&mut out),
         Command::Revoke(revoke) => revoke.run(&mut out),
         Command::Freeze(frozen) => frozen.run(FreezeChange::Freeze, &mut out),
         Command::Cancel(cancel) => cancel.run(&mut out),

@@ -27,6 +27,9 @@ pub(crate) struct People {
 }
 
 impl People {
+    /// Somebody is there.
+    pub(crate) const PRESENT: Self = Self { headless: false };
+
     pub(crate) const fn are_absent(self) -> bool {
         self.headless
     }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
+    tcgetwinsize, tcsetattr,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -183,6 +184,11 @@ impl Screen {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Vec::new()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Forgets what was pressed before.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        Ok(tcflush(&self.terminal, QueueSelector::IFlush)?)
     }
 
     /// Ends it, and leaves what it shows, so that something can be asked below.

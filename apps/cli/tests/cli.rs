@@ -8,6 +8,7 @@ mod calls;
 mod carried;
 mod catalogue;
 mod config;
+mod console;
 mod credits;
 mod damage;
 mod demo;

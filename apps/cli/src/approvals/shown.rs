@@ -58,7 +58,7 @@ pub(super) fn standing(call: &WaitingCall) -> String {
 }
 
 /// Its arguments as JSON, for people. `show` has the folder of a client's shell, too.
-pub(super) fn arguments(call: &WaitingCall) -> String {
+pub(crate) fn arguments(call: &WaitingCall) -> String {
     let own = |name: &str| !Client::is_folder_of_shell(&call.tool, name);
     let args = call.args.as_ref();
     args.map_or_else(|| "erased".to_owned(), |args| plain_first_json(args.item(), own))

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use syscap::approvals::WaitingCall;
 use syscap::audit::{LockState, SqliteReader};
-use syscap::format::{ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq, UnixMillis};
+use syscap::format::{ApprovalAnswer, Seq, UnixMillis};
 use syscap::kernel::StoreError;
-use syscap::{Beside, Connect, Error, FileKeys, Home, Runtime, Signer as _};
+use syscap::{Connect, Error, Runtime};
 
 use self::keys::Decoder;
 use self::view::{Answered, Pressed, View};
+use super::approver::Approver;
 use super::shown::{json, listed};
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Form, Out};
 use crate::runtime;
-use crate::signing::{salted, submit};
-use crate::terminal::{self, Screen, Terminal};
+use crate::terminal::{self, Screen};
 use crate::token::now;
 
 /// How often it is looked for more where no server says so.
@@ -54,7 +54,7 @@ pub(super) fn run(home: &Path, out: &mut Out) -> Ended {
                 Pressed::Answered(answered) => {
                     // A passphrase is asked for as elsewhere.
                     screen.part()?;
-                    let said = approver.answer(&answered);
+                    let said = answer(&approver, &answered);
                     screen = Screen::open()?;
                     view.say(said.unwrap_or_else(|failure| failure.to_string()));
                     break;
@@ -170,55 +170,19 @@ fn asked(server: &Runtime, seen: Option<u64>, wait: Duration) -> Result<Asked, E
     Ok(Some((count, calls, time)))
 }
 
-/// The approver: the approvers' key of the home, unsealed once.
-struct Approver<'h> {
-    home: &'h Path,
-    keys: FileKeys,
-    means: ApprovalChannel,
-}
-
-impl<'h> Approver<'h> {
-    fn of(home: &'h Path) -> Result<Self, Failure> {
-        let keys = FileKeys::open(&Home::at(home).keys())?.asking(Terminal);
-        keys.renew(runtime::look(home)?.kernel().roles());
-        // What it is now: once it is unsealed nobody is asked any more.
-        let sealed = keys.needs_person(Role::Approver);
-        let means = if sealed { ApprovalChannel::Terminal } else { ApprovalChannel::Command };
-        Ok(Self { home, keys, means })
-    }
-
-    /// Signs and records; what is said of it is for one line.
-    fn answer(&self, answered: &Answered) -> Result<String, Failure> {
-        let Answered { asks, answer, why } = answered;
-        let role = Role::Approver;
-        terminal::unsealed(|| self.keys.prepare(role)).map_err(Error::from)?;
-        let key = self.keys.public_key(role).map_err(Error::from)?;
-        let mut records = Vec::new();
-        for ask in asks {
-            let why = why.as_deref().map(salted::<ApprovalBody>).transpose()?;
-            let beside = why.clone().map_or(Beside::Nothing, Beside::Why);
-            let sign = |message: &[u8]| self.keys.sign(role, message);
-            let body = |log: &syscap::Inspection| {
-                let over = || Failure::Usage {
-                    what: format!("{ask}"),
-                    advice: "is not waiting any more".to_owned(),
-                };
-                log.answer(*ask, *answer, self.means, why.as_ref()).ok_or_else(over)
-            };
-            let done = runtime::with(self.home, |access| {
-                submit(self.home, access, &key, sign, body, &beside, Failure::from)
-            });
-            match done {
-                Ok(seq) => records.push(seq.to_string()),
-                Err(failure) if records.is_empty() => return Err(failure),
-                // What is on record is said, too.
-                Err(failure) => {
-                    return Ok(format!("{}; then: {failure}", recorded(*answer, &records)));
-                }
-            }
+/// Answers all of them; what is said of that is for one line.
+fn answer(approver: &Approver<'_>, answered: &Answered) -> Result<String, Failure> {
+    let Answered { asks, answer, why } = answered;
+    let mut records = Vec::new();
+    for ask in asks {
+        match approver.answer(*ask, *answer, why.as_deref()) {
+            Ok(seq) => records.push(seq.to_string()),
+            Err(failure) if records.is_empty() => return Err(failure),
+            // What is on record is said, too.
+            Err(failure) => return Ok(format!("{}; then: {failure}", recorded(*answer, &records))),
         }
-        Ok(recorded(*answer, &records))
     }
+    Ok(recorded(*answer, &records))
 }
 
 fn recorded(answer: ApprovalAnswer, records: &[String]) -> String {

@@ -87,6 +87,24 @@ impl Person {
         }
     }
 
+    /// What stands behind that, up to a space.
+    pub(crate) fn next_word(&mut self) -> String {
+        self.sees(" ");
+        let seen = self.seen.lock().unwrap();
+        let before = seen[..self.read].trim_end();
+        before.rsplit([' ', '\n']).next().unwrap_or_default().to_owned()
+    }
+
+    /// The next line of standard output.
+    pub(crate) fn line(&mut self) -> String {
+        let (output, mut line) = (self.child.stdout.as_mut().unwrap(), Vec::new());
+        let mut byte = [0];
+        while output.read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
     pub(crate) fn types(&mut self, line: &str) -> &mut Self {
         self.press(&[line.as_bytes(), b"\n"].concat())
     }

@@ -1,0 +1,60 @@
+//! The person who answers with the approvers' key of the home.
+
+use std::path::Path;
+
+use syscap::format::{ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq};
+use syscap::{Beside, Error, FileKeys, Home, Signer as _};
+
+use crate::exit::Failure;
+use crate::runtime;
+use crate::signing::{salted, submit};
+use crate::terminal::{self, Terminal};
+
+/// The approvers' key of a home, which is unsealed once.
+pub(crate) struct Approver<'h> {
+    home: &'h Path,
+    keys: FileKeys,
+    means: ApprovalChannel,
+}
+
+impl<'h> Approver<'h> {
+    pub(crate) fn of(home: &'h Path) -> Result<Self, Failure> {
+        let keys = FileKeys::open(&Home::at(home).keys())?.asking(Terminal);
+        keys.renew(runtime::look(home)?.kernel().roles());
+        // What it is now: once it is unsealed nobody is asked any more.
+        let sealed = keys.needs_person(Role::Approver);
+        let means = if sealed { ApprovalChannel::Terminal } else { ApprovalChannel::Command };
+        Ok(Self { home, keys, means })
+    }
+
+    /// True if its passphrase is asked for, or was.
+    pub(crate) const fn is_sealed(&self) -> bool {
+        matches!(self.means, ApprovalChannel::Terminal)
+    }
+
+    /// Signs an answer, and has it recorded.
+    pub(crate) fn answer(
+        &self,
+        ask: Seq,
+        answer: ApprovalAnswer,
+        why: Option<&str>,
+    ) -> Result<Seq, Failure> {
+        let role = Role::Approver;
+        terminal::unsealed(|| self.keys.prepare(role)).map_err(Error::from)?;
+        let key = self.keys.public_key(role).map_err(Error::from)?;
+        let why = why.map(salted::<ApprovalBody>).transpose()?;
+        let beside = why.clone().map_or(Beside::Nothing, Beside::Why);
+        let sign = |message: &[u8]| self.keys.sign(role, message);
+        let body = |log: &syscap::Inspection| {
+            log.answer(ask, answer, self.means, why.as_ref()).ok_or_else(|| over(ask))
+        };
+        runtime::with(self.home, |access| {
+            submit(self.home, access, &key, sign, body, &beside, Failure::from)
+        })
+    }
+}
+
+/// Nobody can answer it.
+pub(crate) fn over(ask: Seq) -> Failure {
+    Failure::Usage { what: ask.to_string(), advice: "is not waiting any more".to_owned() }
+}

@@ -1,0 +1,184 @@
+//! The home, as the page has it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use syscap::Runtime;
+use syscap::approvals::WaitingCall;
+use syscap::format::{AgentId, ApprovalAnswer, EffectClass, Freeze, Seq};
+use syscap_console::{Answer, Home, Problem, Wanted, Wish};
+
+use super::person::{QUESTION_TIME, Question};
+use crate::approvals::{self, Approver};
+use crate::exit::Failure;
+use crate::freeze;
+use crate::output::{Object, array, quote, word_of};
+use crate::runtime::{self, People};
+use crate::starter::{self, Presence};
+
+/// A home and its server.
+pub(super) struct ServedHome {
+    home: PathBuf,
+    /// The server stays for it.
+    server: Mutex<Option<Runtime>>,
+    desk: SyncSender<Question>,
+}
+
+impl ServedHome {
+    /// Connects to the server; starts one where there is none.
+    pub(super) fn reach(home: &Path, desk: SyncSender<Question>) -> Result<Self, Failure> {
+        let server = starter::reach(home, People::PRESENT, Presence::Stays)?;
+        Ok(Self { home: home.to_path_buf(), server: Mutex::new(Some(server)), desk })
+    }
+
+    /// Asks the server. One that has gone is looked for again at the next request.
+    fn ask<T>(&self, ask: impl FnOnce(&Runtime) -> Result<T, syscap::Error>) -> Result<T, Problem> {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if server.is_none() {
+            let reached = starter::reach(&self.home, People::PRESENT, Presence::Stays);
+            *server = Some(reached.map_err(|failure| problem(&failure))?);
+        }
+        let Some(access) = &*server else { return Err(gone("the server has gone")) };
+        ask(access).map_err(|error| {
+            let words = error.to_string();
+            *server = None;
+            gone(&words)
+        })
+    }
+
+    fn status(&self) -> Result<String, Problem> {
+        let view = self.ask(Runtime::view)?;
+        let (home, head) = (word_of(&self.home), view.head.get());
+        let frozen: Vec<String> = view.frozen.iter().map(freeze::named).collect();
+        let stopped = match frozen.is_empty() {
+            true => String::new(),
+            false => format!(", frozen: {}", frozen.join(", ")),
+        };
+        let line = format!("{home}, record {head}, {} running{stopped}", view.running.len());
+        let frozen = array(frozen.iter().map(|one| quote(one)));
+        Ok(Object::new().text("line", &line).uint("head", head).json("frozen", &frozen).finish())
+    }
+
+    /// A call, for the page and for what it wishes: two of the same state are equal.
+    fn whole(&self, ask: Seq) -> Result<(WaitingCall, Option<EffectClass>, String), Problem> {
+        let (call, object) =
+            approvals::whole_json(&self.home, ask).map_err(|failure| problem(&failure))?;
+        let detail = self.ask(|access| Ok(access.tool(&call.tool).ok()))?;
+        let class = detail.map(|detail| detail.manifest.effect);
+        let object = object.flag("untrusted", call.label.is_untrusted());
+        let object = class.iter().fold(object, |it, class| it.text("class", class.name()));
+        Ok((call, class, object.finish()))
+    }
+
+    fn answer(
+        &self,
+        ask: u64,
+        answer: Answer,
+        why: Option<String>,
+        shown: &str,
+    ) -> Result<String, Problem> {
+        let (call, class, now) = self.whole(Seq::new(ask))?;
+        if now != shown {
+            let words = "it is another by now: look at it again";
+            return Err(Problem::new(409, "changed", words));
+        }
+        let answer = match answer {
+            Answer::Once => ApprovalAnswer::Once,
+            Answer::Deny => ApprovalAnswer::Deny,
+            _ => return Err(Problem::new(400, "bad_field", "no such answer")),
+        };
+        if answer == ApprovalAnswer::Once && (call.approved.is_none() || call.superseded) {
+            return Err(Problem::new(409, "changed", "nobody can approve this any more"));
+        }
+        if answer == ApprovalAnswer::Deny {
+            let approver = Approver::of(&self.home).map_err(|failure| problem(&failure))?;
+            // A no takes away: where no passphrase is needed it is done at once.
+            if !approver.is_sealed() {
+                let seq = approver.answer(call.ask, answer, why.as_deref());
+                let seq = seq.map_err(|failure| problem(&failure))?;
+                self.tell(&format!("denied {ask} by record {seq}, at a click"));
+                return Ok(on_record(seq));
+            }
+        }
+        let (reply, answered) = sync_channel(1);
+        let question = Question::Answer { call: Box::new(call), class, answer, why, reply };
+        self.desk.try_send(question).map_err(|error| match error {
+            TrySendError::Full(_) => Problem::new(
+                409,
+                "busy",
+                "another question stands at the terminal: answer it first",
+            ),
+            TrySendError::Disconnected(_) => gone("nobody is at the terminal any more"),
+        })?;
+        match answered.recv_timeout(QUESTION_TIME.saturating_mul(4)) {
+            Ok(done) => done.map(on_record),
+            Err(_) => Err(gone("nobody answered at the terminal")),
+        }
+    }
+
+    fn freeze(&self, agent: &str) -> Result<String, Problem> {
+        let agent = AgentId::new(agent)
+            .ok_or_else(|| Problem::new(400, "bad_field", "`agent` is no agent's name"))?;
+        let freeze = Freeze::agent(&agent);
+        let seq = runtime::operate(&self.home, |operator| operator.freeze(&freeze));
+        let seq = seq.map_err(|failure| problem(&failure))?;
+        self.tell(&format!("froze {agent} by record {seq}, at a click"));
+        Ok(on_record(seq))
+    }
+
+    /// A line at the terminal, where there is room: the record says it in any case.
+    fn tell(&self, line: &str) {
+        self.desk.try_send(Question::Told(line.to_owned())).unwrap_or(());
+    }
+}
+
+impl Home for ServedHome {
+    fn look(&self, wanted: &Wanted) -> Result<String, Problem> {
+        match wanted {
+            Wanted::Status => self.status(),
+            Wanted::Approvals => {
+                approvals::list_json(&self.home).map_err(|failure| problem(&failure))
+            }
+            Wanted::Approval(ask) => self.whole(Seq::new(*ask)).map(|(_, _, json)| json),
+            _ => Err(Problem::new(404, "unknown", "no such panel")),
+        }
+    }
+
+    fn changed(&self, since: Option<u64>, limit: Duration) -> Result<u64, Problem> {
+        // By a connection of its own: what waits must not keep others waiting.
+        let watching = Runtime::connect(&self.home).map_err(|error| gone(&error.to_string()))?;
+        let count = watching.watch(since.unwrap_or(u64::MAX), limit);
+        let count = count.map_err(|error| gone(&error.to_string()));
+        watching.close().map_err(|error| gone(&error.to_string()))?;
+        count
+    }
+
+    fn act(&self, wish: Wish) -> Result<String, Problem> {
+        match wish {
+            Wish::Answer { ask, answer, why, shown } => self.answer(ask, answer, why, &shown),
+            Wish::Freeze { agent } => self.freeze(&agent),
+            _ => Err(Problem::new(400, "bad_field", "no such act")),
+        }
+    }
+}
+
+fn on_record(seq: Seq) -> String {
+    Object::new().uint("record", seq.get()).finish()
+}
+
+fn gone(words: &str) -> Problem {
+    Problem::new(503, "no_server", words)
+}
+
+/// A failure of a command, for the page.
+pub(super) fn problem(failure: &Failure) -> Problem {
+    let (status, reason) = match failure {
+        Failure::Usage { .. } => (409, "over"),
+        Failure::Refused(refused) => (409, refused.reason().name()),
+        Failure::Home { .. } | Failure::Holder(_) => (503, "no_server"),
+        _ => (500, "failed"),
+    };
+    Problem::new(status, reason, failure.to_string())
+}

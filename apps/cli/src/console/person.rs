@@ -1,0 +1,185 @@
+//! The person at the terminal: asked about one act at a time, by one line.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use syscap::approvals::WaitingCall;
+use syscap::format::{ApprovalAnswer, EffectClass, Seq};
+use syscap_console::{Codes, Problem};
+
+use super::home::problem;
+use crate::approvals::{self, Approver};
+use crate::exit::{Ended, Exit, Failure, tell};
+use crate::output::plain;
+use crate::terminal::Screen;
+
+/// How long a question stands.
+pub(super) const QUESTION_TIME: Duration = Duration::from_secs(30);
+/// Most acts by a key that was unsealed once.
+const ACTS_MAX: u32 = 20;
+/// How long the whole lasts.
+const LIFE: Duration = Duration::from_secs(8 * 60 * 60);
+/// Fewest columns of a question.
+const COLUMNS_MIN: usize = 40;
+
+/// What comes to the terminal.
+pub(super) enum Question {
+    /// May this be signed?
+    Answer {
+        call: Box<WaitingCall>,
+        class: Option<EffectClass>,
+        answer: ApprovalAnswer,
+        why: Option<String>,
+        reply: SyncSender<Result<Seq, Problem>>,
+    },
+    /// Something was done at a click.
+    Told(String),
+}
+
+/// Whoever sits at the terminal.
+pub(super) struct Person<'h> {
+    home: &'h Path,
+    life: Duration,
+    questions: Receiver<Question>,
+    /// The key, since when it may be unsealed, and how often it has signed.
+    approver: Option<(Approver<'h>, Duration, u32)>,
+}
+
+impl<'h> Person<'h> {
+    /// And the desk at which it is asked: one question at a time.
+    pub(super) fn new(home: &'h PathBuf, life: Duration) -> (Self, SyncSender<Question>) {
+        let (desk, questions) = sync_channel(1);
+        (Self { home, life, questions, approver: None }, desk)
+    }
+
+    /// Answers questions, and draws codes, until the person or the time ends it.
+    pub(super) fn attend(&mut self, codes: &Codes, is_over: impl Fn() -> bool) -> Ended {
+        let began = now();
+        show_code(codes)?;
+        let mut screen = Screen::open()?;
+        loop {
+            if is_over() || now().saturating_sub(began) > LIFE {
+                return Ok(Exit::Failed);
+            }
+            let key_is_old = |since: Duration| now().saturating_sub(since) > self.life;
+            self.approver.take_if(|(_, since, _)| key_is_old(*since));
+            match self.questions.try_recv() {
+                Ok(Question::Told(line)) => tell(&plain(&line)),
+                Ok(Question::Answer { call, class, answer, why, reply }) => {
+                    let agreed = asked(&mut screen, &question(&call, class, answer))?;
+                    let done = if agreed {
+                        // A passphrase is asked for as elsewhere.
+                        drop(screen);
+                        let done = self.sign(&call, class, answer, why.as_deref());
+                        screen = Screen::open()?;
+                        done
+                    } else {
+                        Err(Problem::new(
+                            409,
+                            "declined",
+                            "no was said at the terminal, or nothing",
+                        ))
+                    };
+                    match &done {
+                        Ok(seq) => tell(&format!("{} {} by record {seq}", said(answer), call.ask)),
+                        Err(problem) => tell(&plain(&problem.words)),
+                    }
+                    // A page that has gone needs no answer.
+                    reply.try_send(done).unwrap_or(());
+                }
+                Err(_) => {}
+            }
+            for key in screen.pressed()? {
+                match key {
+                    b'c' => show_code(codes)?,
+                    b'x' => {
+                        codes.end_all();
+                        self.approver = None;
+                        tell("all pages have ended; c draws a code");
+                    }
+                    b'q' => return Ok(Exit::Done),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn sign(
+        &mut self,
+        call: &WaitingCall,
+        class: Option<EffectClass>,
+        answer: ApprovalAnswer,
+        why: Option<&str>,
+    ) -> Result<Seq, Problem> {
+        // For what can't be undone the passphrase is asked for each time.
+        let is_final = answer == ApprovalAnswer::Once && class == Some(EffectClass::Irreversible);
+        let used_up = self.approver.as_ref().is_some_and(|(_, _, acts)| *acts >= ACTS_MAX);
+        if is_final || used_up {
+            self.approver = None;
+        }
+        let failed = |failure: Failure| problem(&failure);
+        if self.approver.is_none() {
+            self.approver = Some((Approver::of(self.home).map_err(failed)?, now(), 0));
+        }
+        let Some((approver, _, acts)) = &mut self.approver else {
+            return Err(Problem::new(500, "failed", "no key"));
+        };
+        *acts = acts.saturating_add(1);
+        let done = approver.answer(call.ask, answer, why).map_err(failed);
+        if is_final || done.is_err() {
+            self.approver = None;
+        }
+        done
+    }
+}
+
+/// The time since the machine began, suspended or not.
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+fn show_code(codes: &Codes) -> Result<(), Failure> {
+    let code = codes.draw().map_err(Failure::Stream)?;
+    tell(&format!("code: {code}  (60 s, once; c draws another, x ends all pages, q ends this)"));
+    Ok(())
+}
+
+/// Asks by one line; what was pressed before it is no answer.
+fn asked(screen: &mut Screen, line: &str) -> Result<bool, Failure> {
+    let columns = screen.size().columns.max(COLUMNS_MIN);
+    let line: String = plain(line).chars().take(columns.saturating_sub(6)).collect();
+    screen.forget()?;
+    tell(&format!("{line} [y]"));
+    let began = now();
+    while now().saturating_sub(began) < QUESTION_TIME {
+        if let Some(key) = screen.pressed()?.first() {
+            return Ok(*key == b'y');
+        }
+    }
+    Ok(false)
+}
+
+/// What is asked: the act, who, with what, and on what, from the rows.
+fn question(call: &WaitingCall, class: Option<EffectClass>, answer: ApprovalAnswer) -> String {
+    let act = match answer {
+        ApprovalAnswer::Deny => "deny",
+        ApprovalAnswer::Once | ApprovalAnswer::Set => "approve once",
+    };
+    let untrusted = if call.label.is_untrusted() { " UNTRUSTED" } else { "" };
+    let class = class.map(|class| format!(" {class}")).unwrap_or_default();
+    let touched = match call.resources.is_empty() {
+        true => approvals::arguments(call),
+        false => call.resources.join(", "),
+    };
+    format!("{act} {}:{untrusted}{class} {} {} {touched}", call.ask, call.agent, call.tool)
+}
+
+const fn said(answer: ApprovalAnswer) -> &'static str {
+    match answer {
+        ApprovalAnswer::Deny => "denied",
+        ApprovalAnswer::Once | ApprovalAnswer::Set => "approved",
+    }
+}

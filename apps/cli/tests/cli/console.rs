@@ -1,0 +1,408 @@
+//! `syscap console`: what its gate lets in, and what a wish of the page comes to.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cli::approvals::{POLICY, ask, write};
+use crate::cli::support::{TestHome, reason, run, run_with, until};
+use crate::cli::terminal::{self, Person, sealed};
+
+/// A console at a terminal, and what its page knows.
+struct Console {
+    home: TestHome,
+    token: String,
+    person: Person,
+    page: Page,
+}
+
+/// A page in a browser.
+#[derive(Clone)]
+struct Page {
+    host: String,
+    port: u16,
+    bearer: String,
+}
+
+/// What came back: the status, and the whole answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{}{}", self.head, self.body))
+    }
+}
+
+impl Console {
+    /// Of a home that asks about writes; its keys are sealed where there is a passphrase.
+    fn of(flags: &[&str], passphrase: Option<&str>) -> Self {
+        let home = match passphrase {
+            Some(passphrase) => {
+                let home = TestHome { folder: host_support::scratch() };
+                sealed(&home.path(), passphrase);
+                home
+            }
+            None => TestHome::new(),
+        };
+        assert_eq!(run(["config", &home.path(), "--idle", "1s"]).code, 0);
+        let policy = home.file("policy.json", POLICY);
+        match passphrase {
+            Some(passphrase) => {
+                let mut person = Person::runs(["policy", "set", &home.path(), &policy]);
+                person.sees("Enter passphrase for the policy key: ").types(passphrase);
+                person.end().fine();
+            }
+            None => drop(run(["policy", "set", &home.path(), &policy]).fine()),
+        }
+        let flags: Vec<&str> = flags.to_vec();
+        let files = ["--tool", "fs.write", "--read", "workspace", "--write", "workspace"];
+        let token = home.token("a", &files);
+        // Standard output is no terminal here: the address comes there.
+        let path = home.path();
+        let mut person = Person::runs(["console", &path].into_iter().chain(flags));
+        let address = person.line();
+        let host = address.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+        let port = host.rsplit(':').next().unwrap().parse().unwrap();
+        let page = Page { host, port, bearer: String::new() };
+        let mut console = Self { home, token, person, page };
+        console.page.bearer = console.enter();
+        console
+    }
+
+    /// Types the code into the page.
+    fn enter(&mut self) -> String {
+        let code = self.person.sees("code: ").next_word();
+        let said = self.page.post("login", &json!({ "code": code }));
+        assert_eq!(said.status, 200, "{}", said.body);
+        said.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Makes the call, which waits; the number of its request.
+    fn waits(&self, file: &str) -> u64 {
+        let call = self.call(file);
+        ask(&call).parse().unwrap()
+    }
+
+    fn call(&self, file: &str) -> Value {
+        self.home.call("a", &self.token, write(file, "hello").as_bytes()).remove(0)
+    }
+
+    /// A card of a call, that can have been read.
+    fn card(&self, ask: u64) -> Value {
+        let shown = self.page.get(&format!("approvals/{ask}"));
+        assert_eq!(shown.status, 200, "{}", shown.body);
+        std::thread::sleep(Duration::from_millis(1_100));
+        shown.json()["card"].clone()
+    }
+
+    fn of_kind(&self, kind: &str) -> usize {
+        self.home.log().iter().filter(|record| record["kind"] == kind).count()
+    }
+
+    fn ends(mut self) -> TestHome {
+        self.person.press(b"q");
+        let told = self.person.end();
+        assert_eq!(told.code, Some(0), "{}", told.shown);
+        assert!(!told.shown.contains(&self.page.bearer) && !told.out.contains(&self.page.bearer));
+        until("no server is left", || self.home.server().is_none());
+        assert_eq!(self.home.verify(), 0);
+        self.home
+    }
+}
+
+impl Page {
+    fn raw(&self, request: &str) -> Answer {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        // One that does not close is cut by the length of its answer.
+        let mut part = [0; 4_096];
+        while let Ok(count @ 1..) = stream.read(&mut part) {
+            bytes.extend_from_slice(&part[..count]);
+            if whole(&bytes) {
+                break;
+            }
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.get(9..12).and_then(|code| code.parse().ok()).unwrap_or(0);
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn headers(&self) -> String {
+        format!(
+            "Host: {}\r\nOrigin: http://{}\r\nSec-Fetch-Site: same-origin\r\nAuthorization: Bearer {}\r\n",
+            self.host, self.host, self.bearer
+        )
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.raw(&format!("GET /api/v1/{path} HTTP/1.1\r\n{}\r\n", self.headers()))
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        self.raw(&format!(
+            "POST /api/v1/{path} HTTP/1.1\r\n{}Content-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.headers(),
+            body.len()
+        ))
+    }
+}
+
+/// True if an answer with a length has all of it.
+fn whole(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    length.is_some_and(|length| body.len() >= length.parse::<usize>().unwrap())
+}
+
+#[test]
+fn call_is_approved_in_the_page_and_at_the_terminal() {
+    if !terminal::is_there() {
+        return;
+    }
+    let mut console = Console::of(&[], Some("secret"));
+    let ask = console.waits("a.txt");
+    let list = console.page.get("approvals").json();
+    assert_eq!((&list[0]["ask"], &list[0]["standing"]), (&json!(ask), &json!("waits")));
+    let card = console.card(ask);
+    let wish = json!({ "card": card, "answer": "once" });
+    let line = format!("approve once {ask}: local_write a fs.write");
+    let (answer, again) = std::thread::scope(|scope| {
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let (wishing, wished) = (page.clone(), wish.clone());
+        let wished = scope.spawn(move || wishing.post("answer", &wished));
+        person.sees(&line);
+        // The same card is used up.
+        let again = page.post("answer", &wish);
+        person.press(b"y").sees("Enter passphrase for the approver key: ").types("secret");
+        (wished.join().unwrap(), again)
+    });
+    assert_eq!((again.status, again.json()["error"]["reason"].clone()), (409, json!("no_card")));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(console.call("a.txt")["status"], "ok");
+    assert_eq!(
+        std::fs::read_to_string(console.home.workspace("a").join("a.txt")).unwrap(),
+        "hello"
+    );
+    let approvals = console.home.log();
+    let approval = approvals.iter().find(|record| record["kind"] == "approval").unwrap();
+    assert_eq!(approval["channel"], "terminal", "{approval}");
+    // A no at the terminal signs nothing.
+    let second = console.waits("b.txt");
+    let card = console.card(second);
+    let declined = std::thread::scope(|scope| {
+        let wish = json!({ "card": card, "answer": "once" });
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let wished = scope.spawn(move || page.post("answer", &wish));
+        person.sees(&format!("approve once {second}: ")).press(b"n");
+        wished.join().unwrap()
+    });
+    assert_eq!(declined.json()["error"]["reason"], "declined");
+    assert_eq!(console.of_kind("approval"), 1);
+    console.person.press(b"c");
+    console.ends();
+}
+
+#[test]
+fn stop_is_done_at_a_click_and_a_no_where_no_passphrase_is_needed() {
+    if !terminal::is_there() {
+        return;
+    }
+    let console = Console::of(&[], None);
+    let ask = console.waits("a.txt");
+    let card = console.card(ask);
+    let denied =
+        console.page.post("answer", &json!({ "card": card, "answer": "deny", "why": "not now" }));
+    assert_eq!(denied.status, 200, "{}", denied.body);
+    let refused = console.call("a.txt");
+    assert_eq!(
+        (reason(&refused), &refused["error"]["allowed"]),
+        ("approval_denied", &json!("not now"))
+    );
+    let frozen = console.page.post("freeze", &json!({ "agent": "a" }));
+    assert_eq!(frozen.status, 200, "{}", frozen.body);
+    assert_eq!(reason(&console.call("b.txt")), "frozen");
+    assert_eq!(console.page.get("status").json()["frozen"], json!(["agent a"]));
+    assert!(!console.home.workspace("a").join("b.txt").exists());
+    console.ends();
+}
+
+/// What a script in the page can have done with cards: nothing.
+#[test]
+fn wish_without_its_own_read_card_signs_nothing() {
+    if !terminal::is_there() {
+        return;
+    }
+    let mut console = Console::of(&[], None);
+    let ask = console.waits("a.txt");
+    let shown = console.page.get(&format!("approvals/{ask}")).json();
+    let wish = |card: &Value| json!({ "card": card, "answer": "deny" });
+    let refused = |console: &Console, wish: &Value, why: &str| {
+        let said = console.page.post("answer", wish);
+        assert_eq!(said.json()["error"]["reason"], why, "{wish}");
+    };
+    refused(&console, &wish(&shown["card"]), "early");
+    refused(&console, &wish(&json!("00112233445566778899aabbccddeeff")), "no_card");
+    refused(&console, &json!({ "ask": ask, "answer": "deny" }), "bad_field");
+    refused(&console, &json!({ "card": shown["card"], "answer": "set" }), "bad_field");
+    // Another page's.
+    let card = console.card(ask);
+    console.person.press(b"c");
+    let mine = std::mem::take(&mut console.page.bearer);
+    console.page.bearer = console.enter();
+    refused(&console, &wish(&card), "no_card");
+    console.page.bearer = mine;
+    // What has been answered elsewhere meanwhile is not what was shown.
+    run(["approvals", "deny", &console.home.path(), &ask.to_string()]).fine();
+    refused(&console, &wish(&card), "changed");
+    refused(&console, &wish(&card), "no_card");
+    assert_eq!(console.of_kind("approval"), 1);
+    // All pages end by a key.
+    console.person.press(b"x").sees("all pages have ended");
+    assert_eq!(console.page.get("approvals").status, 401);
+    console.ends();
+}
+
+#[test]
+fn page_that_may_only_look_can_wish_for_nothing() {
+    if !terminal::is_there() {
+        return;
+    }
+    let console = Console::of(&["--view"], None);
+    let ask = console.waits("a.txt");
+    let card = console.card(ask);
+    for (path, wish) in
+        [("answer", json!({ "card": card, "answer": "deny" })), ("freeze", json!({ "agent": "a" }))]
+    {
+        assert_eq!(console.page.post(path, &wish).json()["error"]["reason"], "view");
+    }
+    assert_eq!((console.of_kind("approval"), console.of_kind("freeze")), (0, 0));
+    console.ends();
+}
+
+/// Raw requests: what is not let in gets a status and not a byte more.
+#[test]
+fn gate_refuses_without_a_word() {
+    if !terminal::is_there() {
+        return;
+    }
+    let mut console = Console::of(&[], None);
+    let (host, port, headers) =
+        (console.page.host.clone(), console.page.port, console.page.headers());
+    let list = "GET /api/v1/approvals HTTP/1.1\r\n";
+    let page = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let with = |first: &str, from: &str, to: &str| {
+        assert!(headers.contains(from), "{from}");
+        format!("{first}{}\r\n", headers.replace(from, to))
+    };
+    let origin = format!("Origin: http://{host}\r\n");
+    let bearer = format!("Bearer {}", console.page.bearer);
+    let json = "Content-Type: application/json\r\n";
+    let post = |more: &str, body: &str| {
+        format!("POST /api/v1/freeze HTTP/1.1\r\n{headers}{more}\r\n{body}")
+    };
+    let long = "x".repeat(70_000);
+    let cases: Vec<(&str, u16, String)> = vec![
+        ("localhost", 403, page(&format!("localhost:{port}"))),
+        ("address", 403, page(&format!("127.0.0.1:{port}"))),
+        ("six", 403, page(&format!("[::1]:{port}"))),
+        ("another name", 403, page(&format!("aaaaaaaaaaaaaaaa.localhost:{port}"))),
+        ("no port", 403, page(host.split(':').next().unwrap())),
+        ("no host", 400, "GET / HTTP/1.1\r\n\r\n".to_owned()),
+        ("two hosts", 400, format!("GET / HTTP/1.1\r\nHost: {host}\r\nHost: {host}\r\n\r\n")),
+        ("absolute", 400, format!("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n")),
+        ("1.0", 400, format!("GET / HTTP/1.0\r\nHost: {host}\r\n\r\n")),
+        ("query", 400, format!("GET /?c=1 HTTP/1.1\r\nHost: {host}\r\n\r\n")),
+        ("upgrade", 400, with(list, "Host", "Connection: Upgrade\r\nUpgrade: websocket\r\nHost")),
+        ("expect", 400, with(list, "Host", "Expect: 100-continue\r\nHost")),
+        ("two origins", 400, with(list, &origin, &origin.repeat(2))),
+        (
+            "two tokens",
+            400,
+            with(list, "Authorization", "Authorization: Bearer a\r\nAuthorization"),
+        ),
+        ("unknown path", 404, format!("GET /api/v1/none HTTP/1.1\r\n{headers}\r\n")),
+        ("file outside", 404, format!("GET /../Cargo.toml HTTP/1.1\r\n{headers}\r\n")),
+        ("number", 404, format!("GET /api/v1/approvals/+7 HTTP/1.1\r\n{headers}\r\n")),
+        ("put", 405, format!("PUT /api/v1/approvals HTTP/1.1\r\n{headers}\r\n")),
+        ("options", 405, format!("OPTIONS /api/v1/answer HTTP/1.1\r\n{headers}\r\n")),
+        ("get of a post", 405, format!("GET /api/v1/freeze HTTP/1.1\r\n{headers}\r\n")),
+        ("other origin", 403, with(list, &origin, "Origin: http://localhost:1\r\n")),
+        ("null origin", 403, with(list, &origin, "Origin: null\r\n")),
+        ("same site", 403, with(list, "same-origin", "same-site")),
+        ("no site", 403, with(list, "Sec-Fetch-Site: same-origin\r\n", "")),
+        ("typed", 403, with(list, "same-origin", "none")),
+        ("post without origin", 403, post(json, "").replace(&origin, "")),
+        ("no token", 401, with(list, &format!("Authorization: {bearer}\r\n"), "")),
+        ("wrong token", 401, with(list, &bearer, "Bearer 00")),
+        ("basic", 401, with(list, "Bearer", "Basic")),
+        ("no type", 415, post("Content-Length: 2\r\n", "{}")),
+        ("text", 415, post("Content-Type: text/plain\r\nContent-Length: 2\r\n", "{}")),
+        ("no length", 411, post(json, "")),
+        ("chunked", 400, post(&format!("{json}Transfer-Encoding: chunked\r\n"), "0\r\n\r\n")),
+        ("long", 413, post(&format!("{json}Content-Length: 70000\r\n"), &long)),
+        (
+            "two keys",
+            400,
+            post(&format!("{json}Content-Length: 25\r\n"), r#"{"agent":"a","agent":"b"}"#),
+        ),
+        ("no object", 400, post(&format!("{json}Content-Length: 2\r\n"), "[]")),
+        ("cut", 408, post(&format!("{json}Content-Length: 20\r\n"), "{")),
+    ];
+    let before = console.home.log().len();
+    for (name, status, request) in &cases {
+        let answer = console.page.raw(request);
+        assert_eq!(answer.status, *status, "{name}: {}", answer.head);
+        assert_eq!(answer.body, "", "{name}");
+    }
+    // Five wrong codes, and the right one is none any more.
+    console.person.press(b"c");
+    let code = console.person.sees("code: ").next_word();
+    let login = |code: &str| console.page.post("login", &json!({ "code": code }));
+    for _ in 0..5 {
+        let wrong = login("aaaaaaaa");
+        assert_eq!((wrong.status, &*wrong.body), (401, ""));
+    }
+    assert_eq!(login(&code).status, 401);
+    assert_eq!(console.home.log().len(), before, "no record");
+    // The page itself, with all that a browser is told.
+    let shown = console.page.raw(&page(&host));
+    assert_eq!(shown.status, 200);
+    for header in [
+        "content-security-policy: default-src 'none'",
+        "cache-control: no-store",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(shown.head.contains(header), "{header}: {}", shown.head);
+    }
+    console.ends();
+}
+
+#[test]
+fn console_is_started_at_a_terminal_outside_of_runs() {
+    let home = TestHome::new();
+    let said = run_with(["console", &home.path()], b"").failed(2);
+    assert!(said.err.contains("terminal"), "{}", said.err);
+    assert_eq!(run(["console", &home.path(), "--for", "2h"]).code, 2);
+    if !terminal::is_there() {
+        return;
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    assert_eq!(run(["config", &home.path(), "--idle", "1s"]).code, 0);
+    let mut person = Person::runs(["console", &home.path(), "--port", &port]);
+    assert_eq!(person.end().code, Some(3));
+    until("no server is left", || home.server().is_none());
+}

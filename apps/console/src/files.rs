@@ -1,0 +1,83 @@
+//! The files of the page, as they are in the source: there is no build step, and nothing is read from
+//! the disk.
+
+/// A file of the page.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) path: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) bytes: &'static [u8],
+}
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+macro_rules! files {
+    ($($path:literal $kind:expr, $file:literal;)*) => {
+        static FILES: &[File] = &[
+            $(File { path: $path, kind: $kind, bytes: include_bytes!(concat!("ui/", $file)) },)*
+        ];
+    };
+}
+
+files! {
+    "/" "text/html; charset=utf-8", "index.html";
+    "/console.css" "text/css; charset=utf-8", "console.css";
+    "/main.js" SCRIPT, "main.js";
+    "/dom.js" SCRIPT, "dom.js";
+    "/api.js" SCRIPT, "api.js";
+    "/approvals.js" SCRIPT, "approvals.js";
+    "/words.js" SCRIPT, "words.js";
+}
+
+/// The file with that path.
+pub(crate) fn find(path: &str) -> Option<&'static File> {
+    FILES.iter().find(|file| file.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_served() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ui");
+        let names = std::fs::read_dir(folder).unwrap().map(|one| one.unwrap().file_name());
+        let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+        names.retain(|name| name.ends_with(".js") || name.ends_with(".css"));
+        names.sort();
+        let mut served: Vec<&str> =
+            FILES.iter().filter_map(|file| file.path.strip_prefix('/')).collect();
+        served.retain(|name| !name.is_empty());
+        served.sort_unstable();
+        assert_eq!(names, served);
+    }
+
+    /// Text is text: nothing in the page reads markup, evaluates text, or keeps anything.
+    #[test]
+    fn page_uses_no_markup_no_evaluation_and_no_storage() {
+        let forbidden = [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "Function(",
+            "localStorage",
+            "sessionStorage",
+            "indexedDB",
+            "cookie",
+            "style=",
+            "http://",
+            "https://",
+            "EventSource",
+            "serviceWorker",
+            "postMessage",
+        ];
+        for file in FILES {
+            let text = std::str::from_utf8(file.bytes).unwrap();
+            for word in forbidden {
+                assert!(!text.contains(word), "{}: {word}", file.path);
+            }
+        }
+    }
+}

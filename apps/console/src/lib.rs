@@ -1,0 +1,250 @@
+//! A page for the person who answers for agents: what waits, what happened, what may be done.
+//!
+//! [`Console`] listens on loopback and shows what a [`Home`] says. It holds no key and no kernel, and
+//! decides about nothing but who may ask: the page wishes, the home's side asks the person at the
+//! terminal, signs and records. Every request passes the same gate (`gate`), in one order.
+//!
+//! No cookie, no account, no secret in an address: the person types a code, once, and the page holds a
+//! token in its memory. The origin is new at each start, so that no other local page owns it.
+
+mod cards;
+mod files;
+mod gate;
+mod listen;
+mod pages;
+mod service;
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::cards::Cards;
+use crate::pages::Pages;
+
+/// Letters of which codes and names consist: none looks like another.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// Letters of the name in the address: 80 bits.
+const NAME_LETTERS: usize = 16;
+
+/// What the page can ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wanted {
+    /// The state of the home in a line.
+    Status,
+    /// The calls that wait.
+    Approvals,
+    /// One of them, whole, by the record that asks.
+    Approval(u64),
+}
+
+/// An answer to a waiting call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// Yes, for one call.
+    Once,
+    /// No.
+    Deny,
+}
+
+/// What the page wishes to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wish {
+    /// A waiting call is answered, as it was shown.
+    Answer {
+        /// The record that asks.
+        ask: u64,
+        /// The answer.
+        answer: Answer,
+        /// Why, if the person said so: at most 4 KiB.
+        why: Option<String>,
+        /// What the page was shown of it: the act is of this, or of nothing.
+        shown: String,
+    },
+    /// An agent, and all below it, is frozen.
+    Freeze {
+        /// The agent.
+        agent: String,
+    },
+}
+
+impl Wish {
+    /// True for what takes away and can be undone: it needs no person at the terminal.
+    #[must_use]
+    pub const fn is_stop(&self) -> bool {
+        matches!(self, Self::Freeze { .. })
+    }
+}
+
+/// Why something was not shown or done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The status of the answer.
+    pub status: u16,
+    /// In one word, for the page.
+    pub reason: &'static str,
+    /// In words, for the person.
+    pub words: String,
+}
+
+impl Problem {
+    /// One of these.
+    pub fn new(status: u16, reason: &'static str, words: impl Into<String>) -> Self {
+        Self { status, reason, words: words.into() }
+    }
+}
+
+/// The home as a console has it. Its functions block, and are called by threads that may.
+pub trait Home: Send + Sync + 'static {
+    /// What the page shows: JSON, as the command prints it with `--json`.
+    ///
+    /// # Errors
+    /// A [`Problem`], which the page shows.
+    fn look(&self, wanted: &Wanted) -> Result<String, Problem>;
+
+    /// How often what the page shows has changed; waits up to the limit for another count than that.
+    ///
+    /// # Errors
+    /// A [`Problem`], where nobody knows.
+    fn changed(&self, since: Option<u64>, limit: Duration) -> Result<u64, Problem>;
+
+    /// Does something, once the person at the terminal has agreed to what is no stop; JSON about the
+    /// record.
+    ///
+    /// # Errors
+    /// A [`Problem`]: then nothing was done.
+    fn act(&self, wish: Wish) -> Result<String, Problem>;
+}
+
+/// How a console is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The port, on both loopback addresses; drawn by the system if `None`.
+    pub port: Option<u16>,
+    /// True if the page may wish for nothing.
+    pub view: bool,
+    /// How long a page may be idle.
+    pub idle: Duration,
+}
+
+/// A console that listens.
+pub struct Console {
+    shared: Arc<Shared>,
+    listeners: Vec<TcpListener>,
+}
+
+/// What its threads share.
+struct Shared {
+    /// The one `Host` that is answered.
+    host: String,
+    origin: String,
+    view: bool,
+    home: Arc<dyn Home>,
+    pages: Mutex<Pages>,
+    cards: Mutex<Cards>,
+}
+
+impl Console {
+    /// Listens on both loopback addresses, under a name that no page had before.
+    ///
+    /// # Errors
+    /// Where the port is taken on one of them, or there is no randomness.
+    pub fn open(options: Options, home: Arc<dyn Home>) -> io::Result<Self> {
+        let (listeners, port) = listen::bind(options.port)?;
+        let host = format!("{}.localhost:{port}", letters(NAME_LETTERS)?);
+        let origin = format!("http://{host}");
+        let (pages, cards) = (Mutex::new(Pages::new(options.idle)), Mutex::default());
+        let shared = Shared { host, origin, view: options.view, home, pages, cards };
+        Ok(Self { shared: Arc::new(shared), listeners })
+    }
+
+    /// The address of the page. It holds no secret.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("{}/", self.shared.origin)
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.listeners.first().and_then(|it| it.local_addr().ok()).map(|at| at.port())
+    }
+
+    /// The side that draws codes and ends pages, for the person at the terminal.
+    #[must_use]
+    pub fn codes(&self) -> Codes {
+        Codes(Arc::clone(&self.shared))
+    }
+
+    /// Answers requests, until the process ends.
+    ///
+    /// # Errors
+    /// Where no thread can be had, or a listener fails.
+    pub fn serve(self) -> io::Result<()> {
+        listen::serve(self.listeners, self.shared)
+    }
+}
+
+/// Draws codes for a [`Console`].
+#[derive(Clone)]
+pub struct Codes(Arc<Shared>);
+
+impl Codes {
+    /// A new code: 8 letters, for 60 seconds and one page. The one before is over.
+    ///
+    /// # Errors
+    /// Where there is no randomness.
+    pub fn draw(&self) -> io::Result<String> {
+        let code = letters(pages::CODE_LETTERS)?;
+        self.0.pages().expect(&code);
+        Ok(code)
+    }
+
+    /// Ends all pages.
+    pub fn end_all(&self) {
+        self.0.pages().end_all();
+        *self.0.cards() = Cards::default();
+    }
+}
+
+impl Shared {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        // Every change is one step.
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cards(&self) -> MutexGuard<'_, Cards> {
+        // Every change is one step.
+        self.cards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Random bytes.
+fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled = filled.saturating_add(getrandom(rest, GetRandomFlags::empty())?);
+    }
+    Ok(bytes)
+}
+
+/// So many random letters, at most 16.
+fn letters(count: usize) -> io::Result<String> {
+    let bytes = random::<NAME_LETTERS>()?;
+    let letters = bytes.iter().take(count).filter_map(|byte| LETTERS.get(usize::from(byte & 31)));
+    Ok(letters.map(|letter| char::from(*letter)).collect())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut all, byte| {
+        write!(all, "{byte:02x}").unwrap_or(());
+        all
+    })
+}

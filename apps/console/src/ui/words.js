@@ -1,0 +1,66 @@
+// @ts-check
+// All that the page says.
+
+export const words = {
+  title: 'syscap',
+  enter: 'Enter',
+  code: 'Code',
+  codeHint:
+    'The terminal that runs `syscap console` shows a code of 8 letters. This page never asks for a passphrase: a page that does is false.',
+  codeWrong: 'That is not the code, or it is over. Press c at the terminal for another one.',
+  ended: 'its session has ended: an agent that is started again may repeat the call',
+  pageEnded: 'This page has ended. Press c at the terminal for a code, and enter again.',
+  gone: 'The console has ended, or does not answer.',
+  panels: 'Panels',
+  approvals: 'Approvals',
+  waiting: 'Waiting calls',
+  none: 'No call waits for a person.',
+  noneHint: 'One that the policy asks about appears here. Try the policy with: syscap policy test',
+  record: 'Record',
+  call: 'Call',
+  left: 'Left',
+  choose: 'Choose a call to see all of it.',
+  untrusted: 'has read untrusted content',
+  once: 'Approve once',
+  deny: 'Deny',
+  denyWhy: 'Why (the agent is told)',
+  cancel: 'Back',
+  /** @param {string} agent */
+  freeze: (agent) => `Freeze ${agent}`,
+  asked: 'Asked at the terminal: answer there.',
+  /** @param {number} record */
+  done: (record) => `On record ${record}.`,
+  over: 'This call waits no longer.',
+  command: 'The same at a terminal',
+  arguments: 'Arguments',
+  erased: 'erased',
+  touches: 'Touches',
+  mustBe: 'Must still be',
+  notLooked: 'was not looked at: nothing binds what is there when it runs',
+  nothingThere: 'nothing is there',
+  where: 'Where',
+  asksBecause: 'Asks because',
+  hasSeen: 'Session has seen',
+  lastLike: 'Last like it',
+  noneLike: 'none was approved before',
+  sameAsLast: 'the same arguments',
+  /** @param {string} name @param {string} is @param {string} was */
+  differs: (name, is, was) => `${name}: ${is}, was ${was}`,
+  answers: 'Signed by',
+  /** @param {number} approved @param {number} threshold */
+  signed: (approved, threshold) => `${approved} of ${threshold}`,
+  expires: 'Expires',
+  since: 'Since',
+  agent: 'Agent',
+  tool: 'Tool',
+  more: 'More',
+};
+
+/**
+ * How long something lasts, in words.
+ * @param {number} until
+ */
+export function leftUntil(until) {
+  const minutes = Math.max(0, Math.ceil((until - Date.now()) / 60000));
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`;
+}
