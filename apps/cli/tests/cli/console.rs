@@ -1,5 +1,7 @@
 //! `syscap console`: what its gate lets in, and what a wish of the page comes to.
 
+mod page;
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -87,6 +89,13 @@ impl Console {
     fn waits(&self, file: &str) -> u64 {
         let call = self.call(file);
         ask(&call).parse().unwrap()
+    }
+
+    /// The same with a text of its own.
+    fn waits_with(&self, file: &str, text: &str) -> u64 {
+        let call = json!({ "tool_id": "fs.write", "args": { "path": file, "text": text } });
+        let calls = self.home.call("a", &self.token, call.to_string().as_bytes());
+        ask(&calls[0]).parse().unwrap()
     }
 
     fn call(&self, file: &str) -> Value {

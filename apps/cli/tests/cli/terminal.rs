@@ -87,6 +87,11 @@ impl Person {
         }
     }
 
+    /// The number of the process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What stands behind that, up to a space.
     pub(crate) fn next_word(&mut self) -> String {
         self.sees(" ");

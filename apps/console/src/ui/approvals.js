@@ -13,10 +13,11 @@ const PLACED = new Set([
 ]);
 
 /**
- * The panel. `view` if the page may only look.
+ * The panel. `view` if the page may only look; `changed` once an act is on record.
  * @param {boolean} view
+ * @param {() => Promise<void>} changed
  */
-export function panel(view) {
+export function panel(view, changed) {
   const list = element('tbody');
   const card = element('article', { class: 'card', 'aria-live': 'polite' });
   const empty = element('p', { class: 'dim', hidden: true }, words.none, ' ', words.noneHint);
@@ -48,6 +49,8 @@ export function panel(view) {
     held = false;
     const { card: name, call } = await api.approval(ask);
     card.replaceChildren(...whole(call), ...(view ? [] : acts(name, call)), ...said(call));
+    // Below the list, where the window is narrow.
+    card.scrollIntoView({ block: 'nearest' });
     await refresh();
   }
 
@@ -75,7 +78,7 @@ export function panel(view) {
         for (const button of bar.querySelectorAll('button')) button.disabled = false;
       }
       held = false;
-      await refresh();
+      await changed();
     };
     const denies = element('form', {
       class: 'why', hidden: true,
@@ -151,9 +154,22 @@ function whole(call) {
   for (const [name, value] of Object.entries(call)) {
     if (!PLACED.has(name)) add(name, [JSON.stringify(value)], true);
   }
-  const args = call.arguments === null ? words.erased : JSON.stringify(call.arguments, null, 2);
-  return [title, tags, list, element('h3', {}, words.arguments),
-    element('pre', { tabindex: 0, 'aria-label': words.arguments }, args)];
+  return [title, tags, list, element('h3', {}, words.arguments), ...given(call.arguments)];
+}
+
+/**
+ * All arguments, whole: texts with their lines, all else as JSON.
+ * @param {Record<string, unknown> | null} values
+ * @returns {HTMLElement[]}
+ */
+function given(values) {
+  if (values === null) return [element('p', {}, words.erased)];
+  return Object.entries(values).flatMap(([name, value]) => {
+    const is = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+    const kind = typeof value === 'string' ? words.text : words.json;
+    return [element('p', { class: 'name' }, name, ' ', element('span', { class: 'dim' }, kind)),
+      element('pre', { tabindex: 0, 'aria-label': name }, is)];
+  });
 }
 
 /**

@@ -40,8 +40,6 @@ async function open(view) {
   const line = element('p', { class: 'dim', role: 'status' });
   const nav = element('nav', { 'aria-label': words.panels },
     element('span', { 'aria-current': 'page' }, words.approvals, ' ', count));
-  const approvals = panel(view);
-  main.replaceChildren(nav, line, approvals.root);
   const refresh = async () => {
     const waiting = await approvals.refresh();
     count.textContent = String(waiting);
@@ -49,6 +47,8 @@ async function open(view) {
     document.title = waiting ? `(${waiting}) ${words.title}` : words.title;
     line.textContent = (await api.status()).line;
   };
+  const approvals = panel(view, refresh);
+  main.replaceChildren(nav, line, approvals.root);
   await refresh();
   void follow(refresh);
 }

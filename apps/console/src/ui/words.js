@@ -8,7 +8,7 @@ export const words = {
   codeHint:
     'The terminal that runs `syscap console` shows a code of 8 letters. This page never asks for a passphrase: a page that does is false.',
   codeWrong: 'That is not the code, or it is over. Press c at the terminal for another one.',
-  ended: 'its session has ended: an agent that is started again may repeat the call',
+  ended: 'session ended',
   pageEnded: 'This page has ended. Press c at the terminal for a code, and enter again.',
   gone: 'The console has ended, or does not answer.',
   panels: 'Panels',
@@ -34,6 +34,8 @@ export const words = {
   command: 'The same at a terminal',
   arguments: 'Arguments',
   erased: 'erased',
+  text: 'text',
+  json: 'JSON',
   touches: 'Touches',
   mustBe: 'Must still be',
   notLooked: 'was not looked at: nothing binds what is there when it runs',
