@@ -6,12 +6,12 @@
 
 use syscap::format::field::{FieldSpec, Shape as _};
 use syscap::format::{
-    AggregatePhase, Algorithm, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgumentLabel,
+    AggregatePhase, Algorithm, ApprovalAnswer, ApprovalBody, ApprovalChannel, ArgumentLabel, Body,
     COMMON_FIELDS, CancelBody, ConfigChange, Control, CreditChange, Decision, Decoder, Dimension,
     Durability, EffectClass, Enforcement, FreezeBecause, FreezeChange, FreezeTarget, HomeLimits,
-    Item, ItemKind, KeyChange, Obligation, ObligationKind, PolicyBecause, Possession, Precondition,
-    PreviousRun, Profile, Provenance, Reason, Record, RecordKind, Recovered, RedactBody,
-    RefusalKind, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, RunMode,
+    Item, ItemKind, KeyChange, LateReport, Obligation, ObligationKind, PolicyBecause, Possession,
+    Precondition, PreviousRun, Profile, Provenance, Reason, Record, RecordKind, Recovered,
+    RedactBody, RefusalKind, Resolution, Revocation, RevokeTarget, Role, RoleKey, RoleSet, RunMode,
     SessionPhase, Shadow, Signed, Source, Status, ToolsChange, TxOutcome, Verdict, json, leaf,
 };
 
@@ -24,10 +24,21 @@ const OWN_KEYS_FROM: u64 = 10;
 pub(crate) fn record(record: &Record, bytes: &[u8]) -> Object {
     let kind = record.body.kind();
     let mut specs: Vec<FieldSpec> = COMMON_FIELDS.to_vec();
-    specs.extend(kind.fields());
+    specs.extend(match &record.body {
+        Body::LateReport(_) => LateReport::fields(),
+        _ => kind.fields(),
+    });
     let object = Object::new().shown("leaf", leaf(bytes)).shown("utc", record.time);
     let checked = Item::check(bytes, Profile::CONTROL).unwrap_or(Item::NULL);
     entries(object, checked, &specs, kind)
+}
+
+/// A record that this program does not know: its fields as they stand, by their numbers.
+pub(crate) fn unknown(bytes: &[u8]) -> Object {
+    let checked = Item::check(bytes, Profile::CONTROL).unwrap_or(Item::NULL);
+    let object = Object::new().shown("leaf", leaf(bytes));
+    // Of no kind that says what a field is.
+    entries(object, checked, &COMMON_FIELDS, RecordKind::Checkpoint)
 }
 
 /// The entries of a map with integer keys, by the names of its table.

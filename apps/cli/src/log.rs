@@ -9,6 +9,7 @@ mod row;
 mod select;
 mod settled;
 mod show;
+pub(crate) mod timeline;
 mod tools;
 mod whole;
 

@@ -27,6 +27,7 @@ files! {
     "/dom.js" SCRIPT, "dom.js";
     "/api.js" SCRIPT, "api.js";
     "/approvals.js" SCRIPT, "approvals.js";
+    "/timeline.js" SCRIPT, "timeline.js";
     "/words.js" SCRIPT, "words.js";
 }
 

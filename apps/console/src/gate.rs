@@ -39,18 +39,23 @@ pub(crate) enum Route {
     Approvals,
     /// One call that waits.
     Approval(u64),
-    /// An answer to one.
+    /// A stretch of the log: asked for by POST, since a filter is no part of an address.
+    Timeline,
+    /// A record of it.
+    Record(u64),
+    /// An answer to a call that waits.
     Answer,
     Freeze,
 }
 
 /// The paths below `/api/v1/` that have no number in them.
-const TABLE: [(&str, Method, Route); 7] = [
+const TABLE: [(&str, Method, Route); 8] = [
     ("login", Method::POST, Route::Login),
     ("logout", Method::POST, Route::Logout),
     ("live", Method::GET, Route::Live),
     ("status", Method::GET, Route::Status),
     ("approvals", Method::GET, Route::Approvals),
+    ("timeline", Method::POST, Route::Timeline),
     ("answer", Method::POST, Route::Answer),
     ("freeze", Method::POST, Route::Freeze),
 ];
@@ -96,8 +101,10 @@ fn upgrades(headers: &HeaderMap) -> bool {
 
 fn route(path: &str, method: &Method) -> Result<Route, StatusCode> {
     let (allowed, route) = match path.strip_prefix("/api/v1/") {
-        Some(path) => match path.strip_prefix("approvals/") {
-            Some(number) => (Method::GET, Route::Approval(number_of(number)?)),
+        Some(path) => match path.split_once('/') {
+            Some(("approvals", number)) => (Method::GET, Route::Approval(number_of(number)?)),
+            Some(("log", number)) => (Method::GET, Route::Record(number_of(number)?)),
+            Some(_) => return Err(StatusCode::NOT_FOUND),
             None => {
                 let row = TABLE.into_iter().find(|(name, ..)| *name == path);
                 let (_, method, route) = row.ok_or(StatusCode::NOT_FOUND)?;

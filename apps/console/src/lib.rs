@@ -40,6 +40,28 @@ pub enum Wanted {
     Approvals,
     /// One of them, whole, by the record that asks.
     Approval(u64),
+    /// A stretch of the log, a line a call.
+    Timeline(Stretch),
+    /// A record, whole.
+    Record(u64),
+}
+
+/// A stretch of the log that the page shows, and which of its lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stretch {
+    /// Before this record; the end of the log if `None`.
+    pub before: Option<u64>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// No older than so long, as the command line writes it.
+    pub since: Option<String>,
+    /// Only what was refused.
+    pub refused: bool,
+    /// Only what reaches outside.
+    pub outside: bool,
 }
 
 /// An answer to a waiting call.

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::gate::{self, Route};
 use crate::pages::{PageId, Stranger};
-use crate::{Answer, Problem, Shared, Wanted, Wish, cards, hex, random};
+use crate::{Answer, Problem, Shared, Stretch, Wanted, Wish, cards, hex, random};
 
 /// How long the body of a request may take.
 const BODY_TIME: Duration = Duration::from_secs(5);
@@ -157,6 +157,7 @@ async fn serve(
         Route::Status => Some(Wanted::Status),
         Route::Approvals => Some(Wanted::Approvals),
         Route::Approval(ask) => Some(Wanted::Approval(ask)),
+        Route::Record(seq) => Some(Wanted::Record(seq)),
         _ => None,
     };
     let given = match wanted {
@@ -188,7 +189,33 @@ fn look(wanted: &Wanted, page: PageId, shared: &Shared) -> Result<String, Proble
     Ok(shown)
 }
 
+/// What a page filters by.
+fn stretch(given: &Canonical) -> Result<Stretch, Problem> {
+    let given = given.item();
+    let text = |name: &'static str| match given.get(name).map(|value| value.as_text()) {
+        None | Some(Some("")) => Ok(None),
+        Some(Some(text)) => Ok(Some(text.to_owned())),
+        Some(None) => Err(bad(name)),
+    };
+    let before = match given.get("before") {
+        None => None,
+        Some(number) => Some(number.as_uint().ok_or_else(|| bad("before"))?),
+    };
+    let is = |name: &str| given.get(name).and_then(Item::as_bool) == Some(true);
+    Ok(Stretch {
+        before,
+        agent: text("agent")?,
+        tool: text("tool")?,
+        since: text("since")?,
+        refused: is("refused"),
+        outside: is("outside"),
+    })
+}
+
 fn act(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Result<String, Problem> {
+    if route == Route::Timeline {
+        return shared.home.look(&Wanted::Timeline(stretch(given)?));
+    }
     if shared.view {
         return Err(Problem::new(403, "view", "this console was started with --view"));
     }

@@ -3,20 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use syscap::Runtime;
 use syscap::approvals::WaitingCall;
+use syscap::audit::SqliteReader;
 use syscap::format::{AgentId, ApprovalAnswer, EffectClass, Freeze, Seq};
-use syscap_console::{Answer, Home, Problem, Wanted, Wish};
+use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
 use super::person::{QUESTION_TIME, Question};
 use crate::approvals::{self, Approver};
 use crate::exit::Failure;
 use crate::freeze;
+use crate::log::timeline::{self, Filter};
 use crate::output::{Object, array, quote, word_of};
 use crate::runtime::{self, People};
 use crate::starter::{self, Presence};
+
+/// How often it is looked whether anything else is on record.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A home and its server.
 pub(super) struct ServedHome {
@@ -65,11 +70,23 @@ impl ServedHome {
     fn whole(&self, ask: Seq) -> Result<(WaitingCall, Option<EffectClass>, String), Problem> {
         let (call, object) =
             approvals::whole_json(&self.home, ask).map_err(|failure| problem(&failure))?;
-        let detail = self.ask(|access| Ok(access.tool(&call.tool).ok()))?;
-        let class = detail.map(|detail| detail.manifest.effect);
+        // By the manifest that the request names, and not by a word of the server's.
+        let class = timeline::class_of(&self.home, ask).map_err(|failure| problem(&failure))?;
         let object = object.flag("untrusted", call.label.is_untrusted());
         let object = class.iter().fold(object, |it, class| it.text("class", class.name()));
         Ok((call, class, object.finish()))
+    }
+
+    fn timeline(&self, stretch: &Stretch) -> Result<String, Problem> {
+        let Stretch { before, agent, tool, since, refused, outside, .. } = stretch;
+        let (agent, tool, since) = (agent.as_deref(), tool.as_deref(), since.as_deref());
+        let filter = Filter::of(agent, tool, since, *refused, *outside);
+        let filter = filter.map_err(|field| {
+            let words = format!("`{field}` is not of the form that `syscap log show` takes");
+            Problem::new(400, "bad_field", words)
+        })?;
+        let page = timeline::page(&self.home, &filter, before.map(Seq::new));
+        page.map_err(|failure| problem(&failure))
     }
 
     fn answer(
@@ -142,17 +159,33 @@ impl Home for ServedHome {
                 approvals::list_json(&self.home).map_err(|failure| problem(&failure))
             }
             Wanted::Approval(ask) => self.whole(Seq::new(*ask)).map(|(_, _, json)| json),
+            Wanted::Timeline(stretch) => self.timeline(stretch),
+            Wanted::Record(seq) => {
+                let record = timeline::one(&self.home, Seq::new(*seq));
+                let record = record.map_err(|failure| problem(&failure))?;
+                record.ok_or_else(|| Problem::new(404, "unknown", "the log has no such record"))
+            }
             _ => Err(Problem::new(404, "unknown", "no such panel")),
         }
     }
 
     fn changed(&self, since: Option<u64>, limit: Duration) -> Result<u64, Problem> {
+        let failed = |error: syscap::Error| gone(&error.to_string());
         // By a connection of its own: what waits must not keep others waiting.
-        let watching = Runtime::connect(&self.home).map_err(|error| gone(&error.to_string()))?;
-        let count = watching.watch(since.unwrap_or(u64::MAX), limit);
-        let count = count.map_err(|error| gone(&error.to_string()));
-        watching.close().map_err(|error| gone(&error.to_string()))?;
-        count
+        let watching = Runtime::connect(&self.home).map_err(failed)?;
+        let mut reader = SqliteReader::open(&self.home).map_err(|error| failed(error.into()))?;
+        let (began, mut count) = (Instant::now(), u64::MAX);
+        let changed = loop {
+            // A request is told of at once, any other record within a second.
+            count = watching.watch(count, LOOK).map_err(failed)?;
+            let head = reader.head().map_err(|error| failed(error.into()))?;
+            let changed = count.saturating_add(head.map_or(0, |head| head.seq.get()));
+            if since != Some(changed) || began.elapsed() > limit {
+                break changed;
+            }
+        };
+        watching.close().map_err(failed)?;
+        Ok(changed)
     }
 
     fn act(&self, wish: Wish) -> Result<String, Problem> {

@@ -35,7 +35,19 @@ pub(super) fn line(
     by: Option<&SignedBy>,
 ) -> String {
     let (seq, time) = (record.seq.to_string(), record.time.to_string());
-    let (agent, what) = match &record.body {
+    let (agent, what) = who_and_what(record, sides, asked, settled, by);
+    columns(&seq, &time, &agent, &what)
+}
+
+/// Whose it is, and what was called and what came of it.
+pub(super) fn who_and_what(
+    record: &Record,
+    sides: Option<&Sides>,
+    asked: Option<Asked>,
+    settled: Option<Settled>,
+    by: Option<&SignedBy>,
+) -> (String, String) {
+    match &record.body {
         Body::Intent(intent) => {
             let broken = |settled: Settled| format!("interrupted: {}", settled.words());
             let running = || "running, or interrupted".to_owned();
@@ -50,8 +62,7 @@ pub(super) fn line(
         }
         Body::Input(input) => (input.agent.to_string(), said(sides)),
         _ => row::event(record, asked, by),
-    };
-    columns(&seq, &time, &agent, &what)
+    }
 }
 
 fn columns(seq: &str, time: &str, agent: &str, what: &str) -> String {

@@ -15,22 +15,22 @@ use crate::parse;
 
 /// A filter of records.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct Select {
+pub(crate) struct Select {
     /// Only what this agent did, or was given.
     #[arg(long, value_name = "NAME", value_parser = parse::agent)]
-    agent: Option<AgentId>,
+    pub(super) agent: Option<AgentId>,
     /// Only calls of this tool; `notes.*` is every tool whose name begins so, `*` every tool.
     #[arg(long, value_name = "ID", value_parser = parse::tools)]
-    tool: Option<parse::Tools>,
+    pub(super) tool: Option<parse::Tools>,
     /// Only calls of this class, or of one of these where it is given more than once.
     #[arg(long = "class", value_name = "CLASS", value_parser = parse::class)]
-    classes: Vec<EffectClass>,
+    pub(super) classes: Vec<EffectClass>,
     /// Only what was refused.
     #[arg(long)]
-    refused: bool,
+    pub(super) refused: bool,
     /// Only what is no older: `90s`, `15m`, `2h`, `7d`.
     #[arg(long, value_name = "AGE", value_parser = parse::age)]
-    since: Option<std::time::Duration>,
+    pub(super) since: Option<std::time::Duration>,
 }
 
 impl Select {

@@ -40,18 +40,7 @@ pub(super) fn show(
     let altered = about.sides.as_ref().is_some_and(Sides::altered);
     match out.form() {
         Form::Json => {
-            let object = json(record, bytes, about);
-            let object = match became(home, reader, record)? {
-                None => object,
-                Some(settled) => {
-                    let became = Object::new().text("verdict", settled.verdict.name());
-                    let became = became.uint("record", settled.record.get());
-                    let became = became.flag("operator", settled.by == By::Operator);
-                    let became = became.flag("late", settled.by == By::Report);
-                    object.json("became", &became.finish())
-                }
-            };
-            out.line(&object.finish())?;
+            out.line(&all(home, reader, record, bytes, about)?.finish())?;
         }
         Form::Text => text(home, reader, record, about, out)?,
     }
@@ -59,6 +48,23 @@ pub(super) fn show(
         return Err(super::altered(home, record.seq));
     }
     Ok(Exit::Done)
+}
+
+/// A record for programs, with what became of it where it is a call without an outcome.
+pub(super) fn all(
+    home: &Path,
+    reader: &mut SqliteReader,
+    record: &Record,
+    bytes: &[u8],
+    about: About,
+) -> Result<Object, Failure> {
+    let object = json(record, bytes, about);
+    let Some(settled) = became(home, reader, record)? else { return Ok(object) };
+    let became = Object::new().text("verdict", settled.verdict.name());
+    let became = became.uint("record", settled.record.get());
+    let became = became.flag("operator", settled.by == By::Operator);
+    let became = became.flag("late", settled.by == By::Report);
+    Ok(object.json("became", &became.finish()))
 }
 
 /// A record, with what it answers and what the vault has.
@@ -279,7 +285,10 @@ fn absent(name: &str, kept: &Kept, out: &mut Out) -> Result<(), Failure> {
     }
 }
 
-fn manifest(reader: &mut SqliteReader, call: &CallFields) -> Result<Option<Manifest>, StoreError> {
+pub(super) fn manifest(
+    reader: &mut SqliteReader,
+    call: &CallFields,
+) -> Result<Option<Manifest>, StoreError> {
     let Some(id) = call.manifest else { return Ok(None) };
     let object = reader.object(&id)?;
     Ok(object.and_then(|object| Manifest::from_bytes(&object.bytes).ok()))

@@ -300,6 +300,68 @@ fn page_that_may_only_look_can_wish_for_nothing() {
     console.ends();
 }
 
+/// Every call has one line, where its outcome or its refusal is, over pages of 600 records.
+#[test]
+fn timeline_shows_each_call_once_and_every_field_of_a_record() {
+    if !terminal::is_there() {
+        return;
+    }
+    let console = Console::of(&["--view"], None);
+    let asked = console.waits("a.txt");
+    let echoes = r#"{"id": "echoes", "effect": "allow", "subject": {"tool_id": "echo"}, "when": {"op": "all", "args": []}, "on_fail": "block", "reason": "x"}, {"id""#;
+    let policy = console.home.file("echo.json", &POLICY.replacen("{\"id\"", echoes, 1));
+    run(["policy", "set", &console.home.path(), &policy]).fine();
+    let echo = console.home.token("b", &["--tool", "echo", "--budget", "calls=2000"]);
+    let calls =
+        r#"{"tool_id": "echo", "args": {"value": {"odd": [1, "<b>"]}}, "x-unknown": {"a": 1}}"#;
+    let calls = format!("{calls}\n").repeat(700) + r#"{"tool_id": "none", "args": {}}"#;
+    assert_eq!(console.home.call("b", &echo, calls.as_bytes()).len(), 701);
+    let all = |filter: Value| {
+        let (mut lines, mut before, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let mut asked = filter.clone();
+            if let Some(before) = before {
+                asked["before"] = json!(before);
+            }
+            let said = console.page.post("timeline", &asked);
+            assert_eq!(said.status, 200, "{}", said.body);
+            let page = said.json();
+            assert!(page["read"].as_u64().unwrap() <= 600, "{}", page["read"]);
+            lines.extend(page["lines"].as_array().unwrap().clone());
+            pages += 1;
+            match page["next"].as_u64() {
+                Some(next) => before = Some(next),
+                None => return (lines, pages),
+            }
+        }
+    };
+    let (lines, pages) = all(json!({}));
+    assert!(pages >= 3, "{pages} pages, {} lines: {}", lines.len(), lines[0]);
+    let numbers: Vec<u64> = lines.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a > b), "the newest first, each once");
+    let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
+    assert_eq!((of("outcome"), of("intent")), (700, 0));
+    let (refused, _) = all(json!({ "refused": true, "agent": "b" }));
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0]["what"].as_str().unwrap().contains("refused: "), "{}", refused[0]);
+    let (echoes, _) = all(json!({ "tool": "echo", "agent": "b" }));
+    assert_eq!(echoes.len(), 700);
+    assert_eq!(all(json!({ "outside": true })).0.len(), 0);
+    assert_eq!(all(json!({ "since": "1h" })).0.len(), lines.len());
+    for wrong in [json!({ "agent": "no agent" }), json!({ "since": "x" }), json!({ "before": "1" })]
+    {
+        let said = console.page.post("timeline", &wrong);
+        assert_eq!((said.status, &said.json()["error"]["reason"]), (400, &json!("bad_field")));
+    }
+    // All of one, fields that nobody knows among them.
+    let whole = console.page.get(&format!("log/{}", echoes[0]["seq"])).json();
+    assert_eq!(whole["args"], json!({ "value": { "odd": [1, "<b>"] } }));
+    let request = console.page.get(&format!("log/{asked}")).json();
+    assert_eq!((&request["kind"], &request["args"]["path"]), (&json!("ask"), &json!("a.txt")));
+    assert_eq!(console.page.get("log/1000000").status, 404);
+    console.ends();
+}
+
 /// Raw requests: what is not let in gets a status and not a byte more.
 #[test]
 fn gate_refuses_without_a_word() {

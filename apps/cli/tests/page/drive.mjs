@@ -61,28 +61,50 @@ await choose(0);
 for (const name of ['Approve once', 'Deny...', 'Freeze a']) await act(name).waitFor();
 await act('Deny...').click();
 await page.getByLabel('Why (the agent is told)').waitFor();
-const session = await context.newCDPSession(page);
-await session.send('Page.setBypassCSP', { enabled: false });
-for (const colorScheme of ['light', 'dark']) {
-  for (const width of [1200, 390]) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width, height: 900 });
-    // By the driver's own world: the page's own rules let no script in.
-    const found = await page.evaluate(`${axe}; axe.run(document)`);
-    assert.deepEqual(found.violations.map((one) => one.id), [], `${colorScheme} ${width}`);
-    const [wide, window] = await page.evaluate(() => [
-      document.documentElement.scrollWidth,
-      document.documentElement.clientWidth,
-    ]);
-    assert.ok(wide <= window, `nothing beside the window at ${width}`);
-    if (process.env.SYSCAP_PICTURES) {
-      const path = `${process.env.SYSCAP_PICTURES}/approvals-${colorScheme}-${width}.png`;
-      await page.screenshot({ path });
+/** Nothing that keeps a person out, and nothing beside the window. */
+async function sound(panel) {
+  for (const colorScheme of ['light', 'dark']) {
+    for (const width of [1200, 390]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      // By the driver: the page's own rules let no script in.
+      const found = await page.evaluate(`${axe}; axe.run(document)`);
+      assert.deepEqual(found.violations.map((one) => one.id), [], `${panel} ${colorScheme} ${width}`);
+      const [wide, window] = await page.evaluate(() => [
+        document.documentElement.scrollWidth,
+        document.documentElement.clientWidth,
+      ]);
+      assert.ok(wide <= window, `${panel}: nothing beside the window at ${width}`);
+      if (process.env.SYSCAP_PICTURES) {
+        const path = `${process.env.SYSCAP_PICTURES}/${panel}-${colorScheme}-${width}.png`;
+        await page.screenshot({ path });
+      }
     }
   }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 1200, height: 900 });
 }
-await page.emulateMedia({ colorScheme: 'light' });
-await page.setViewportSize({ width: 1200, height: 900 });
+await sound('approvals');
+
+// What happened: each call, a filter, and one record whole.
+await page.getByRole('button', { name: 'Timeline' }).click();
+await page.getByText('asks for approval').first().waitFor();
+assert.ok((await rows.count()) >= 20, 'at least 20 lines');
+await page.getByLabel('Agent').fill('nobody-of-that-name');
+await page.getByRole('button', { name: 'Filter' }).click();
+await page.getByText(/^0 lines of \d+ records/).waitFor();
+await page.getByLabel('Agent').fill('');
+await page.getByLabel('refused only').check();
+await page.getByRole('button', { name: 'Filter' }).click();
+await page.locator('tr.refused').first().waitFor();
+await page.getByLabel('refused only').uncheck();
+await page.getByRole('button', { name: 'Filter' }).click();
+await page.getByText('asks for approval').first().waitFor();
+await rows.first().getByRole('button').click();
+await page.locator('.card h2', { hasText: 'Record' }).waitFor();
+await sound('timeline');
+assert.equal(await page.locator('img, iframe, object').count(), 0);
+await page.getByRole('button', { name: 'Approvals' }).click();
 
 // Hostile texts are texts.
 assert.equal(await page.locator('img, iframe, object, script:not([type=module])').count(), 0);

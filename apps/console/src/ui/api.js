@@ -52,6 +52,10 @@ export const status = () => ask('status');
 export const approvals = () => ask('approvals');
 /** @param {number} number */
 export const approval = (number) => ask(`approvals/${number}`);
+/** @param {Record<string, unknown>} stretch */
+export const timeline = (stretch) => ask('timeline', stretch);
+/** @param {number} seq */
+export const record = (seq) => ask(`log/${seq}`);
 /** @param {Record<string, unknown>} wish */
 export const answer = (wish) => ask('answer', wish);
 /** @param {string} agent */

@@ -2,8 +2,9 @@
 // The page: the code, then the panels.
 
 import * as api from './api.js';
-import { panel } from './approvals.js';
+import * as approvals from './approvals.js';
 import { element } from './dom.js';
+import * as timeline from './timeline.js';
 import { words } from './words.js';
 
 const main = element('main');
@@ -38,18 +39,34 @@ function askForCode(note) {
 async function open(view) {
   const count = element('span', { class: 'count', hidden: true });
   const line = element('p', { class: 'dim', role: 'status' });
-  const nav = element('nav', { 'aria-label': words.panels },
-    element('span', { 'aria-current': 'page' }, words.approvals, ' ', count));
-  const refresh = async () => {
-    const waiting = await approvals.refresh();
-    count.textContent = String(waiting);
-    count.hidden = waiting === 0;
-    document.title = waiting ? `(${waiting}) ${words.title}` : words.title;
-    line.textContent = (await api.status()).line;
+  const place = element('div');
+  const waiting = approvals.panel(view, () => refresh());
+  const panels = [
+    { name: words.approvals, panel: waiting, more: count },
+    { name: words.timeline, panel: timeline.panel(), more: null },
+  ];
+  let shown = panels[0];
+  const tabs = panels.map((one) => element('button', {
+    class: 'tab', onclick: () => void choose(one),
+  }, one.name, ' ', one.more));
+  const nav = element('nav', { 'aria-label': words.panels }, tabs);
+  /** @param {typeof panels[number]} one */
+  const choose = async (one) => {
+    shown = one;
+    tabs.forEach((tab, at) => tab.setAttribute('aria-current', String(panels[at] === one)));
+    place.replaceChildren(one.panel.root);
+    await refresh();
   };
-  const approvals = panel(view, refresh);
-  main.replaceChildren(nav, line, approvals.root);
-  await refresh();
+  const refresh = async () => {
+    const waits = await waiting.refresh();
+    count.textContent = String(waits);
+    count.hidden = waits === 0;
+    document.title = waits ? `(${waits}) ${words.title}` : words.title;
+    line.textContent = (await api.status()).line;
+    if (shown.panel !== waiting) await shown.panel.refresh();
+  };
+  main.replaceChildren(nav, line, place);
+  await choose(shown);
   void follow(refresh);
 }
 

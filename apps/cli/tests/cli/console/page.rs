@@ -76,6 +76,7 @@ fn person_answers_in_the_page() {
     let hostile = "<img src=x onerror=alert(1)><script>alert(2)</script>\u{202e}gpj.exe\u{200b}";
     let calls: Vec<u64> =
         (0..22).map(|n| console.waits_with(&format!("{n} {hostile}.md"), hostile)).collect();
+    console.home.call("a", &console.token, br#"{"tool_id": "none", "args": {}}"#);
     console.person.press(b"c");
     let code = console.person.sees("code: ").next_word();
     let address = format!("http://{}/", console.page.host);

@@ -70,7 +70,7 @@ fn use_that_outlives_its_server_is_reported_late() {
         assert_eq!(reports.len(), 1, "{by}");
         let report = &reports[0];
         assert_eq!((&report["intent"], &report["status"]), (&intent, &json!("ok")), "{by}");
-        assert_ne!(report["label"], 0, "{by}");
+        assert_eq!(report["label"], 1, "{by}");
         hooked.hook(&fetch("PreToolUse", "toolu_02")).fine();
         assert_ne!(hooked.of_kind("intent").last().unwrap()["label"], 0, "{by}");
         // What is reported again is no use.
