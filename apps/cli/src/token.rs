@@ -3,7 +3,7 @@
 mod hit;
 mod issue;
 mod name;
-mod narrow;
+pub(crate) mod narrow;
 mod revoke;
 mod show;
 mod tree;

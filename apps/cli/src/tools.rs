@@ -1,16 +1,18 @@
 //! `syscap tools`: the tools of a home, what is offered in their place, and whether to take it.
 
-mod accept;
+pub(crate) mod accept;
 mod catalogue;
 mod difference;
 mod seen;
 mod show;
 pub(crate) mod stated;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::format::{Role, ToolId};
+use syscap::format::{AgentId, Role, ToolId};
+use syscap::view::{TokenInfo, TokenStanding, ToolDetail};
 use syscap::{Beside, Error, Inspection};
 
 pub(crate) use catalogue::{brief, standing};
@@ -18,8 +20,8 @@ pub(crate) use seen::changed;
 
 use self::seen::{Seen, names, not_delegated};
 
-use crate::exit::{Ended, Exit};
-use crate::output::{Object, Out};
+use crate::exit::{Ended, Exit, Failure};
+use crate::output::{Object, Out, array, quote};
 use crate::signing::{self, Hand};
 use crate::{parse, runtime};
 
@@ -57,6 +59,32 @@ impl Tools {
             Self::Forget(forget) => forget.run(out),
         }
     }
+}
+
+/// The tools for programs, as `list` has them, each with the agents that have a token for it; and the
+/// agents that have any.
+pub(crate) fn store_json(home: &Path) -> Result<String, Failure> {
+    let Seen { view, manifests, .. } = Seen::of(home)?;
+    let lives = |token: &&TokenInfo| token.standing == TokenStanding::Live;
+    let live: Vec<&TokenInfo> = view.tokens.iter().filter(lives).collect();
+    let names =
+        |agents: BTreeSet<&AgentId>| array(agents.into_iter().map(|one| quote(one.as_str())));
+    let tools = view.tools.iter().map(|info| {
+        let known = manifests.iter().find(|manifest| manifest.tool == info.tool);
+        let entry = known.map_or_else(|| brief(info), |known| catalogue::entry(&view, info, known));
+        let of_it = live.iter().filter(|token| token.tools.contains(&info.tool));
+        entry.json("agents", &names(of_it.map(|token| &token.agent).collect())).finish()
+    });
+    let agents = names(live.iter().map(|token| &token.agent).collect());
+    Ok(Object::new().json("tools", &array(tools)).json("agents", &agents).finish())
+}
+
+/// A tool for programs, as `show` has it.
+pub(crate) fn whole_json(home: &Path, tool: &ToolId) -> Result<(ToolDetail, String), Failure> {
+    let seen = Seen::of(home)?;
+    let detail = seen.tool(home, tool)?;
+    let json = show::json(&seen.view, &detail).finish();
+    Ok((detail, json))
 }
 
 /// Which home.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::Wanted;
 use crate::pages::PageId;
 
 /// Most cards at a time; the oldest goes.
@@ -17,10 +18,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const LOOK_MAX: Duration = Duration::from_secs(10);
 const LOOK_BYTES: usize = 4 << 10;
 
-/// A call, as it was shown.
+/// A call or a tool, as it was shown.
 struct Card {
     page: PageId,
-    ask: u64,
+    what: Wanted,
     shown: String,
     made: Instant,
 }
@@ -40,26 +41,28 @@ pub(crate) struct Cards(BTreeMap<String, Card>);
 
 impl Cards {
     /// Gives one out under that name, which is random.
-    pub(crate) fn give(&mut self, name: &str, page: PageId, ask: u64, shown: String) {
-        self.0.retain(|_, card| card.made.elapsed() < LIFE && (card.page, card.ask) != (page, ask));
+    pub(crate) fn give(&mut self, name: &str, page: PageId, what: Wanted, shown: String) {
+        self.0.retain(|_, card| {
+            card.made.elapsed() < LIFE && (card.page, &card.what) != (page, &what)
+        });
         if self.0.len() >= CARDS_MAX {
             let oldest = self.0.iter().min_by_key(|(_, card)| card.made);
             if let Some(name) = oldest.map(|(name, _)| name.clone()) {
                 self.0.remove(&name);
             }
         }
-        self.0.insert(name.to_owned(), Card { page, ask, shown, made: Instant::now() });
+        self.0.insert(name.to_owned(), Card { page, what, shown, made: Instant::now() });
     }
 
-    /// Uses one up: the call, and what was shown of it.
-    pub(crate) fn take(&mut self, name: &str, page: PageId) -> Result<(u64, String), NoCard> {
+    /// Uses one up: what it is of, and what was shown of that.
+    pub(crate) fn take(&mut self, name: &str, page: PageId) -> Result<(Wanted, String), NoCard> {
         let card = self.0.get(name).filter(|card| card.page == page && card.made.elapsed() < LIFE);
         let card = card.ok_or(NoCard::Unknown)?;
         if card.made.elapsed() < look(card.shown.len()) {
             return Err(NoCard::Early);
         }
         let card = self.0.remove(name).ok_or(NoCard::Unknown)?;
-        Ok((card.ask, card.shown))
+        Ok((card.what, card.shown))
     }
 }
 
@@ -86,12 +89,12 @@ mod tests {
     #[test]
     fn card_is_used_once_by_its_page_after_it_can_have_been_read() {
         let ([mine, theirs], mut cards) = (pages(), Cards::default());
-        cards.give("c", mine, 7, "shown".to_owned());
+        cards.give("c", mine, Wanted::Approval(7), "shown".to_owned());
         assert_eq!(cards.take("c", mine), Err(NoCard::Early));
         assert_eq!(cards.take("c", theirs), Err(NoCard::Unknown));
         assert_eq!(cards.take("d", mine), Err(NoCard::Unknown));
         std::thread::sleep(LOOK);
-        assert_eq!(cards.take("c", mine), Ok((7, "shown".to_owned())));
+        assert_eq!(cards.take("c", mine), Ok((Wanted::Approval(7), "shown".to_owned())));
         assert_eq!(cards.take("c", mine), Err(NoCard::Unknown));
     }
 
@@ -101,11 +104,11 @@ mod tests {
         assert_eq!(look(LOOK_BYTES * 2), LOOK * 3);
         assert_eq!(look(usize::MAX), LOOK_MAX);
         let ([mine, _], mut cards) = (pages(), Cards::default());
-        cards.give("old", mine, 7, String::new());
-        cards.give("new", mine, 7, String::new());
+        cards.give("old", mine, Wanted::Approval(7), String::new());
+        cards.give("new", mine, Wanted::Approval(7), String::new());
         assert_eq!(cards.take("old", mine), Err(NoCard::Unknown));
         for n in 0..100 {
-            cards.give(&n.to_string(), mine, n + 100, String::new());
+            cards.give(&n.to_string(), mine, Wanted::Approval(n + 100), String::new());
         }
         assert_eq!(cards.0.len(), CARDS_MAX);
     }

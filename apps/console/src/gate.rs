@@ -43,19 +43,28 @@ pub(crate) enum Route {
     Timeline,
     /// A record of it.
     Record(u64),
+    Tools,
+    /// A tool, named in the body.
+    Tool,
     /// An answer to a call that waits.
     Answer,
+    Accept,
+    Narrow,
     Freeze,
 }
 
 /// The paths below `/api/v1/` that have no number in them.
-const TABLE: [(&str, Method, Route); 8] = [
+const TABLE: [(&str, Method, Route); 12] = [
     ("login", Method::POST, Route::Login),
     ("logout", Method::POST, Route::Logout),
     ("live", Method::GET, Route::Live),
     ("status", Method::GET, Route::Status),
     ("approvals", Method::GET, Route::Approvals),
     ("timeline", Method::POST, Route::Timeline),
+    ("tools", Method::GET, Route::Tools),
+    ("tool", Method::POST, Route::Tool),
+    ("accept", Method::POST, Route::Accept),
+    ("narrow", Method::POST, Route::Narrow),
     ("answer", Method::POST, Route::Answer),
     ("freeze", Method::POST, Route::Freeze),
 ];

@@ -44,6 +44,10 @@ pub enum Wanted {
     Timeline(Stretch),
     /// A record, whole.
     Record(u64),
+    /// The tools, and which agents may call each.
+    Tools,
+    /// A tool, whole, with the difference of a changed definition.
+    Tool(String),
 }
 
 /// A stretch of the log that the page shows, and which of its lines.
@@ -89,6 +93,20 @@ pub enum Wish {
         /// What the page was shown of it: the act is of this, or of nothing.
         shown: String,
     },
+    /// The definition of a tool that was shown is put on record.
+    Accept {
+        /// The tool.
+        tool: String,
+        /// What the page was shown of it.
+        shown: String,
+    },
+    /// Each token of an agent that grants a tool gives way to one that does not.
+    Narrow {
+        /// The agent.
+        agent: String,
+        /// The tool.
+        tool: String,
+    },
     /// An agent, and all below it, is frozen.
     Freeze {
         /// The agent.
@@ -100,7 +118,7 @@ impl Wish {
     /// True for what takes away and can be undone: it needs no person at the terminal.
     #[must_use]
     pub const fn is_stop(&self) -> bool {
-        matches!(self, Self::Freeze { .. })
+        matches!(self, Self::Freeze { .. } | Self::Narrow { .. })
     }
 }
 

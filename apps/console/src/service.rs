@@ -158,6 +158,7 @@ async fn serve(
         Route::Approvals => Some(Wanted::Approvals),
         Route::Approval(ask) => Some(Wanted::Approval(ask)),
         Route::Record(seq) => Some(Wanted::Record(seq)),
+        Route::Tools => Some(Wanted::Tools),
         _ => None,
     };
     let given = match wanted {
@@ -168,7 +169,7 @@ async fn serve(
         },
     };
     let work = move || match (wanted, given) {
-        (Some(wanted), _) => look(&wanted, page, &shared),
+        (Some(wanted), _) => look(wanted, page, &shared),
         (None, Some(given)) => act(route, &given, page, &shared),
         (None, None) => Err(bad("body")),
     };
@@ -179,20 +180,24 @@ async fn serve(
     }
 }
 
-/// What is looked at; a call with a card, by which it can be answered.
-fn look(wanted: &Wanted, page: PageId, shared: &Shared) -> Result<String, Problem> {
-    let json = shared.home.look(wanted)?;
-    let Wanted::Approval(ask) = wanted else { return Ok(json) };
+/// What is looked at; a call and a tool with a card, by which it can be answered.
+fn look(wanted: Wanted, page: PageId, shared: &Shared) -> Result<String, Problem> {
+    let json = shared.home.look(&wanted)?;
+    let name = match wanted {
+        Wanted::Approval(_) => "call",
+        Wanted::Tool(_) => "tool",
+        _ => return Ok(json),
+    };
     let card = hex(&random::<16>().map_err(|_| Problem::new(500, "entropy", "no randomness"))?);
-    let shown = format!("{{\"card\":\"{card}\",\"call\":{json}}}");
-    shared.cards().give(&card, page, *ask, json);
+    let shown = format!("{{\"card\":\"{card}\",\"{name}\":{json}}}");
+    shared.cards().give(&card, page, wanted, json);
     Ok(shown)
 }
 
 /// What a page filters by.
 fn stretch(given: &Canonical) -> Result<Stretch, Problem> {
     let given = given.item();
-    let text = |name: &'static str| match given.get(name).map(|value| value.as_text()) {
+    let words = |name: &'static str| match given.get(name).map(|value| value.as_text()) {
         None | Some(Some("")) => Ok(None),
         Some(Some(text)) => Ok(Some(text.to_owned())),
         Some(None) => Err(bad(name)),
@@ -204,17 +209,19 @@ fn stretch(given: &Canonical) -> Result<Stretch, Problem> {
     let is = |name: &str| given.get(name).and_then(Item::as_bool) == Some(true);
     Ok(Stretch {
         before,
-        agent: text("agent")?,
-        tool: text("tool")?,
-        since: text("since")?,
+        agent: words("agent")?,
+        tool: words("tool")?,
+        since: words("since")?,
         refused: is("refused"),
         outside: is("outside"),
     })
 }
 
 fn act(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Result<String, Problem> {
-    if route == Route::Timeline {
-        return shared.home.look(&Wanted::Timeline(stretch(given)?));
+    match route {
+        Route::Timeline => return look(Wanted::Timeline(stretch(given)?), page, shared),
+        Route::Tool => return look(Wanted::Tool(text(given, "tool")?), page, shared),
+        _ => {}
     }
     if shared.view {
         return Err(Problem::new(403, "view", "this console was started with --view"));
@@ -229,37 +236,51 @@ fn act(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Result
 }
 
 fn wish(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Result<Wish, Problem> {
-    let given = given.item();
-    let text = |name: &'static str| given.get(name).and_then(Item::as_text);
     match route {
-        Route::Freeze => {
-            let agent = text("agent").ok_or_else(|| bad("agent"))?.to_owned();
-            Ok(Wish::Freeze { agent })
+        Route::Freeze => Ok(Wish::Freeze { agent: text(given, "agent")? }),
+        Route::Narrow => {
+            Ok(Wish::Narrow { agent: text(given, "agent")?, tool: text(given, "tool")? })
         }
+        Route::Accept => match card(given, page, shared)? {
+            (Wanted::Tool(tool), shown) => Ok(Wish::Accept { tool, shown }),
+            _ => Err(bad("card")),
+        },
         Route::Answer => {
-            let answer = match text("answer") {
-                Some("once") => Answer::Once,
-                Some("deny") => Answer::Deny,
+            let answer = match &*text(given, "answer")? {
+                "once" => Answer::Once,
+                "deny" => Answer::Deny,
                 _ => return Err(bad("answer")),
             };
-            let why = match given.get("why") {
+            let why = match given.item().get("why") {
                 None => None,
-                Some(why) => match why.as_text() {
-                    Some(why) if (1..=WHY_BYTES_MAX).contains(&why.len()) => Some(why.to_owned()),
-                    _ => return Err(bad("why")),
-                },
+                Some(_) => Some(text(given, "why")?).filter(|why| !why.is_empty()),
             };
-            let card = text("card").ok_or_else(|| bad("card"))?;
-            let (ask, shown) = shared.cards().take(card, page).map_err(|why| match why {
-                cards::NoCard::Unknown => {
-                    Problem::new(409, "no_card", "look at the call again: what was shown is over")
-                }
-                cards::NoCard::Early => Problem::new(409, "early", "nobody can have read this yet"),
-            })?;
-            Ok(Wish::Answer { ask, answer, why, shown })
+            if why.as_ref().is_some_and(|why| why.len() > WHY_BYTES_MAX) {
+                return Err(bad("why"));
+            }
+            match card(given, page, shared)? {
+                (Wanted::Approval(ask), shown) => Ok(Wish::Answer { ask, answer, why, shown }),
+                _ => Err(bad("card")),
+            }
         }
         _ => Err(bad("path")),
     }
+}
+
+fn text(given: &Canonical, name: &'static str) -> Result<String, Problem> {
+    let text = given.item().get(name).and_then(Item::as_text);
+    text.map(str::to_owned).ok_or_else(|| bad(name))
+}
+
+/// What the named card is of, and what was shown of it.
+fn card(given: &Canonical, page: PageId, shared: &Shared) -> Result<(Wanted, String), Problem> {
+    let name = text(given, "card")?;
+    shared.cards().take(&name, page).map_err(|why| match why {
+        cards::NoCard::Unknown => {
+            Problem::new(409, "no_card", "look at it again: what was shown is over")
+        }
+        cards::NoCard::Early => Problem::new(409, "early", "nobody can have read this yet"),
+    })
 }
 
 fn login(given: &Canonical, shared: &Shared) -> Response<Said> {

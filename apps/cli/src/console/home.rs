@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use syscap::Runtime;
 use syscap::approvals::WaitingCall;
 use syscap::audit::SqliteReader;
-use syscap::format::{AgentId, ApprovalAnswer, EffectClass, Freeze, Seq};
+use syscap::format::{AgentId, ApprovalAnswer, EffectClass, Freeze, Manifest, Role, Seq, ToolId};
 use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
 use super::person::{QUESTION_TIME, Question};
@@ -18,7 +18,10 @@ use crate::freeze;
 use crate::log::timeline::{self, Filter};
 use crate::output::{Object, array, quote, word_of};
 use crate::runtime::{self, People};
+use crate::signing;
 use crate::starter::{self, Presence};
+use crate::token::narrow;
+use crate::tools::{self, accept};
 
 /// How often it is looked whether anything else is on record.
 const LOOK: Duration = Duration::from_secs(1);
@@ -119,9 +122,16 @@ impl ServedHome {
                 return Ok(on_record(seq));
             }
         }
+        self.asked(|reply| Question::Answer { call: Box::new(call), class, answer, why, reply })
+    }
+
+    /// Has the person decide, at the terminal.
+    fn asked(
+        &self,
+        question: impl FnOnce(SyncSender<Result<Seq, Problem>>) -> Question,
+    ) -> Result<String, Problem> {
         let (reply, answered) = sync_channel(1);
-        let question = Question::Answer { call: Box::new(call), class, answer, why, reply };
-        self.desk.try_send(question).map_err(|error| match error {
+        self.desk.try_send(question(reply)).map_err(|error| match error {
             TrySendError::Full(_) => Problem::new(
                 409,
                 "busy",
@@ -133,6 +143,48 @@ impl ServedHome {
             Ok(done) => done.map(on_record),
             Err(_) => Err(gone("nobody answered at the terminal")),
         }
+    }
+
+    fn accept(&self, tool: &str, shown: &str) -> Result<String, Problem> {
+        let id = ToolId::new(tool).ok_or_else(|| Problem::new(400, "bad_field", "no tool"))?;
+        let (detail, now) =
+            tools::whole_json(&self.home, &id).map_err(|failure| problem(&failure))?;
+        let offered = detail.offered.as_ref().filter(|_| now == shown);
+        let Some(offered) = offered.map(Manifest::id) else {
+            return Err(Problem::new(409, "changed", "it is another by now: look at it again"));
+        };
+        let line = format!(
+            "accept the definition of {id}: {} {}, manifest {offered}",
+            detail.info.title, detail.manifest.effect
+        );
+        let home = self.home.clone();
+        let act = Box::new(move || {
+            let access = runtime::connected(&home).map_err(Failure::home(&home))?;
+            let nobody = || Failure::Nobody { folder: home.clone(), why: "nobody offers it" };
+            accept::record(&home, &access.ok_or_else(nobody)?, &[(id, offered)])
+        });
+        self.asked(|reply| Question::Act { line, act, reply })
+    }
+
+    fn narrow(&self, agent: &str, tool: &str) -> Result<String, Problem> {
+        let wrong = || Problem::new(400, "bad_field", "no such agent or tool");
+        let agent = AgentId::new(agent).ok_or_else(wrong)?;
+        let tool = ToolId::new(tool).ok_or_else(wrong)?;
+        for role in [Role::Issuer, Role::Revoker] {
+            // The terminal is somebody else's at this moment.
+            if signing::is_sealed(&self.home, role).map_err(|failure| problem(&failure))? {
+                let home = word_of(&self.home);
+                let words = format!(
+                    "the {role} key is sealed; at a terminal: \
+                     syscap token narrow {home} --agent {agent} --without {tool}"
+                );
+                return Err(Problem::new(409, "sealed", words));
+            }
+        }
+        let said = narrow::take_away(&self.home, agent.clone(), tool.clone());
+        let said = said.map_err(|failure| problem(&failure))?;
+        self.tell(&format!("took {tool} from {agent}, at a click"));
+        Ok(Object::new().text("said", &said).finish())
     }
 
     fn freeze(&self, agent: &str) -> Result<String, Problem> {
@@ -160,6 +212,13 @@ impl Home for ServedHome {
             }
             Wanted::Approval(ask) => self.whole(Seq::new(*ask)).map(|(_, _, json)| json),
             Wanted::Timeline(stretch) => self.timeline(stretch),
+            Wanted::Tools => tools::store_json(&self.home).map_err(|failure| problem(&failure)),
+            Wanted::Tool(tool) => {
+                let id =
+                    ToolId::new(tool).ok_or_else(|| Problem::new(404, "unknown", "no tool"))?;
+                let whole = tools::whole_json(&self.home, &id);
+                whole.map(|(_, json)| json).map_err(|failure| problem(&failure))
+            }
             Wanted::Record(seq) => {
                 let record = timeline::one(&self.home, Seq::new(*seq));
                 let record = record.map_err(|failure| problem(&failure))?;
@@ -192,6 +251,8 @@ impl Home for ServedHome {
         match wish {
             Wish::Answer { ask, answer, why, shown } => self.answer(ask, answer, why, &shown),
             Wish::Freeze { agent } => self.freeze(&agent),
+            Wish::Accept { tool, shown } => self.accept(&tool, &shown),
+            Wish::Narrow { agent, tool } => self.narrow(&agent, &tool),
             _ => Err(Problem::new(400, "bad_field", "no such act")),
         }
     }

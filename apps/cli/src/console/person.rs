@@ -21,6 +21,8 @@ pub(super) const QUESTION_TIME: Duration = Duration::from_secs(30);
 const ACTS_MAX: u32 = 20;
 /// How long the whole lasts.
 const LIFE: Duration = Duration::from_secs(8 * 60 * 60);
+/// Most rows of a question.
+const ROWS_MAX: usize = 4;
 /// Fewest columns of a question.
 const COLUMNS_MIN: usize = 40;
 
@@ -32,6 +34,12 @@ pub(super) enum Question {
         class: Option<EffectClass>,
         answer: ApprovalAnswer,
         why: Option<String>,
+        reply: SyncSender<Result<Seq, Problem>>,
+    },
+    /// May this be done, which asks for its own passphrase?
+    Act {
+        line: String,
+        act: Box<dyn FnOnce() -> Result<Seq, Failure> + Send>,
         reply: SyncSender<Result<Seq, Problem>>,
     },
     /// Something was done at a click.
@@ -68,25 +76,17 @@ impl<'h> Person<'h> {
             match self.questions.try_recv() {
                 Ok(Question::Told(line)) => tell(&plain(&line)),
                 Ok(Question::Answer { call, class, answer, why, reply }) => {
-                    let agreed = asked(&mut screen, &question(&call, class, answer))?;
-                    let done = if agreed {
-                        // A passphrase is asked for as elsewhere.
-                        drop(screen);
-                        let done = self.sign(&call, class, answer, why.as_deref());
-                        screen = Screen::open()?;
-                        done
-                    } else {
-                        Err(Problem::new(
-                            409,
-                            "declined",
-                            "no was said at the terminal, or nothing",
-                        ))
-                    };
-                    match &done {
-                        Ok(seq) => tell(&format!("{} {} by record {seq}", said(answer), call.ask)),
-                        Err(problem) => tell(&plain(&problem.words)),
-                    }
+                    let line = question(&call, class, answer);
+                    let sign = || self.sign(&call, class, answer, why.as_deref());
+                    let (done, next) = decided(screen, &line, sign)?;
+                    screen = next;
                     // A page that has gone needs no answer.
+                    reply.try_send(done).unwrap_or(());
+                }
+                Ok(Question::Act { line, act, reply }) => {
+                    let sign = || act().map_err(|failure| problem(&failure));
+                    let (done, next) = decided(screen, &line, sign)?;
+                    screen = next;
                     reply.try_send(done).unwrap_or(());
                 }
                 Err(_) => {}
@@ -135,6 +135,29 @@ impl<'h> Person<'h> {
     }
 }
 
+/// Has something signed where the person agrees to that line.
+fn decided(
+    mut screen: Screen,
+    line: &str,
+    sign: impl FnOnce() -> Result<Seq, Problem>,
+) -> Result<(Result<Seq, Problem>, Screen), Failure> {
+    let done = if asked(&mut screen, line)? {
+        // A passphrase is asked for as elsewhere.
+        drop(screen);
+        let done = sign();
+        screen = Screen::open()?;
+        done
+    } else {
+        let words = "no was said at the terminal, or nothing";
+        Err(Problem::new(409, "declined", words))
+    };
+    match &done {
+        Ok(seq) => tell(&format!("done by record {seq}")),
+        Err(problem) => tell(&plain(&problem.words)),
+    }
+    Ok((done, screen))
+}
+
 /// The time since the machine began, suspended or not.
 fn now() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
@@ -147,12 +170,14 @@ fn show_code(codes: &Codes) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks by one line; what was pressed before it is no answer.
+/// Asks by one line, of a few rows at most; what was pressed before it is no answer.
 fn asked(screen: &mut Screen, line: &str) -> Result<bool, Failure> {
-    let columns = screen.size().columns.max(COLUMNS_MIN);
-    let line: String = plain(line).chars().take(columns.saturating_sub(6)).collect();
+    let most = screen.size().columns.max(COLUMNS_MIN).saturating_mul(ROWS_MAX);
+    let line = plain(line);
+    let shown: String = line.chars().take(most).collect();
+    let cut = if shown.len() < line.len() { " .. (all of it is in the page)" } else { "" };
     screen.forget()?;
-    tell(&format!("{line} [y]"));
+    tell(&format!("{shown}{cut} [y]"));
     let began = now();
     while now().saturating_sub(began) < QUESTION_TIME {
         if let Some(key) = screen.pressed()?.first() {
@@ -175,11 +200,4 @@ fn question(call: &WaitingCall, class: Option<EffectClass>, answer: ApprovalAnsw
         false => call.resources.join(", "),
     };
     format!("{act} {}:{untrusted}{class} {} {} {touched}", call.ask, call.agent, call.tool)
-}
-
-const fn said(answer: ApprovalAnswer) -> &'static str {
-    match answer {
-        ApprovalAnswer::Deny => "denied",
-        ApprovalAnswer::Once | ApprovalAnswer::Set => "approved",
-    }
 }

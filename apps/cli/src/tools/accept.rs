@@ -1,12 +1,12 @@
 //! `syscap tools accept`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use syscap::format::{ObjectId, Role, ToolId};
+use syscap::format::{ObjectId, Role, Seq, ToolId};
 use syscap::provide::Standing;
 use syscap::view::{ToolDetail, ToolInfo};
-use syscap::{Beside, Error, Inspection};
+use syscap::{Beside, Error, Inspection, Runtime};
 
 use super::seen::{changed, delegated, names};
 use super::show;
@@ -70,18 +70,7 @@ impl Accept {
         if !is_named && !agree(&details)? {
             return Ok(Exit::Failed);
         }
-        let other = |error| match error {
-            Error::NoSuch { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
-            error => error.into(),
-        };
-        let seq = match signing::hand(&self.home, Role::Operator)? {
-            Hand::Holder => access.accept_as(&accepted).map_err(other)?,
-            Hand::Person(person) => {
-                let change = |log: &Inspection| changed(log.tools_change(&accepted, &[]));
-                let beside = Beside::Accepted(accepted.clone());
-                person.submit(&access, change, &beside, other)?
-            }
-        };
+        let seq = record(&self.home, &access, &accepted)?;
         let tools: Vec<ToolId> = accepted.into_iter().map(|(tool, _)| tool).collect();
         let json = Object::new().json("tools", &names(&tools)).uint("record", seq.get());
         out.both(&format!("accepted by record {seq}"), json)?;
@@ -124,6 +113,26 @@ impl Accept {
         let json = Object::new().text("tools", &tools);
         out.both(&format!("on record: {tools}"), json)?;
         Ok(Exit::Done)
+    }
+}
+
+/// Puts these definitions on record; a person is asked for the operator's passphrase, where it is sealed.
+pub(crate) fn record(
+    home: &Path,
+    access: &Runtime,
+    accepted: &[(ToolId, ObjectId)],
+) -> Result<Seq, Failure> {
+    let other = |error| match error {
+        Error::NoSuch { got, .. } => Failure::Usage { what: got, advice: OTHER.to_owned() },
+        error => error.into(),
+    };
+    match signing::hand(home, Role::Operator)? {
+        Hand::Holder => access.accept_as(accepted).map_err(other),
+        Hand::Person(person) => {
+            let change = |log: &Inspection| changed(log.tools_change(accepted, &[]));
+            let beside = Beside::Accepted(accepted.to_vec());
+            person.submit(access, change, &beside, other)
+        }
     }
 }
 

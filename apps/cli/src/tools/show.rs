@@ -99,7 +99,7 @@ fn is_kept(manifest: &Manifest) -> bool {
     manifest.whole_definition().is_some()
 }
 
-fn json(view: &View, detail: &ToolDetail) -> Object {
+pub(super) fn json(view: &View, detail: &ToolDetail) -> Object {
     let list = |lines: &[String]| array(lines.iter().map(|line| quote(line)));
     let definition = |manifest: &Manifest| {
         let whole = manifest.whole_definition();

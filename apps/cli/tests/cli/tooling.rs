@@ -36,7 +36,7 @@ fn find(description: &str) -> Manifest {
 }
 
 /// A process that offers the tool.
-fn offer(home: &TestHome, description: &str) -> Runtime {
+pub(crate) fn offer(home: &TestHome, description: &str) -> Runtime {
     let access = Runtime::connect(home.path()).unwrap();
     access.provide(vec![find(description)], Arc::new(Answers)).unwrap();
     access

@@ -104,6 +104,23 @@ await rows.first().getByRole('button').click();
 await page.locator('.card h2', { hasText: 'Record' }).waitFor();
 await sound('timeline');
 assert.equal(await page.locator('img, iframe, object').count(), 0);
+// The tools: what each needs, and a switch that takes one away at once.
+await page.getByRole('button', { name: 'Tools' }).click();
+await page.getByRole('button', { name: 'fs.write' }).waitFor();
+assert.ok((await rows.count()) >= 20, 'at least 20 tools');
+await page.getByLabel('Search').fill('fs.');
+await page.getByRole('button', { name: 'fs.write' }).click();
+await page.getByText('Agents that may call it').waitFor();
+await page.getByText('--write ROOT').first().waitFor();
+await page.getByLabel('Search').fill('');
+await sound('tools');
+assert.equal(await page.getByLabel('c', { exact: true }).isChecked(), true);
+await page.getByLabel('c', { exact: true }).click();
+await page.getByText('narrowed to').waitFor();
+assert.equal(await page.getByLabel('c', { exact: true }).isChecked(), false);
+await page.getByLabel('c', { exact: true }).click();
+await page.getByText('Give it at a terminal').waitFor();
+assert.equal(await page.getByLabel('c', { exact: true }).isChecked(), false);
 await page.getByRole('button', { name: 'Approvals' }).click();
 
 // Hostile texts are texts.

@@ -56,6 +56,13 @@ export const approval = (number) => ask(`approvals/${number}`);
 export const timeline = (stretch) => ask('timeline', stretch);
 /** @param {number} seq */
 export const record = (seq) => ask(`log/${seq}`);
+export const tools = () => ask('tools');
+/** @param {string} tool */
+export const tool = (tool) => ask('tool', { tool });
+/** @param {string} card */
+export const accept = (card) => ask('accept', { card });
+/** @param {string} agent @param {string} tool */
+export const narrow = (agent, tool) => ask('narrow', { agent, tool });
 /** @param {Record<string, unknown>} wish */
 export const answer = (wish) => ask('answer', wish);
 /** @param {string} agent */

@@ -5,6 +5,7 @@ import * as api from './api.js';
 import * as approvals from './approvals.js';
 import { element } from './dom.js';
 import * as timeline from './timeline.js';
+import * as tools from './tools.js';
 import { words } from './words.js';
 
 const main = element('main');
@@ -44,6 +45,7 @@ async function open(view) {
   const panels = [
     { name: words.approvals, panel: waiting, more: count },
     { name: words.timeline, panel: timeline.panel(), more: null },
+    { name: words.tools, panel: tools.panel(view, () => refresh()), more: null },
   ];
   let shown = panels[0];
   const tabs = panels.map((one) => element('button', {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::Console;
+use crate::cli::approvals::write;
 use crate::cli::support::{reason, run};
 use crate::cli::terminal::{self, Person};
 
@@ -77,13 +78,15 @@ fn person_answers_in_the_page() {
     let calls: Vec<u64> =
         (0..22).map(|n| console.waits_with(&format!("{n} {hostile}.md"), hostile)).collect();
     console.home.call("a", &console.token, br#"{"tool_id": "none", "args": {}}"#);
+    let files = ["--tool", "fs.write,echo", "--read", "workspace", "--write", "workspace"];
+    let other = console.home.token("c", &files);
     console.person.press(b"c");
     let code = console.person.sees("code: ").next_word();
     let address = format!("http://{}/", console.page.host);
     let mut script = Script::runs("drive.mjs", &[folder.to_str().unwrap(), &address, &code]);
     assert_eq!(script.next(), "press y");
     console.person.sees(&format!("approve once {}: local_write a fs.write", calls[0])).press(b"y");
-    console.person.sees("approved ");
+    console.person.sees("done by record ");
     script.says("done");
     let deny = script.next();
     assert_eq!(deny, format!("deny {}", calls[3]));
@@ -91,6 +94,8 @@ fn person_answers_in_the_page() {
     script.says("done");
     assert_eq!(script.next(), "quit");
     assert_eq!(reason(&console.call("z.txt")), "frozen");
+    let taken = console.home.call("c", &other, write("a.txt", "x").as_bytes()).remove(0);
+    assert_eq!(reason(&taken), "not_granted");
     let answers: Vec<_> = console.home.log();
     let answers = answers.iter().filter(|record| record["kind"] == "approval");
     let answers: Vec<&str> =
