@@ -1,6 +1,6 @@
 //! `syscap freeze` and `syscap thaw`: stops calls for now, and lets them go on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use syscap::Beside;
@@ -42,22 +42,6 @@ struct What {
 }
 
 impl Frozen {
-    /// The record that it is on. The server signs a freeze, so that a program of any version can
-    /// stop the home; to resume may take a person, as the home was made.
-    fn seq(&self, change: &Change) -> Result<Seq, Failure> {
-        let thaws = change.change == FreezeChange::Thaw;
-        if thaws && signing::is_sealed(&self.home, Role::Operator)? {
-            let limits = runtime::look(&self.home)?.kernel().limits().clone();
-            if limits.thaws == Some(Role::Operator) {
-                let person = signing::own(&self.home, Role::Operator)?;
-                return runtime::with(&self.home, |access| {
-                    person.submit(access, |_| Ok(change.clone()), &Beside::Nothing, Failure::from)
-                });
-            }
-        }
-        runtime::operate(&self.home, |operator| operator.freeze(change))
-    }
-
     /// Records the reason, in a second event of the same: a cause never delays a stop, which any server
     /// takes and a server of an older version takes without one.
     fn record_why(&self, change: &Change, why: &str) -> Result<Seq, Failure> {
@@ -82,13 +66,14 @@ impl Frozen {
             (None, None) => (FreezeTarget::Kernel, ""),
         };
         let change = Change { target, name: Box::from(name), change };
-        let seq = self.seq(&change).map_err(|failure| match (failure, &self.what.tool) {
-            (Failure::Refused(refused), Some(tool)) => {
-                let own = "a tool's own id, as `syscap tools list` has it";
-                Failure::Refused(refused.got(tool).allowed(&own))
-            }
-            (failure, _) => failure,
-        })?;
+        let seq =
+            record(&self.home, &change).map_err(|failure| match (failure, &self.what.tool) {
+                (Failure::Refused(refused), Some(tool)) => {
+                    let own = "a tool's own id, as `syscap tools list` has it";
+                    Failure::Refused(refused.got(tool).allowed(&own))
+                }
+                (failure, _) => failure,
+            })?;
         let json = Object::new()
             .text("change", change.change.name())
             .text("target", target.name())
@@ -128,6 +113,22 @@ impl Frozen {
         let known = kernel.tokens().any(|token| token.body.agent.is_within(agent));
         (!known).then(|| format!("no token names {agent} or an agent below it: was another meant?"))
     }
+}
+
+/// Records it. The server signs a freeze, so that a program of any version can stop the home; to resume
+/// may take a person, as the home was made.
+pub(crate) fn record(home: &Path, change: &Change) -> Result<Seq, Failure> {
+    let thaws = change.change == FreezeChange::Thaw;
+    if thaws && signing::is_sealed(home, Role::Operator)? {
+        let limits = runtime::look(home)?.kernel().limits().clone();
+        if limits.thaws == Some(Role::Operator) {
+            let person = signing::own(home, Role::Operator)?;
+            return runtime::with(home, |access| {
+                person.submit(access, |_| Ok(change.clone()), &Beside::Nothing, Failure::from)
+            });
+        }
+    }
+    runtime::operate(home, |operator| operator.freeze(change))
 }
 
 /// The frozen target, in words.

@@ -5,7 +5,7 @@ mod issue;
 mod name;
 pub(crate) mod narrow;
 mod revoke;
-mod show;
+pub(crate) mod show;
 mod tree;
 
 use std::path::{Path, PathBuf};

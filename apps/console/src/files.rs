@@ -28,6 +28,7 @@ files! {
     "/api.js" SCRIPT, "api.js";
     "/approvals.js" SCRIPT, "approvals.js";
     "/timeline.js" SCRIPT, "timeline.js";
+    "/agents.js" SCRIPT, "agents.js";
     "/tools.js" SCRIPT, "tools.js";
     "/words.js" SCRIPT, "words.js";
 }

@@ -49,12 +49,16 @@ pub(crate) enum Route {
     /// An answer to a call that waits.
     Answer,
     Accept,
+    Agents,
     Narrow,
+    Paths,
+    Revoke,
+    Thaw,
     Freeze,
 }
 
 /// The paths below `/api/v1/` that have no number in them.
-const TABLE: [(&str, Method, Route); 12] = [
+const TABLE: [(&str, Method, Route); 16] = [
     ("login", Method::POST, Route::Login),
     ("logout", Method::POST, Route::Logout),
     ("live", Method::GET, Route::Live),
@@ -65,6 +69,10 @@ const TABLE: [(&str, Method, Route); 12] = [
     ("tool", Method::POST, Route::Tool),
     ("accept", Method::POST, Route::Accept),
     ("narrow", Method::POST, Route::Narrow),
+    ("agents", Method::GET, Route::Agents),
+    ("paths", Method::POST, Route::Paths),
+    ("revoke", Method::POST, Route::Revoke),
+    ("thaw", Method::POST, Route::Thaw),
     ("answer", Method::POST, Route::Answer),
     ("freeze", Method::POST, Route::Freeze),
 ];

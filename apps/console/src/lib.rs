@@ -48,6 +48,8 @@ pub enum Wanted {
     Tools,
     /// A tool, whole, with the difference of a changed definition.
     Tool(String),
+    /// The agents and their tokens that can be used.
+    Agents,
 }
 
 /// A stretch of the log that the page shows, and which of its lines.
@@ -107,6 +109,23 @@ pub enum Wish {
         /// The tool.
         tool: String,
     },
+    /// Each token of an agent gives way to one that reaches these paths at most.
+    Paths {
+        /// The agent.
+        agent: String,
+        /// The paths that stay, as the command line writes them: at least one.
+        keep: Vec<String>,
+    },
+    /// A token is revoked, and what was derived from it.
+    Revoke {
+        /// The token's id.
+        token: String,
+    },
+    /// An agent that was frozen runs again.
+    Thaw {
+        /// The agent.
+        agent: String,
+    },
     /// An agent, and all below it, is frozen.
     Freeze {
         /// The agent.
@@ -118,7 +137,10 @@ impl Wish {
     /// True for what takes away and can be undone: it needs no person at the terminal.
     #[must_use]
     pub const fn is_stop(&self) -> bool {
-        matches!(self, Self::Freeze { .. } | Self::Narrow { .. })
+        matches!(
+            self,
+            Self::Freeze { .. } | Self::Narrow { .. } | Self::Paths { .. } | Self::Revoke { .. }
+        )
     }
 }
 

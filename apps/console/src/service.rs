@@ -11,7 +11,7 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Request, Response, StatusCode};
-use syscap_format::{Canonical, Item, json};
+use syscap_format::{Canonical, Item, ItemKind, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::gate::{self, Route};
@@ -26,6 +26,8 @@ const WATCH: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(250);
 /// How often a stream says that it is there.
 const BEAT: Duration = Duration::from_secs(15);
+/// Most paths of a list.
+const PATHS_MAX: usize = 256;
 /// Longest reason that a person gives, in bytes.
 const WHY_BYTES_MAX: usize = 4 << 10;
 
@@ -159,6 +161,7 @@ async fn serve(
         Route::Approval(ask) => Some(Wanted::Approval(ask)),
         Route::Record(seq) => Some(Wanted::Record(seq)),
         Route::Tools => Some(Wanted::Tools),
+        Route::Agents => Some(Wanted::Agents),
         _ => None,
     };
     let given = match wanted {
@@ -241,6 +244,20 @@ fn wish(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Resul
         Route::Narrow => {
             Ok(Wish::Narrow { agent: text(given, "agent")?, tool: text(given, "tool")? })
         }
+        Route::Revoke => Ok(Wish::Revoke { token: text(given, "token")? }),
+        Route::Thaw => Ok(Wish::Thaw { agent: text(given, "agent")? }),
+        Route::Paths => {
+            let keep = given.item().get("keep").filter(|keep| keep.kind() == ItemKind::Array);
+            let keep = keep.ok_or_else(|| bad("keep"))?.elements();
+            let keep: Option<Vec<String>> =
+                keep.map(|path| path.as_text().map(str::to_owned)).collect();
+            match keep {
+                Some(keep) if (1..=PATHS_MAX).contains(&keep.len()) => {
+                    Ok(Wish::Paths { agent: text(given, "agent")?, keep })
+                }
+                _ => Err(bad("keep")),
+            }
+        }
         Route::Accept => match card(given, page, shared)? {
             (Wanted::Tool(tool), shown) => Ok(Wish::Accept { tool, shown }),
             _ => Err(bad("card")),
@@ -315,7 +332,7 @@ async fn body(request: Request<Incoming>) -> Result<Canonical, StatusCode> {
     let bytes = read.map_err(|_| StatusCode::REQUEST_TIMEOUT)??;
     let given = json::to_data(&bytes).map_err(|_| StatusCode::BAD_REQUEST)?;
     match given.item().kind() {
-        syscap_format::ItemKind::Map => Ok(given),
+        ItemKind::Map => Ok(given),
         _ => Err(StatusCode::BAD_REQUEST),
     }
 }

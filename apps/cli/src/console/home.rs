@@ -1,5 +1,6 @@
 //! The home, as the page has it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -8,19 +9,24 @@ use std::time::{Duration, Instant};
 use syscap::Runtime;
 use syscap::approvals::WaitingCall;
 use syscap::audit::SqliteReader;
-use syscap::format::{AgentId, ApprovalAnswer, EffectClass, Freeze, Manifest, Role, Seq, ToolId};
+use syscap::format::{
+    AgentId, ApprovalAnswer, EffectClass, Freeze, FreezeTarget, Manifest, Role, Seq, TokenId,
+    ToolId,
+};
+use syscap::view::TokenStanding;
 use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
-use super::person::{QUESTION_TIME, Question};
+use super::person::{Desk, QUESTION_TIME, Question};
 use crate::approvals::{self, Approver};
 use crate::exit::Failure;
 use crate::freeze;
 use crate::log::timeline::{self, Filter};
 use crate::output::{Object, array, quote, word_of};
+use crate::parse;
 use crate::runtime::{self, People};
 use crate::signing;
 use crate::starter::{self, Presence};
-use crate::token::narrow;
+use crate::token::{narrow, show};
 use crate::tools::{self, accept};
 
 /// How often it is looked whether anything else is on record.
@@ -31,12 +37,12 @@ pub(super) struct ServedHome {
     home: PathBuf,
     /// The server stays for it.
     server: Mutex<Option<Runtime>>,
-    desk: SyncSender<Question>,
+    desk: Desk,
 }
 
 impl ServedHome {
     /// Connects to the server; starts one where there is none.
-    pub(super) fn reach(home: &Path, desk: SyncSender<Question>) -> Result<Self, Failure> {
+    pub(super) fn reach(home: &Path, desk: Desk) -> Result<Self, Failure> {
         let server = starter::reach(home, People::PRESENT, Presence::Stays)?;
         Ok(Self { home: home.to_path_buf(), server: Mutex::new(Some(server)), desk })
     }
@@ -118,7 +124,7 @@ impl ServedHome {
             if !approver.is_sealed() {
                 let seq = approver.answer(call.ask, answer, why.as_deref());
                 let seq = seq.map_err(|failure| problem(&failure))?;
-                self.tell(&format!("denied {ask} by record {seq}, at a click"));
+                self.desk.tell(format!("denied {ask} by record {seq}, at a click"));
                 return Ok(on_record(seq));
             }
         }
@@ -131,7 +137,7 @@ impl ServedHome {
         question: impl FnOnce(SyncSender<Result<Seq, Problem>>) -> Question,
     ) -> Result<String, Problem> {
         let (reply, answered) = sync_channel(1);
-        self.desk.try_send(question(reply)).map_err(|error| match error {
+        self.desk.questions.try_send(question(reply)).map_err(|error| match error {
             TrySendError::Full(_) => Problem::new(
                 409,
                 "busy",
@@ -166,24 +172,74 @@ impl ServedHome {
         self.asked(|reply| Question::Act { line, act, reply })
     }
 
-    fn narrow(&self, agent: &str, tool: &str) -> Result<String, Problem> {
-        let wrong = || Problem::new(400, "bad_field", "no such agent or tool");
+    /// The agents that have a token which can be used, and these whole.
+    fn agents(&self) -> Result<String, Problem> {
+        let view = self.ask(Runtime::view)?;
+        let mut agents: BTreeMap<&AgentId, Vec<String>> = BTreeMap::new();
+        for info in view.tokens.iter().filter(|info| info.standing == TokenStanding::Live) {
+            let found = self.ask(|access| access.tokens(&info.id.to_string()))?;
+            let whole = found.iter().map(show::json);
+            agents.entry(&info.agent).or_default().extend(whole);
+        }
+        let agents = agents.into_iter().map(|(agent, tokens)| {
+            let stops = |freeze: &Freeze| match freeze.target {
+                FreezeTarget::Agent => {
+                    AgentId::new(&freeze.name).is_some_and(|frozen| agent.is_within(&frozen))
+                }
+                FreezeTarget::Kernel => true,
+                FreezeTarget::Tool => false,
+            };
+            Object::new()
+                .text("agent", agent.as_str())
+                .flag("frozen", view.frozen.iter().any(stops))
+                .json("tokens", &array(tokens))
+                .finish()
+        });
+        Ok(array(agents))
+    }
+
+    fn revoke(&self, token: &str) -> Result<String, Problem> {
+        let wrong = || Problem::new(400, "bad_field", "no token's id");
+        let token = TokenId::from_hex(token).ok_or_else(wrong)?;
+        let seq = runtime::operate(&self.home, |operator| operator.revoke(token));
+        let seq = seq.map_err(|failure| problem(&failure))?;
+        self.desk.tell(format!("revoked {token} by record {seq}, at a click"));
+        Ok(on_record(seq))
+    }
+
+    fn thaw(&self, agent: &str) -> Result<String, Problem> {
+        let wrong = || Problem::new(400, "bad_field", "`agent` is no agent's name");
         let agent = AgentId::new(agent).ok_or_else(wrong)?;
-        let tool = ToolId::new(tool).ok_or_else(wrong)?;
+        let (home, line) = (self.home.clone(), format!("let {agent} run again"));
+        let act = Box::new(move || freeze::record(&home, &Freeze::agent(&agent).thaw()));
+        self.asked(|reply| Question::Act { line, act, reply })
+    }
+
+    fn narrow(
+        &self,
+        agent: &str,
+        without: Option<&str>,
+        keep: &[String],
+    ) -> Result<String, Problem> {
+        let wrong = || Problem::new(400, "bad_field", "no such agent, tool or path");
+        let agent = AgentId::new(agent).ok_or_else(wrong)?;
+        let tool = without.map(|tool| ToolId::new(tool).ok_or_else(wrong)).transpose()?;
+        let keep = keep.iter().map(|path| parse::root(path).map_err(|_| wrong()));
+        let keep: Vec<String> = keep.collect::<Result<_, _>>()?;
         for role in [Role::Issuer, Role::Revoker] {
             // The terminal is somebody else's at this moment.
             if signing::is_sealed(&self.home, role).map_err(|failure| problem(&failure))? {
                 let home = word_of(&self.home);
                 let words = format!(
-                    "the {role} key is sealed; at a terminal: \
-                     syscap token narrow {home} --agent {agent} --without {tool}"
+                    "the {role} key is sealed: at a terminal, syscap token narrow {home} --agent {agent}"
                 );
                 return Err(Problem::new(409, "sealed", words));
             }
         }
-        let said = narrow::take_away(&self.home, agent.clone(), tool.clone());
+        let without = tool.into_iter().collect();
+        let said = narrow::take_away(&self.home, agent.clone(), without, keep);
         let said = said.map_err(|failure| problem(&failure))?;
-        self.tell(&format!("took {tool} from {agent}, at a click"));
+        self.desk.tell(format!("narrowed the tokens of {agent}, at a click"));
         Ok(Object::new().text("said", &said).finish())
     }
 
@@ -193,13 +249,8 @@ impl ServedHome {
         let freeze = Freeze::agent(&agent);
         let seq = runtime::operate(&self.home, |operator| operator.freeze(&freeze));
         let seq = seq.map_err(|failure| problem(&failure))?;
-        self.tell(&format!("froze {agent} by record {seq}, at a click"));
+        self.desk.tell(format!("froze {agent} by record {seq}, at a click"));
         Ok(on_record(seq))
-    }
-
-    /// A line at the terminal, where there is room: the record says it in any case.
-    fn tell(&self, line: &str) {
-        self.desk.try_send(Question::Told(line.to_owned())).unwrap_or(());
     }
 }
 
@@ -212,6 +263,7 @@ impl Home for ServedHome {
             }
             Wanted::Approval(ask) => self.whole(Seq::new(*ask)).map(|(_, _, json)| json),
             Wanted::Timeline(stretch) => self.timeline(stretch),
+            Wanted::Agents => self.agents(),
             Wanted::Tools => tools::store_json(&self.home).map_err(|failure| problem(&failure)),
             Wanted::Tool(tool) => {
                 let id =
@@ -252,7 +304,10 @@ impl Home for ServedHome {
             Wish::Answer { ask, answer, why, shown } => self.answer(ask, answer, why, &shown),
             Wish::Freeze { agent } => self.freeze(&agent),
             Wish::Accept { tool, shown } => self.accept(&tool, &shown),
-            Wish::Narrow { agent, tool } => self.narrow(&agent, &tool),
+            Wish::Narrow { agent, tool } => self.narrow(&agent, Some(&tool), &[]),
+            Wish::Paths { agent, keep } => self.narrow(&agent, None, &keep),
+            Wish::Revoke { token } => self.revoke(&token),
+            Wish::Thaw { agent } => self.thaw(&agent),
             _ => Err(Problem::new(400, "bad_field", "no such act")),
         }
     }

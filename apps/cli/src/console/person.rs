@@ -1,6 +1,6 @@
 //! The person at the terminal: asked about one act at a time, by one line.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub(super) const QUESTION_TIME: Duration = Duration::from_secs(30);
 const ACTS_MAX: u32 = 20;
 /// How long the whole lasts.
 const LIFE: Duration = Duration::from_secs(8 * 60 * 60);
+/// Most lines that wait to be shown; more are not shown.
+const LINES_MAX: usize = 64;
 /// Most rows of a question.
 const ROWS_MAX: usize = 4;
 /// Fewest columns of a question.
@@ -42,8 +44,19 @@ pub(super) enum Question {
         act: Box<dyn FnOnce() -> Result<Seq, Failure> + Send>,
         reply: SyncSender<Result<Seq, Problem>>,
     },
-    /// Something was done at a click.
-    Told(String),
+}
+
+/// The desk at which the person is asked one question at a time, and told what was done at a click.
+pub(super) struct Desk {
+    pub(super) questions: SyncSender<Question>,
+    told: SyncSender<String>,
+}
+
+impl Desk {
+    /// A line at the terminal, where there is room: the record says it in any case.
+    pub(super) fn tell(&self, line: String) {
+        self.told.try_send(line).unwrap_or(());
+    }
 }
 
 /// Whoever sits at the terminal.
@@ -51,15 +64,17 @@ pub(super) struct Person<'h> {
     home: &'h Path,
     life: Duration,
     questions: Receiver<Question>,
+    told: Receiver<String>,
     /// The key, since when it may be unsealed, and how often it has signed.
     approver: Option<(Approver<'h>, Duration, u32)>,
 }
 
 impl<'h> Person<'h> {
-    /// And the desk at which it is asked: one question at a time.
-    pub(super) fn new(home: &'h PathBuf, life: Duration) -> (Self, SyncSender<Question>) {
-        let (desk, questions) = sync_channel(1);
-        (Self { home, life, questions, approver: None }, desk)
+    /// And the desk at which it is asked.
+    pub(super) fn new(home: &'h Path, life: Duration) -> (Self, Desk) {
+        let ((asking, questions), (telling, told)) = (sync_channel(1), sync_channel(LINES_MAX));
+        let person = Self { home, life, questions, told, approver: None };
+        (person, Desk { questions: asking, told: telling })
     }
 
     /// Answers questions, and draws codes, until the person or the time ends it.
@@ -73,8 +88,8 @@ impl<'h> Person<'h> {
             }
             let key_is_old = |since: Duration| now().saturating_sub(since) > self.life;
             self.approver.take_if(|(_, since, _)| key_is_old(*since));
+            self.told.try_iter().for_each(|line| tell(&plain(&line)));
             match self.questions.try_recv() {
-                Ok(Question::Told(line)) => tell(&plain(&line)),
                 Ok(Question::Answer { call, class, answer, why, reply }) => {
                     let line = question(&call, class, answer);
                     let sign = || self.sign(&call, class, answer, why.as_deref());

@@ -54,10 +54,15 @@ struct Which {
     agent: Option<AgentId>,
 }
 
-/// Takes a tool from each token of an agent's that can be used; what it says for people.
-pub(crate) fn take_away(home: &Path, agent: AgentId, tool: ToolId) -> Result<String, Failure> {
+/// Takes tools, and all paths but those, from each token of an agent's that can be used; what it says
+/// for people.
+pub(crate) fn take_away(
+    home: &Path,
+    agent: AgentId,
+    without: Vec<ToolId>,
+    path: Vec<String>,
+) -> Result<String, Failure> {
     let which = Which { id: None, agent: Some(agent) };
-    let (without, path) = (vec![tool], Vec::new());
     let narrow = Narrow { home: home.to_path_buf(), which, without, path, dry_run: false };
     let lines = Out::lines(|out| narrow.run(out).map(drop))?;
     Ok(lines.join("\n"))

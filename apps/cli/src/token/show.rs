@@ -99,7 +99,7 @@ fn list(until: UnixMillis) -> String {
     }
 }
 
-fn json(token: &TokenDetail) -> String {
+pub(crate) fn json(token: &TokenDetail) -> String {
     let TokenDetail { info, body, .. } = token;
     let optional = |o: Object, key: &str, value: Option<String>| match value {
         Some(value) => o.text(key, &value),

@@ -417,6 +417,57 @@ fn tool_is_taken_away_at_a_click_and_accepted_at_the_terminal() {
     console.ends();
 }
 
+/// What takes away is done at a click: a path of a list, a token, an agent's run; what gives it back is
+/// asked at the terminal.
+#[test]
+fn agents_lose_at_a_click_and_run_again_by_the_terminal() {
+    if !terminal::is_there() {
+        return;
+    }
+    let mut console = Console::of(&[], Some("secret"));
+    let reads = ["--tool", "fs.read", "--read", "workspace/in", "--read", "shared/docs"];
+    let token = console.home.token("b/reader", &reads);
+    let agents = console.page.get("agents").json();
+    let of = |agents: &Value, name: &str| {
+        let mut all = agents.as_array().unwrap().iter();
+        all.find(|one| one["agent"] == name).cloned().unwrap_or_default()
+    };
+    let below = |agents: &Value| -> Vec<Value> {
+        let token = &of(agents, "b/reader")["tokens"][0];
+        let paths = token["grants"]["fs.read"]["path"]["paths"].as_array().unwrap();
+        paths.iter().map(|rule| json!([rule["root"], rule["below"]])).collect()
+    };
+    assert_eq!(of(&agents, "b/reader")["tokens"][0]["budget"]["calls"]["left"], 1000);
+    assert_eq!(below(&agents).len(), 2);
+    let kept = console.page.post("paths", &json!({ "agent": "b/reader", "keep": ["shared/docs"] }));
+    assert!(kept.json()["said"].as_str().unwrap().contains("narrowed to"), "{}", kept.body);
+    assert_eq!(below(&console.page.get("agents").json()), [json!(["shared", "docs"])]);
+    let read = r#"{"tool_id": "fs.read", "args": {"path": "workspace/in/a.txt"}}"#;
+    assert_eq!(reason(&console.home.call("b/reader", &token, read.as_bytes())[0]), "out_of_scope");
+    for wrong in [json!([]), json!("shared"), json!(["/etc"]), json!([1])] {
+        let said = console.page.post("paths", &json!({ "agent": "b/reader", "keep": wrong }));
+        assert_eq!(said.json()["error"]["reason"], "bad_field", "{wrong}");
+    }
+    // The agent above it is stopped, and so is this one.
+    assert_eq!(console.page.post("freeze", &json!({ "agent": "b" })).status, 200);
+    assert_eq!(of(&console.page.get("agents").json(), "b/reader")["frozen"], true);
+    let thawed = std::thread::scope(|scope| {
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let wished = scope.spawn(move || page.post("thaw", &json!({ "agent": "b" })));
+        person.sees("let b run again").press(b"y");
+        person.sees("Enter passphrase for the operator key: ").types("secret");
+        wished.join().unwrap()
+    });
+    assert_eq!(thawed.status, 200, "{}", thawed.body);
+    let agents = console.page.get("agents").json();
+    assert_eq!(of(&agents, "b/reader")["frozen"], false);
+    let id = of(&agents, "b/reader")["tokens"][0]["token_id"].clone();
+    assert_eq!(console.page.post("revoke", &json!({ "token": id })).status, 200);
+    assert_eq!(of(&console.page.get("agents").json(), "b/reader"), Value::Null);
+    assert_eq!(console.page.post("revoke", &json!({ "token": "x" })).status, 400);
+    console.ends();
+}
+
 /// Raw requests: what is not let in gets a status and not a byte more.
 #[test]
 fn gate_refuses_without_a_word() {

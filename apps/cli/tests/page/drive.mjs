@@ -104,6 +104,18 @@ await rows.first().getByRole('button').click();
 await page.locator('.card h2', { hasText: 'Record' }).waitFor();
 await sound('timeline');
 assert.equal(await page.locator('img, iframe, object').count(), 0);
+// The agents: a list of paths that gets shorter at a click.
+await page.getByRole('button', { name: 'Agents' }).click();
+await page.getByRole('button', { name: 'p19', exact: true }).waitFor();
+assert.ok((await rows.count()) >= 20, 'at least 20 agents');
+await page.getByRole('button', { name: 'c', exact: true }).click();
+await page.getByRole('button', { name: 'Freeze c' }).waitFor();
+await page.getByRole('button', { name: 'Remove shared/docs' }).waitFor();
+await sound('agents');
+await page.getByRole('button', { name: 'Remove shared/docs' }).click();
+await page.getByText('narrowed to').waitFor();
+await page.getByRole('button', { name: 'Remove shared/docs' }).waitFor({ state: 'detached' });
+
 // The tools: what each needs, and a switch that takes one away at once.
 await page.getByRole('button', { name: 'Tools' }).click();
 await page.getByRole('button', { name: 'fs.write' }).waitFor();
@@ -116,7 +128,7 @@ await page.getByLabel('Search').fill('');
 await sound('tools');
 assert.equal(await page.getByLabel('c', { exact: true }).isChecked(), true);
 await page.getByLabel('c', { exact: true }).click();
-await page.getByText('narrowed to').waitFor();
+await page.locator('.card').getByText('narrowed to').waitFor();
 assert.equal(await page.getByLabel('c', { exact: true }).isChecked(), false);
 await page.getByLabel('c', { exact: true }).click();
 await page.getByText('Give it at a terminal').waitFor();

@@ -56,6 +56,13 @@ export const approval = (number) => ask(`approvals/${number}`);
 export const timeline = (stretch) => ask('timeline', stretch);
 /** @param {number} seq */
 export const record = (seq) => ask(`log/${seq}`);
+export const agents = () => ask('agents');
+/** @param {string} agent @param {string[]} keep */
+export const paths = (agent, keep) => ask('paths', { agent, keep });
+/** @param {string} token */
+export const revoke = (token) => ask('revoke', { token });
+/** @param {string} agent */
+export const thaw = (agent) => ask('thaw', { agent });
 export const tools = () => ask('tools');
 /** @param {string} tool */
 export const tool = (tool) => ask('tool', { tool });

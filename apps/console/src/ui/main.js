@@ -1,6 +1,7 @@
 // @ts-check
 // The page: the code, then the panels.
 
+import * as agents from './agents.js';
 import * as api from './api.js';
 import * as approvals from './approvals.js';
 import { element } from './dom.js';
@@ -45,6 +46,7 @@ async function open(view) {
   const panels = [
     { name: words.approvals, panel: waiting, more: count },
     { name: words.timeline, panel: timeline.panel(), more: null },
+    { name: words.agents, panel: agents.panel(view, () => refresh()), more: null },
     { name: words.tools, panel: tools.panel(view, () => refresh()), more: null },
   ];
   let shown = panels[0];

@@ -13,6 +13,24 @@ export const words = {
   gone: 'The console has ended, or does not answer.',
   panels: 'Panels',
   approvals: 'Approvals',
+  agents: 'Agents',
+  tokens: 'Tokens',
+  token: 'Token',
+  chooseAgent: 'Choose an agent to see its tokens and paths.',
+  frozen: 'frozen',
+  runs: 'runs',
+  /** @param {string} agent */
+  thaw: (agent) => `Let ${agent} run again`,
+  /** @param {string} token */
+  revoke: (token) => `Revoke ${token}`,
+  paths: 'Paths',
+  remove: 'Remove',
+  /** @param {string} path */
+  removePath: (path) => `Remove ${path}`,
+  addPath: 'Add one at a terminal: syscap token reissue HOME TOKEN --read PATH --left',
+  /** @param {number} left @param {number} limit */
+  leftOf: (left, limit) => `${left} of ${limit} left`,
+  derivedFrom: 'Derived from',
   tools: 'Tools',
   search: 'Search',
   standing: 'Standing',

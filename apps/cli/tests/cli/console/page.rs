@@ -78,7 +78,10 @@ fn person_answers_in_the_page() {
     let calls: Vec<u64> =
         (0..22).map(|n| console.waits_with(&format!("{n} {hostile}.md"), hostile)).collect();
     console.home.call("a", &console.token, br#"{"tool_id": "none", "args": {}}"#);
-    let files = ["--tool", "fs.write,echo", "--read", "workspace", "--write", "workspace"];
+    for n in 0..20 {
+        console.home.token(&format!("p{n}"), &["--tool", "echo"]);
+    }
+    let files = ["--tool", "fs.write,echo", "--read", "shared/docs", "--write", "workspace"];
     let other = console.home.token("c", &files);
     console.person.press(b"c");
     let code = console.person.sees("code: ").next_word();
