@@ -3,7 +3,7 @@
 mod approver;
 mod carried;
 mod past;
-mod sets;
+pub(crate) mod sets;
 mod shown;
 mod watch;
 

@@ -76,6 +76,13 @@ pub struct Stretch {
 pub enum Answer {
     /// Yes, for one call.
     Once,
+    /// Yes, for so many calls that touch nothing but what this one does.
+    More {
+        /// How many, this one among them.
+        uses: u64,
+        /// For how long, in minutes.
+        minutes: u64,
+    },
     /// No.
     Deny,
 }

@@ -26,6 +26,8 @@ const WATCH: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(250);
 /// How often a stream says that it is there.
 const BEAT: Duration = Duration::from_secs(15);
+/// How long an approval may stand, in minutes: a day.
+const MINUTES_MAX: u64 = 24 * 60;
 /// Most paths of a list.
 const PATHS_MAX: usize = 256;
 /// Longest reason that a person gives, in bytes.
@@ -265,6 +267,16 @@ fn wish(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Resul
         Route::Answer => {
             let answer = match &*text(given, "answer")? {
                 "once" => Answer::Once,
+                "more" => {
+                    let uint = |name| given.item().get(name).and_then(Item::as_uint);
+                    let (uses, minutes) = (uint("uses"), uint("minutes"));
+                    match uses.zip(minutes) {
+                        Some((uses @ 1.., minutes @ 1..=MINUTES_MAX)) => {
+                            Answer::More { uses, minutes }
+                        }
+                        _ => return Err(bad("uses")),
+                    }
+                }
                 "deny" => Answer::Deny,
                 _ => return Err(bad("answer")),
             };

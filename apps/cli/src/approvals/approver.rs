@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use syscap::approvals::SetTerms;
 use syscap::format::{ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq};
 use syscap::{Beside, Error, FileKeys, Home, Signer as _};
 
@@ -32,11 +33,12 @@ impl<'h> Approver<'h> {
         matches!(self.means, ApprovalChannel::Terminal)
     }
 
-    /// Signs an answer, and has it recorded.
+    /// Signs an answer, and has it recorded: within these terms where it is for more than one call.
     pub(crate) fn answer(
         &self,
         ask: Seq,
         answer: ApprovalAnswer,
+        terms: Option<&SetTerms>,
         why: Option<&str>,
     ) -> Result<Seq, Failure> {
         let role = Role::Approver;
@@ -46,7 +48,11 @@ impl<'h> Approver<'h> {
         let beside = why.clone().map_or(Beside::Nothing, Beside::Why);
         let sign = |message: &[u8]| self.keys.sign(role, message);
         let body = |log: &syscap::Inspection| {
-            log.answer(ask, answer, self.means, why.as_ref()).ok_or_else(|| over(ask))
+            let body = match terms {
+                Some(terms) => log.answer_set(ask, terms, self.means, why.as_ref()),
+                None => log.answer(ask, answer, self.means, why.as_ref()),
+            };
+            body.ok_or_else(|| over(ask))
         };
         runtime::with(self.home, |access| {
             submit(self.home, access, &key, sign, body, &beside, Failure::from)

@@ -13,7 +13,7 @@ use crate::output::{Object, Out, array, plain, quote};
 use crate::runtime;
 
 /// The signed terms: a number of calls, an end, and scopes.
-pub(super) fn terms(
+pub(crate) fn terms(
     home: &Path,
     call: &WaitingCall,
     uses: u64,

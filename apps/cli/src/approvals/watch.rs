@@ -175,7 +175,7 @@ fn answer(approver: &Approver<'_>, answered: &Answered) -> Result<String, Failur
     let Answered { asks, answer, why } = answered;
     let mut records = Vec::new();
     for ask in asks {
-        match approver.answer(*ask, *answer, why.as_deref()) {
+        match approver.answer(*ask, *answer, None, why.as_deref()) {
             Ok(seq) => records.push(seq.to_string()),
             Err(failure) if records.is_empty() => return Err(failure),
             // What is on record is said, too.

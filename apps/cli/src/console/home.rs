@@ -17,7 +17,7 @@ use syscap::view::TokenStanding;
 use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
 use super::person::{Desk, QUESTION_TIME, Question};
-use crate::approvals::{self, Approver};
+use crate::approvals::{self, Approver, sets};
 use crate::exit::Failure;
 use crate::freeze;
 use crate::log::timeline::{self, Filter};
@@ -26,7 +26,7 @@ use crate::parse;
 use crate::runtime::{self, People};
 use crate::signing;
 use crate::starter::{self, Presence};
-use crate::token::{narrow, show};
+use crate::token::{self, narrow, show};
 use crate::tools::{self, accept};
 
 /// How often it is looked whether anything else is on record.
@@ -110,25 +110,34 @@ impl ServedHome {
             let words = "it is another by now: look at it again";
             return Err(Problem::new(409, "changed", words));
         }
+        let mut terms = None;
         let answer = match answer {
             Answer::Once => ApprovalAnswer::Once,
+            Answer::More { uses, minutes } => {
+                let at = token::now(self.ask(Runtime::view)?.now);
+                let life = Some((at, Duration::from_secs(minutes.saturating_mul(60))));
+                let exact = sets::terms(&self.home, &call, uses, life, false);
+                terms = Some(exact.map_err(|failure| problem(&failure))?);
+                ApprovalAnswer::Set
+            }
             Answer::Deny => ApprovalAnswer::Deny,
             _ => return Err(Problem::new(400, "bad_field", "no such answer")),
         };
-        if answer == ApprovalAnswer::Once && (call.approved.is_none() || call.superseded) {
+        if answer != ApprovalAnswer::Deny && (call.approved.is_none() || call.superseded) {
             return Err(Problem::new(409, "changed", "nobody can approve this any more"));
         }
         if answer == ApprovalAnswer::Deny {
             let approver = Approver::of(&self.home).map_err(|failure| problem(&failure))?;
             // A no takes away: where no passphrase is needed it is done at once.
             if !approver.is_sealed() {
-                let seq = approver.answer(call.ask, answer, why.as_deref());
+                let seq = approver.answer(call.ask, answer, None, why.as_deref());
                 let seq = seq.map_err(|failure| problem(&failure))?;
                 self.desk.tell(format!("denied {ask} by record {seq}, at a click"));
                 return Ok(on_record(seq));
             }
         }
-        self.asked(|reply| Question::Answer { call: Box::new(call), class, answer, why, reply })
+        let call = Box::new(call);
+        self.asked(|reply| Question::Answer { call, class, answer, terms, why, reply })
     }
 
     /// Has the person decide, at the terminal.

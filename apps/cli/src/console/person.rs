@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use syscap::approvals::WaitingCall;
+use syscap::approvals::{SetTerms, WaitingCall};
 use syscap::format::{ApprovalAnswer, EffectClass, Seq};
 use syscap_console::{Codes, Problem};
 
@@ -35,6 +35,7 @@ pub(super) enum Question {
         call: Box<WaitingCall>,
         class: Option<EffectClass>,
         answer: ApprovalAnswer,
+        terms: Option<SetTerms>,
         why: Option<String>,
         reply: SyncSender<Result<Seq, Problem>>,
     },
@@ -90,9 +91,9 @@ impl<'h> Person<'h> {
             self.approver.take_if(|(_, since, _)| key_is_old(*since));
             self.told.try_iter().for_each(|line| tell(&plain(&line)));
             match self.questions.try_recv() {
-                Ok(Question::Answer { call, class, answer, why, reply }) => {
-                    let line = question(&call, class, answer);
-                    let sign = || self.sign(&call, class, answer, why.as_deref());
+                Ok(Question::Answer { call, class, answer, terms, why, reply }) => {
+                    let line = question(&call, class, answer, terms.as_ref());
+                    let sign = || self.sign(&call, class, answer, terms.as_ref(), why.as_deref());
                     let (done, next) = decided(screen, &line, sign)?;
                     screen = next;
                     // A page that has gone needs no answer.
@@ -126,6 +127,7 @@ impl<'h> Person<'h> {
         call: &WaitingCall,
         class: Option<EffectClass>,
         answer: ApprovalAnswer,
+        terms: Option<&SetTerms>,
         why: Option<&str>,
     ) -> Result<Seq, Problem> {
         // For what can't be undone the passphrase is asked for each time.
@@ -142,7 +144,7 @@ impl<'h> Person<'h> {
             return Err(Problem::new(500, "failed", "no key"));
         };
         *acts = acts.saturating_add(1);
-        let done = approver.answer(call.ask, answer, why).map_err(failed);
+        let done = approver.answer(call.ask, answer, terms, why).map_err(failed);
         if is_final || done.is_err() {
             self.approver = None;
         }
@@ -203,10 +205,19 @@ fn asked(screen: &mut Screen, line: &str) -> Result<bool, Failure> {
 }
 
 /// What is asked: the act, who, with what, and on what, from the rows.
-fn question(call: &WaitingCall, class: Option<EffectClass>, answer: ApprovalAnswer) -> String {
-    let act = match answer {
-        ApprovalAnswer::Deny => "deny",
-        ApprovalAnswer::Once | ApprovalAnswer::Set => "approve once",
+fn question(
+    call: &WaitingCall,
+    class: Option<EffectClass>,
+    answer: ApprovalAnswer,
+    terms: Option<&SetTerms>,
+) -> String {
+    let act = match (answer, terms) {
+        (ApprovalAnswer::Deny, _) => "deny".to_owned(),
+        (_, None) => "approve once".to_owned(),
+        (_, Some(SetTerms { uses, expires, .. })) => {
+            let until = expires.map(|until| format!(" until {until}")).unwrap_or_default();
+            format!("approve {uses} calls{until} that touch no more than")
+        }
     };
     let untrusted = if call.label.is_untrusted() { " UNTRUSTED" } else { "" };
     let class = class.map(|class| format!(" {class}")).unwrap_or_default();

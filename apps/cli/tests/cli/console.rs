@@ -208,6 +208,24 @@ fn call_is_approved_in_the_page_and_at_the_terminal() {
     let approvals = console.home.log();
     let approval = approvals.iter().find(|record| record["kind"] == "approval").unwrap();
     assert_eq!(approval["channel"], "terminal", "{approval}");
+    // For more calls that touch nothing else, and to an end.
+    let more = console.waits("c.txt");
+    let card = console.card(more);
+    let given = std::thread::scope(|scope| {
+        let wish = json!({ "card": card, "answer": "more", "uses": 2, "minutes": 30 });
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let wished = scope.spawn(move || page.post("answer", &wish));
+        person.sees("approve 2 calls until ").sees(&format!("touch no more than {more}: "));
+        // The key is unsealed already.
+        person.press(b"y").sees("done by record ");
+        wished.join().unwrap()
+    });
+    assert_eq!(given.status, 200, "{}", given.body);
+    assert_eq!(
+        [console.call("c.txt"), console.call("c.txt")].map(|one| one["status"].clone()),
+        ["ok", "ok"]
+    );
+    assert_eq!(reason(&console.call("c.txt")), "asked");
     // A no at the terminal signs nothing.
     let second = console.waits("b.txt");
     let card = console.card(second);
@@ -219,7 +237,7 @@ fn call_is_approved_in_the_page_and_at_the_terminal() {
         wished.join().unwrap()
     });
     assert_eq!(declined.json()["error"]["reason"], "declined");
-    assert_eq!(console.of_kind("approval"), 1);
+    assert_eq!(console.of_kind("approval"), 2);
     console.person.press(b"c");
     console.ends();
 }

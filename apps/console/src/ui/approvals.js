@@ -89,16 +89,36 @@ export function panel(view, changed) {
       },
     }, element('label', { for: 'why' }, words.denyWhy), why,
       element('button', { class: 'stop', type: 'submit' }, words.deny));
+    const uses = /** @type {HTMLInputElement} */ (element('input', {
+      id: 'uses', type: 'number', min: 2, max: call.uses_max, value: Math.min(5, call.uses_max),
+    }));
+    const minutes = /** @type {HTMLInputElement} */ (element('input', {
+      id: 'minutes', type: 'number', min: 1, max: 1440, value: 60,
+    }));
+    const gives = element('form', {
+      class: 'why', hidden: true,
+      onsubmit: (/** @type {Event} */ event) => {
+        event.preventDefault();
+        void wish(() => api.answer({
+          card: name, answer: 'more', uses: Number(uses.value), minutes: Number(minutes.value),
+        }));
+      },
+    }, element('label', { for: 'uses' }, words.uses), uses,
+      element('label', { for: 'minutes' }, words.minutes), minutes,
+      element('button', { type: 'submit' }, words.approveMore));
     bar.append(
       element('button', {
         class: 'main', onclick: () => void wish(() => api.answer({ card: name, answer: 'once' })),
       }, words.once),
+      ...(call.uses_max > 1 ? [element('button', {
+        onclick: () => { held = true; gives.hidden = false; uses.focus(); },
+      }, words.forMore)] : []),
       element('button', {
         class: 'stop', onclick: () => { held = true; denies.hidden = false; why.focus(); },
       }, `${words.deny}...`),
       element('button', { class: 'stop', onclick: () => void wish(() => api.freeze(call.agent)) },
         words.freeze(call.agent)),
-      denies);
+      gives, denies);
     return [bar, note];
   }
 
