@@ -4,6 +4,7 @@
 //! person has pressed `y` at this terminal, below a line that is made here from the log's rows.
 
 mod home;
+mod overview;
 mod person;
 
 use std::path::PathBuf;

@@ -50,6 +50,7 @@ pub(crate) enum Route {
     Answer,
     Accept,
     Agents,
+    Home,
     Narrow,
     Paths,
     Revoke,
@@ -58,7 +59,7 @@ pub(crate) enum Route {
 }
 
 /// The paths below `/api/v1/` that have no number in them.
-const TABLE: [(&str, Method, Route); 16] = [
+const TABLE: [(&str, Method, Route); 17] = [
     ("login", Method::POST, Route::Login),
     ("logout", Method::POST, Route::Logout),
     ("live", Method::GET, Route::Live),
@@ -70,6 +71,7 @@ const TABLE: [(&str, Method, Route); 16] = [
     ("accept", Method::POST, Route::Accept),
     ("narrow", Method::POST, Route::Narrow),
     ("agents", Method::GET, Route::Agents),
+    ("home", Method::GET, Route::Home),
     ("paths", Method::POST, Route::Paths),
     ("revoke", Method::POST, Route::Revoke),
     ("thaw", Method::POST, Route::Thaw),

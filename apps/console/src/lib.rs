@@ -50,6 +50,8 @@ pub enum Wanted {
     Tool(String),
     /// The agents and their tokens that can be used.
     Agents,
+    /// Policy, log and state in words.
+    Home,
 }
 
 /// A stretch of the log that the page shows, and which of its lines.

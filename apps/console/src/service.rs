@@ -164,6 +164,7 @@ async fn serve(
         Route::Record(seq) => Some(Wanted::Record(seq)),
         Route::Tools => Some(Wanted::Tools),
         Route::Agents => Some(Wanted::Agents),
+        Route::Home => Some(Wanted::Home),
         _ => None,
     };
     let given = match wanted {

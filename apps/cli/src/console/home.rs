@@ -16,6 +16,7 @@ use syscap::format::{
 use syscap::view::TokenStanding;
 use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
+use super::overview;
 use super::person::{Desk, QUESTION_TIME, Question};
 use crate::approvals::{self, Approver, sets};
 use crate::exit::Failure;
@@ -272,6 +273,10 @@ impl Home for ServedHome {
             }
             Wanted::Approval(ask) => self.whole(Seq::new(*ask)).map(|(_, _, json)| json),
             Wanted::Timeline(stretch) => self.timeline(stretch),
+            Wanted::Home => {
+                let view = self.ask(Runtime::view)?;
+                overview::json(&self.home, &view).map_err(|failure| problem(&failure))
+            }
             Wanted::Agents => self.agents(),
             Wanted::Tools => tools::store_json(&self.home).map_err(|failure| problem(&failure)),
             Wanted::Tool(tool) => {

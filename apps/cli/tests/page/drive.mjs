@@ -133,6 +133,10 @@ assert.equal(await page.getByLabel('c', { exact: true }).isChecked(), false);
 await page.getByLabel('c', { exact: true }).click();
 await page.getByText('Give it at a terminal').waitFor();
 assert.equal(await page.getByLabel('c', { exact: true }).isChecked(), false);
+await page.getByRole('button', { name: 'Home', exact: true }).click();
+await page.getByText('writes: allow, else ask. Somebody looks at what is written.').waitFor();
+await page.getByText(/^ends at \d+:[0-9a-f]{64}$/).waitFor();
+await sound('home');
 await page.getByRole('button', { name: 'Approvals' }).click();
 
 // Hostile texts are texts.

@@ -56,6 +56,7 @@ export const approval = (number) => ask(`approvals/${number}`);
 export const timeline = (stretch) => ask('timeline', stretch);
 /** @param {number} seq */
 export const record = (seq) => ask(`log/${seq}`);
+export const home = () => ask('home');
 export const agents = () => ask('agents');
 /** @param {string} agent @param {string[]} keep */
 export const paths = (agent, keep) => ask('paths', { agent, keep });

@@ -5,6 +5,7 @@ import * as agents from './agents.js';
 import * as api from './api.js';
 import * as approvals from './approvals.js';
 import { element } from './dom.js';
+import * as home from './home.js';
 import * as timeline from './timeline.js';
 import * as tools from './tools.js';
 import { words } from './words.js';
@@ -48,6 +49,7 @@ async function open(view) {
     { name: words.timeline, panel: timeline.panel(), more: null },
     { name: words.agents, panel: agents.panel(view, () => refresh()), more: null },
     { name: words.tools, panel: tools.panel(view, () => refresh()), more: null },
+    { name: words.home, panel: home.panel(), more: null },
   ];
   let shown = panels[0];
   const tabs = panels.map((one) => element('button', {

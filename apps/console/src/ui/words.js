@@ -13,6 +13,7 @@ export const words = {
   gone: 'The console has ended, or does not answer.',
   panels: 'Panels',
   approvals: 'Approvals',
+  home: 'Home',
   agents: 'Agents',
   tokens: 'Tokens',
   token: 'Token',
