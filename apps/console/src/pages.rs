@@ -14,8 +14,8 @@ const TRIES_MAX: u32 = 5;
 const PAGES_MAX: usize = 8;
 /// How long a page lasts, whatever it asks.
 const LIFE: Duration = Duration::from_secs(8 * 60 * 60);
-/// Most requests of a page in a minute.
-const REQUESTS_MAX: u32 = 600;
+/// Most requests of a page in a minute: a busy home is looked at anew twice a second, by three of them.
+const REQUESTS_MAX: u32 = 1_200;
 /// Most acts of all pages in a minute, and in an hour: those that give something.
 const ACTS_MINUTE_MAX: usize = 10;
 const ACTS_HOUR_MAX: usize = 100;
@@ -196,8 +196,8 @@ mod tests {
         assert_eq!((0..20).filter(|_| pages.may_act()).count(), ACTS_MINUTE_MAX);
         pages.expect("code");
         pages.enter("code", "t");
-        let asked = (0..700).filter(|_| pages.known("t").is_ok()).count();
-        assert_eq!(asked, 600);
+        let asked = (0..1_300).filter(|_| pages.known("t").is_ok()).count();
+        assert_eq!(asked, 1_200);
         assert_eq!(pages.known("t"), Err(Stranger::Busy));
     }
 }

@@ -22,8 +22,8 @@ use crate::{Answer, Problem, Shared, Stretch, Wanted, Wish, cards, hex, random};
 const BODY_TIME: Duration = Duration::from_secs(5);
 /// How long the home is asked for a change at a time.
 const WATCH: Duration = Duration::from_secs(20);
-/// How long nothing is told after a change: four a second.
-const PAUSE: Duration = Duration::from_millis(250);
+/// How long nothing is told after a change: two a second.
+const PAUSE: Duration = Duration::from_millis(500);
 /// How often a stream says that it is there.
 const BEAT: Duration = Duration::from_secs(15);
 /// How long an approval may stand, in minutes: a day.

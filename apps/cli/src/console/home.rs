@@ -17,7 +17,7 @@ use syscap::view::TokenStanding;
 use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
 use super::overview;
-use super::person::{Desk, QUESTION_TIME, Question};
+use super::person::{Desk, QUESTION_TIME, QUESTIONS_MAX, Question};
 use crate::approvals::{self, Approver, sets};
 use crate::exit::Failure;
 use crate::freeze;
@@ -39,13 +39,20 @@ pub(super) struct ServedHome {
     /// The server stays for it.
     server: Mutex<Option<Runtime>>,
     desk: Desk,
+    /// When the person was asked, in the last minute.
+    questions: Mutex<Vec<Instant>>,
 }
 
 impl ServedHome {
     /// Connects to the server; starts one where there is none.
     pub(super) fn reach(home: &Path, desk: Desk) -> Result<Self, Failure> {
         let server = starter::reach(home, People::PRESENT, Presence::Stays)?;
-        Ok(Self { home: home.to_path_buf(), server: Mutex::new(Some(server)), desk })
+        Ok(Self {
+            home: home.to_path_buf(),
+            server: Mutex::new(Some(server)),
+            desk,
+            questions: Mutex::default(),
+        })
     }
 
     /// Asks the server. One that has gone is looked for again at the next request.
@@ -146,6 +153,14 @@ impl ServedHome {
         &self,
         question: impl FnOnce(SyncSender<Result<Seq, Problem>>) -> Question,
     ) -> Result<String, Problem> {
+        let minute = Duration::from_secs(60);
+        let mut asked = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.retain(|at| at.elapsed() < minute);
+        if asked.len() >= QUESTIONS_MAX {
+            return Err(Problem::new(429, "too_many", "at most 6 questions a minute"));
+        }
+        asked.push(Instant::now());
+        drop(asked);
         let (reply, answered) = sync_channel(1);
         self.desk.questions.try_send(question(reply)).map_err(|error| match error {
             TrySendError::Full(_) => Problem::new(
@@ -157,7 +172,10 @@ impl ServedHome {
         })?;
         match answered.recv_timeout(QUESTION_TIME.saturating_mul(4)) {
             Ok(done) => done.map(on_record),
-            Err(_) => Err(gone("nobody answered at the terminal")),
+            Err(_) => {
+                let words = "no answer yet: what is decided at the terminal is on record there";
+                Err(Problem::new(504, "no_answer", words))
+            }
         }
     }
 

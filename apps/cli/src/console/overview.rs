@@ -37,7 +37,7 @@ pub(super) fn json(home: &Path, view: &View) -> Result<String, Failure> {
     let head = reader.head().map_err(failed)?;
     let log = head.map(|head| format!("ends at {}", head::text(head)));
     let counts = &view.counts;
-    let refused: u64 = counts.refused.iter().map(|(_, count)| count).sum();
+    let refused: u64 = counts.refused.values().sum();
     let mut status = vec![format!(
         "{} calls since the server began: {} let through, {refused} refused, {} failed",
         counts.calls, counts.allowed, counts.failed
@@ -49,7 +49,7 @@ pub(super) fn json(home: &Path, view: &View) -> Result<String, Failure> {
         row("Log", log.into_iter().collect(), format!("syscap verify {word}")),
         row("Status", status, format!("syscap doctor {word}")),
     ];
-    Ok(array(rows.into_iter()))
+    Ok(array(rows))
 }
 
 /// A line for each constraint of a document: its name, what it does, and why.

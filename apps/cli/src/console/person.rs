@@ -28,6 +28,9 @@ const ROWS_MAX: usize = 4;
 /// Fewest columns of a question.
 const COLUMNS_MIN: usize = 40;
 
+/// Most questions in a minute: a page can't tire the person out.
+pub(super) const QUESTIONS_MAX: usize = 6;
+
 /// What comes to the terminal.
 pub(super) enum Question {
     /// May this be signed?
@@ -84,7 +87,10 @@ impl<'h> Person<'h> {
         show_code(codes)?;
         let mut screen = Screen::open()?;
         loop {
-            if is_over() || now().saturating_sub(began) > LIFE {
+            if now().saturating_sub(began) > LIFE {
+                return Ok(Exit::Done);
+            }
+            if is_over() {
                 return Ok(Exit::Failed);
             }
             let key_is_old = |since: Duration| now().saturating_sub(since) > self.life;
