@@ -39,6 +39,8 @@ pub(super) struct ServedHome {
     /// The server stays for it.
     server: Mutex<Option<Runtime>>,
     desk: Desk,
+    /// Held while a question stands.
+    one: Mutex<()>,
     /// When the person was asked, in the last minute.
     questions: Mutex<Vec<Instant>>,
 }
@@ -51,6 +53,7 @@ impl ServedHome {
             home: home.to_path_buf(),
             server: Mutex::new(Some(server)),
             desk,
+            one: Mutex::default(),
             questions: Mutex::default(),
         })
     }
@@ -153,6 +156,11 @@ impl ServedHome {
         &self,
         question: impl FnOnce(SyncSender<Result<Seq, Problem>>) -> Question,
     ) -> Result<String, Problem> {
+        let busy = || {
+            let words = "another question stands at the terminal: answer it first";
+            Problem::new(409, "busy", words)
+        };
+        let Ok(_one) = self.one.try_lock() else { return Err(busy()) };
         let minute = Duration::from_secs(60);
         let mut asked = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         asked.retain(|at| at.elapsed() < minute);
@@ -163,11 +171,7 @@ impl ServedHome {
         drop(asked);
         let (reply, answered) = sync_channel(1);
         self.desk.questions.try_send(question(reply)).map_err(|error| match error {
-            TrySendError::Full(_) => Problem::new(
-                409,
-                "busy",
-                "another question stands at the terminal: answer it first",
-            ),
+            TrySendError::Full(_) => busy(),
             TrySendError::Disconnected(_) => gone("nobody is at the terminal any more"),
         })?;
         match answered.recv_timeout(QUESTION_TIME.saturating_mul(4)) {

@@ -63,7 +63,7 @@ pub(super) fn all(
     let became = Object::new().text("verdict", settled.verdict.name());
     let became = became.uint("record", settled.record.get());
     let became = became.flag("operator", settled.by == By::Operator);
-    let became = became.flag("late", settled.by == By::Report);
+    let became = if settled.by == By::Report { became.flag("late", true) } else { became };
     Ok(object.json("became", &became.finish()))
 }
 

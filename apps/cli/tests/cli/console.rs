@@ -209,6 +209,21 @@ fn call_is_approved_in_the_page_and_at_the_terminal() {
     let approvals = console.home.log();
     let approval = approvals.iter().find(|record| record["kind"] == "approval").unwrap();
     assert_eq!(approval["channel"], "terminal", "{approval}");
+    // One question stands at a time.
+    let waiting = ["d.txt", "e.txt"].map(|file| console.waits(file));
+    let cards = waiting.map(|ask| console.card(ask));
+    let busy = std::thread::scope(|scope| {
+        let wish = |card: &Value| json!({ "card": card, "answer": "once" });
+        let (page, person, first) = (console.page.clone(), &mut console.person, wish(&cards[0]));
+        let (beside, second) = (console.page.clone(), wish(&cards[1]));
+        let wished = scope.spawn(move || page.post("answer", &first));
+        person.sees(&format!("approve once {}: ", waiting[0]));
+        let busy = beside.post("answer", &second);
+        person.press(b"n");
+        assert_eq!(wished.join().unwrap().json()["error"]["reason"], "declined");
+        busy
+    });
+    assert_eq!(busy.json()["error"]["reason"], "busy");
     // For more calls that touch nothing else, and to an end.
     let more = console.waits("c.txt");
     let card = console.card(more);

@@ -1,5 +1,6 @@
 //! The page in a browser, driven as by a person, and its types.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -131,6 +132,25 @@ fn types_of_the_page_are_sound() {
         Command::new("node").arg(compiler).args(["-p", &beside("tsconfig.json")]).output();
     let checked = checked.unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+/// What the terminal writes out, so does the page: of all characters.
+#[test]
+fn page_hides_what_a_terminal_hides() {
+    let Some(_) = driver() else { return };
+    let script = format!(
+        "import({:?}).then((dom) => {{ for (let at = 0; at < 0x110000; at++) {{ \
+         if (at >= 0xd800 && at < 0xe000) continue; const one = String.fromCodePoint(at); \
+         if (dom.plain(one) !== one) console.log(at); }} }})",
+        format!("{}/../console/src/ui/dom.js", env!("CARGO_MANIFEST_DIR"))
+    );
+    let said = Command::new("node").args(["--input-type=module", "-e", &script]).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let said = String::from_utf8(said.stdout).unwrap();
+    let page: BTreeSet<u32> = said.lines().map(|line| line.parse().unwrap()).collect();
+    let hidden = |c: &char| *c != '\n' && syscap::plain::plain(&c.to_string()) != c.to_string();
+    let terminal: BTreeSet<u32> = ('\0'..=char::MAX).filter(hidden).map(u32::from).collect();
+    assert_eq!(page, terminal);
 }
 
 /// An unsealed key is in a process that no other program of the user reads.
