@@ -92,7 +92,9 @@ impl ServedHome {
             approvals::whole_json(&self.home, ask).map_err(|failure| problem(&failure))?;
         // By the manifest that the request names, and not by a word of the server's.
         let class = timeline::class_of(&self.home, ask).map_err(|failure| problem(&failure))?;
-        let object = object.flag("untrusted", call.label.is_untrusted());
+        let read = timeline::untrusted_before(&self.home, ask);
+        let read = read.map_err(|failure| problem(&failure))?;
+        let object = object.flag("untrusted", call.label.is_untrusted()).json("has_read", &read);
         let object = class.iter().fold(object, |it, class| it.text("class", class.name()));
         Ok((call, class, object.finish()))
     }

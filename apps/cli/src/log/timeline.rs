@@ -124,6 +124,40 @@ pub(crate) fn class_of(home: &Path, seq: Seq) -> Result<Option<EffectClass>, Fai
     Ok(manifest.map(|manifest| manifest.effect))
 }
 
+/// What the session of a request was given before that is untrusted: the newest results, at most five,
+/// of the last 2,000 records. JSON, for the page.
+pub(crate) fn untrusted_before(home: &Path, ask: Seq) -> Result<String, Failure> {
+    const LOOKED_AT: u64 = 2_000;
+    const SHOWN: usize = 5;
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut reader = SqliteReader::open(home).map_err(failed)?;
+    let asked = bytes_of(&mut reader, ask).map_err(failed)?;
+    let asked = asked.and_then(|bytes| Record::decode(&bytes).ok());
+    let session = asked.as_ref().and_then(|asked| call_of(&asked.body)?.session);
+    let mut found = Vec::new();
+    if let Some(session) = session {
+        let start = Seq::new(ask.get().saturating_sub(LOOKED_AT)).max(session);
+        let read = reader.records(start, &mut |seq, bytes| {
+            if seq >= ask {
+                return Next::Enough;
+            }
+            if let Ok(Record { body: Body::Outcome(outcome), .. }) = Record::decode(bytes)
+                && outcome.call.session == Some(session)
+                && outcome.label.is_untrusted()
+            {
+                let tool = outcome.call.tool_id.map(|tool| tool.to_string()).unwrap_or_default();
+                found.push(Object::new().uint("record", seq.get()).text("tool", &tool).finish());
+            }
+            Next::More
+        });
+        read.map_err(failed)?;
+    }
+    let more = found.len().saturating_sub(SHOWN);
+    let newest = array(found.into_iter().rev().take(SHOWN));
+    let object = Object::new().json("newest", &newest);
+    Ok(object.uint("more", u64::try_from(more).unwrap_or(u64::MAX)).finish())
+}
+
 fn bytes_of(reader: &mut SqliteReader, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
     let mut found = None;
     if i64::try_from(seq.get()).is_err() {

@@ -14,6 +14,10 @@ use crate::cli::support::{TestHome, reason, run, run_with, until};
 use crate::cli::terminal::{self, Person, sealed};
 use crate::cli::tooling::offer;
 
+/// Before another constraint: whoever has a token may find notes.
+const FINDS: &str = r#"{"id": "finds", "effect": "allow", "subject": {"tool_id": "notes.find"},
+    "when": {"op": "all", "args": []}, "on_fail": "block", "reason": "x"}, {"id""#;
+
 /// A console at a terminal, and what its page knows.
 struct Console {
     home: TestHome,
@@ -435,12 +439,25 @@ fn tool_is_taken_away_at_a_click_and_accepted_at_the_terminal() {
     });
     assert_eq!(accepted.status, 200, "{}", accepted.body);
     assert_eq!(of(&console.page.get("tools").json(), "notes.find")["standing"], "ready");
+    // What a session has read of strangers is on the card of what it asks next.
+    let both = ["--tool", "notes.find,fs.write", "--read", "workspace", "--write", "workspace"];
+    let reader = console.home.token("r", &both);
+    let find = r#"{"tool_id": "notes.find", "args": {"word": "x"}}"#;
+    let policy = POLICY.replacen("{\"id\"", FINDS, 1);
+    let policy = console.home.file("finds.json", &policy);
+    run(["policy", "set", &console.home.path(), &policy]).fine();
+    let calls = format!("{find}\n{}", write("r.txt", "x"));
+    let called = console.home.call("r", &reader, calls.as_bytes());
+    assert_eq!(called[0]["status"], "ok", "{}", called[0]);
+    let card = console.page.get(&format!("approvals/{}", ask(&called[1]))).json();
+    assert_eq!(card["call"]["untrusted"], true);
+    assert_eq!(card["call"]["has_read"]["newest"][0]["tool"], "notes.find", "{card}");
     // Off: the next call is refused, and there is nothing more to take.
     let take = json!({ "agent": "a", "tool": "fs.write" });
     let taken = console.page.post("narrow", &take);
     assert!(taken.json()["said"].as_str().unwrap().contains("narrowed to"), "{}", taken.body);
     assert_eq!(reason(&console.call("b.txt")), "not_granted");
-    assert_eq!(of(&console.page.get("tools").json(), "fs.write")["agents"], json!([]));
+    assert_eq!(of(&console.page.get("tools").json(), "fs.write")["agents"], json!(["r"]));
     let revoked = console.of_kind("revoke");
     assert_eq!(console.page.post("narrow", &take).json()["said"], "");
     assert_eq!(console.of_kind("revoke"), revoked);

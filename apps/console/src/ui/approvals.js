@@ -9,7 +9,7 @@ import { leftUntil, words } from './words.js';
 const PLACED = new Set([
   'ask', 'standing', 'agent', 'tool', 'arguments', 'resources', 'conditions', 'location',
   'constraint', 'label', 'since', 'expires', 'expires_ms', 'approved', 'threshold', 'last_like',
-  'answers', 'command', 'untrusted', 'elsewhere', 'proposals', 'uses_max', 'class',
+  'answers', 'command', 'has_read', 'untrusted', 'elsewhere', 'proposals', 'uses_max', 'class',
 ]);
 
 /**
@@ -167,6 +167,12 @@ function whole(call) {
   if (call.location) add(words.where, [call.location], true);
   add(words.asksBecause, [call.constraint ?? '']);
   add(words.hasSeen, [call.label]);
+  if (call.has_read?.newest.length) {
+    add(words.hasRead, [
+      ...call.has_read.newest.map((/** @type {any} */ one) => words.readBy(one.tool, one.record)),
+      ...(call.has_read.more ? [words.andMore(call.has_read.more)] : []),
+    ]);
+  }
   add(words.lastLike, lastLike(call.last_like));
   if (call.threshold > 1) add(words.answers, [words.signed(call.approved, call.threshold)]);
   add(words.since, [call.since]);

@@ -98,6 +98,11 @@ export const words = {
   where: 'Where',
   asksBecause: 'Asks because',
   hasSeen: 'Session has seen',
+  hasRead: 'Untrusted, read before',
+  /** @param {string} tool @param {number} record */
+  readBy: (tool, record) => `${tool} (record ${record})`,
+  /** @param {number} count */
+  andMore: (count) => `and ${count} more`,
   lastLike: 'Last like it',
   noneLike: 'none was approved before',
   sameAsLast: 'the same arguments',
