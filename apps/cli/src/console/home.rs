@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use syscap::Runtime;
@@ -162,7 +162,12 @@ impl ServedHome {
             let words = "another question stands at the terminal: answer it first";
             Problem::new(409, "busy", words)
         };
-        let Ok(_one) = self.one.try_lock() else { return Err(busy()) };
+        let _one = match self.one.try_lock() {
+            Ok(one) => one,
+            // It guards no data: a question that ended in a panic stands no more.
+            Err(TryLockError::Poisoned(one)) => one.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(busy()),
+        };
         let minute = Duration::from_secs(60);
         let mut asked = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         asked.retain(|at| at.elapsed() < minute);

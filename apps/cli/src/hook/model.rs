@@ -18,5 +18,5 @@ pub(super) fn unreached(failure: &Failure) -> String {
         Some(syscap::Error::Home(StoreError::Damaged)) => "damaged",
         _ => "out of reach",
     };
-    format!("the home, which records calls, is {state}; tell your user")
+    format!("the place where calls are recorded is {state}; tell your user")
 }

@@ -212,7 +212,8 @@ fn model_is_told_neither_home_nor_token_nor_command() {
     take(odd.hook("claude-code", &used("b3", "Read", file("/x"))));
     let named = [&odd.args("claude-code")[..], &["--token", &tokens[0]]].concat();
     take(run_with(named, used("b4", "Read", file("/x")).to_string().as_bytes()));
-    // One that is no home any more.
+    // One that is no home any more, and no server that still has it open.
+    run(["serve", &odd.home, "--stop"]);
     let database = format!("{}/home.db", odd.home);
     fs::write(&database, "no database").unwrap();
     take(odd.hook("claude-code", &used("b6", "Read", file(&inside))));
