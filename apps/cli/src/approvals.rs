@@ -12,10 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use syscap::approvals::{Compared, Proposal, Rows, SetTerms, WaitingCall};
-use syscap::format::{
-    ApprovalAnswer, ApprovalBody, ApprovalChannel, Role, Seq, TEXT_BYTES_MAX, UnixMillis,
-};
-use syscap::{Beside, Error, FileKeys, Home, Signer as _};
+use syscap::format::{ApprovalAnswer, Seq, TEXT_BYTES_MAX, UnixMillis};
 
 pub(crate) use approver::Approver;
 pub(crate) use shown::{arguments, left};
@@ -23,8 +20,6 @@ use shown::{brief, json, listed, recorded, text};
 
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Form, Object, Out, array, plain, word_of};
-use crate::signing::{salted, submit};
-use crate::terminal::{self, Terminal};
 use crate::token::now;
 use crate::{parse, runtime};
 
@@ -349,31 +344,9 @@ impl Give {
                 out.flush()?;
             }
         }
-        let why = because.as_deref().map(salted::<ApprovalBody>).transpose()?;
-        let keys = FileKeys::open(&Home::at(&home).keys())?.asking(Terminal);
-        keys.renew(runtime::look(&home)?.kernel().roles());
-        let role = Role::Approver;
-        let means = if keys.needs_person(role) {
-            ApprovalChannel::Terminal
-        } else {
-            ApprovalChannel::Command
-        };
-        terminal::unsealed(|| keys.prepare(role)).map_err(Error::from)?;
-        let key = keys.public_key(role).map_err(Error::from)?;
-        let beside = why.clone().map_or(Beside::Nothing, Beside::Why);
-        let seq = runtime::with(&home, |access| {
-            let sign = |message: &[u8]| keys.sign(role, message);
-            let body = |log: &syscap::Inspection| {
-                let (ask, why) = (Seq::new(ask), why.as_ref());
-                let body = match terms {
-                    Some(terms) => log.answer_set(ask, terms, means, why),
-                    None => log.answer(ask, answer, means, why),
-                };
-                body.ok_or_else(|| approver::over(ask))
-            };
-            submit(&home, access, &key, sign, body, &beside, Failure::from)
-        })?;
-        recorded(out, Seq::new(ask), answer, seq)
+        let ask = Seq::new(ask);
+        let seq = Approver::of(&home)?.answer(ask, answer, terms, because.as_deref())?;
+        recorded(out, ask, answer, seq)
     }
 }
 

@@ -26,6 +26,7 @@ files! {
     "/main.js" SCRIPT, "main.js";
     "/dom.js" SCRIPT, "dom.js";
     "/api.js" SCRIPT, "api.js";
+    "/done.js" SCRIPT, "done.js";
     "/approvals.js" SCRIPT, "approvals.js";
     "/timeline.js" SCRIPT, "timeline.js";
     "/agents.js" SCRIPT, "agents.js";

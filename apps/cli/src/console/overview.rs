@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use syscap::audit::SqliteReader;
-use syscap::format::{Item, Profile};
 use syscap::kernel::StoreError;
+use syscap::policy::{Constraint, Effect, Policy};
 use syscap::view::View;
 
 use crate::exit::Failure;
@@ -52,16 +52,17 @@ pub(super) fn json(home: &Path, view: &View) -> Result<String, Failure> {
     Ok(array(rows))
 }
 
-/// A line for each constraint of a document: its name, what it does, and why.
+/// A line for each constraint of a document: its name, its verdict, and why.
 fn constraints(policy: &Loaded) -> Vec<String> {
-    let Ok(document) = Item::check(&policy.object.document, Profile::CONTROL) else {
-        return Vec::new();
-    };
-    let all = document.get("constraints").into_iter().flat_map(Item::elements);
-    let line = |constraint: Item<'_>| {
-        let text = |name| constraint.get(name).and_then(Item::as_text).unwrap_or_default();
-        let (id, effect, on_fail) = (text("id"), text("effect"), text("on_fail"));
-        format!("{id}: {effect}, else {on_fail}. {}", text("reason"))
+    let document = policy.document().map(Policy::written);
+    let all = document.into_iter().flat_map(|document| &document.constraints);
+    let line = |constraint: &Constraint| {
+        let Constraint { id, effect, on_fail, reason, .. } = constraint;
+        let on_fail = on_fail.name();
+        match effect {
+            Effect::Allow => format!("{id}: allow, else {on_fail}. {reason}"),
+            Effect::Deny => format!("{id}: {on_fail}. {reason}"),
+        }
     };
     all.map(line).collect()
 }

@@ -136,8 +136,7 @@ impl<'h> Person<'h> {
         terms: Option<&SetTerms>,
         why: Option<&str>,
     ) -> Result<Seq, Problem> {
-        // For what can't be undone the passphrase is asked for each time.
-        let is_final = answer == ApprovalAnswer::Once && class == Some(EffectClass::Irreversible);
+        let is_final = is_final(answer, class);
         let used_up = self.approver.as_ref().is_some_and(|(_, _, acts)| *acts >= ACTS_MAX);
         if is_final || used_up {
             self.approver = None;
@@ -156,6 +155,11 @@ impl<'h> Person<'h> {
         }
         done
     }
+}
+
+/// True if the passphrase is asked for each time: of what can't be undone, or of an unknown class.
+fn is_final(answer: ApprovalAnswer, class: Option<EffectClass>) -> bool {
+    answer != ApprovalAnswer::Deny && class.is_none_or(|class| class == EffectClass::Irreversible)
 }
 
 /// Has something signed where the person agrees to that line.
@@ -226,10 +230,28 @@ fn question(
         }
     };
     let untrusted = if call.label.is_untrusted() { " UNTRUSTED" } else { "" };
-    let class = class.map(|class| format!(" {class}")).unwrap_or_default();
+    let class = class.map_or("of unknown class".to_owned(), |class| class.to_string());
     let touched = match call.resources.is_empty() {
         true => approvals::arguments(call),
         false => call.resources.join(", "),
     };
-    format!("{act} {}:{untrusted}{class} {} {} {touched}", call.ask, call.agent, call.tool)
+    format!("{act} {}:{untrusted} {class} {} {} {touched}", call.ask, call.agent, call.tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn irreversible_and_unknown_class_are_final() {
+        use ApprovalAnswer::{Deny, Once, Set};
+        for (class, expected) in [
+            (Some(EffectClass::Irreversible), true),
+            (None, true),
+            (Some(EffectClass::ExternalWrite), false),
+        ] {
+            let found = [Once, Set, Deny].map(|answer| is_final(answer, class));
+            assert_eq!(found, [expected, expected, false], "{class:?}");
+        }
+    }
 }

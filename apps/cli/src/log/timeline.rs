@@ -7,7 +7,7 @@ use std::path::Path;
 
 use syscap::audit::SqliteReader;
 use syscap::format::{Body, EffectClass, Record, Seq};
-use syscap::kernel::{Next, StoreError};
+use syscap::kernel::{Next, StoreError, record_at};
 
 use super::answers::Answers;
 use super::kept::Sides;
@@ -158,16 +158,12 @@ pub(crate) fn untrusted_before(home: &Path, ask: Seq) -> Result<String, Failure>
     Ok(object.uint("more", u64::try_from(more).unwrap_or(u64::MAX)).finish())
 }
 
-fn bytes_of(reader: &mut SqliteReader, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut found = None;
-    if i64::try_from(seq.get()).is_err() {
-        return Ok(None);
+/// The bytes of a record; `None` for a number that the log, or any log, doesn't reach.
+pub(crate) fn bytes_of(reader: &mut SqliteReader, seq: Seq) -> Result<Option<Vec<u8>>, StoreError> {
+    match i64::try_from(seq.get()) {
+        Ok(_) => record_at(reader, seq),
+        Err(_) => Ok(None),
     }
-    reader.records(seq, &mut |at, bytes| {
-        found = (at == seq).then(|| bytes.to_vec());
-        Next::Enough
-    })?;
-    Ok(found)
 }
 
 fn unknown(seq: Seq, bytes: &[u8]) -> Object {

@@ -4,10 +4,11 @@ use std::{collections::BTreeSet, path::Path};
 
 use syscap::audit::SqliteReader;
 use syscap::format::{Body, CallFields, ConstraintId, Decision, Record, Seq, Shadow};
-use syscap::kernel::{StoreError, record_at};
+use syscap::kernel::StoreError;
 
 use super::{json, target::Loaded};
 use crate::exit::{Ended, Exit, Failure};
+use crate::log::timeline::bytes_of;
 use crate::output::{Form, Object, Out};
 
 /// Prints the decision of a record. The policy that decided may be another than the one in force:
@@ -84,11 +85,7 @@ fn reason(policy: &Loaded, id: &ConstraintId) -> Option<String> {
 fn find(home: &Path, seq: Seq) -> Result<Option<Vec<u8>>, Failure> {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
-    // A number that no log reaches is of no record.
-    if i64::try_from(seq.get()).is_err() {
-        return Ok(None);
-    }
-    record_at(&mut reader, seq).map_err(failed)
+    bytes_of(&mut reader, seq).map_err(failed)
 }
 
 const fn call(body: &Body) -> Option<&CallFields> {

@@ -2,6 +2,7 @@
 // The agents, their tokens that can be used, what is left, and the paths that each reaches.
 
 import * as api from './api.js';
+import { done } from './done.js';
 import { element, fill } from './dom.js';
 import { words } from './words.js';
 
@@ -38,13 +39,7 @@ export function panel(view, changed) {
 
   /** @param {() => Promise<any>} act */
   async function wish(act) {
-    note.textContent = words.working;
-    try {
-      const done = await act();
-      note.textContent = done.record ? words.done(done.record) : done.said || words.nothingChanged;
-    } catch (problem) {
-      note.textContent = problem instanceof Error ? problem.message || words.gone : words.gone;
-    }
+    await done(note, act);
     await changed();
   }
 

@@ -2,6 +2,7 @@
 // The tools: what each is and needs, how it stands, and which agents have a token for it.
 
 import * as api from './api.js';
+import { done } from './done.js';
 import { element, fill } from './dom.js';
 import { words } from './words.js';
 
@@ -60,13 +61,7 @@ export function panel(view, changed) {
     const note = element('p', { role: 'status' });
     /** @param {() => Promise<any>} act */
     const wish = async (act) => {
-      note.textContent = words.working;
-      try {
-        const done = await act();
-        note.textContent = done.record ? words.done(done.record) : done.said || words.nothingChanged;
-      } catch (problem) {
-        note.textContent = problem instanceof Error ? problem.message || words.gone : words.gone;
-      }
+      await done(note, act);
       await changed();
       const kept = note.textContent;
       await choose(name);
