@@ -1,11 +1,13 @@
 //! `syscap http`: what an operator sets `http_request`, tools made of it and `net.egress` to.
 
+mod connector;
+
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::format::{Canonical, Item, Manifest, MapBuilder, Profile, Role, ToolId, json};
+use syscap::format::{Canonical, Item, Manifest, MapBuilder, Profile, Role, Seq, ToolId, json};
 use syscap::kernel::RegistryError;
 use syscap::secrets::SecretFiles;
 use syscap::syscalls::net::headers::is_anothers;
@@ -14,6 +16,7 @@ use syscap::syscalls::net::target::{Place, Target};
 use syscap::syscalls::net::{HTTP_REQUEST, NET_EGRESS, Network};
 use syscap::{Beside, Configured, Error, Home, Inspection};
 
+pub(crate) use self::connector::{Connector, list_json};
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::output::{Object, Out, word_of};
 use crate::policy::Loaded;
@@ -69,80 +72,78 @@ pub(crate) struct Set {
 impl Set {
     fn run(self, out: &mut Out) -> Ended {
         let manifest = manifest(&self.tool, &self.settings)?;
-        let (effect, approves) = (manifest.effect, auto_approves(&manifest));
+        let effect = manifest.effect;
         let settings = manifest.settings.clone().unwrap_or_else(Canonical::null);
         let change = Configured { set: vec![manifest], unset: Vec::new() };
         let seq = put(&self.home, &change)?;
-        let json = Object::new().shown("tool", &self.tool).uint("record", seq);
+        let json = Object::new().shown("tool", &self.tool).uint("record", seq.get());
         out.both(&format!("{} ({}) is set by record {seq}", self.tool, effect.name()), json)?;
         out.flush()?;
-        self.advise(approves, &settings)?;
+        advice(&self.home, &self.tool, &settings)?.iter().for_each(|line| tell(line));
         Ok(Exit::Done)
     }
 }
 
-impl Set {
-    /// The missing steps, and the calls that the policy allows already.
-    fn advise(&self, approves: bool, settings: &Canonical) -> Result<(), Failure> {
-        let (home, tool) = (word_of(&self.home), &self.tool);
-        let known = SecretFiles::of(&Home::at(&self.home)).list()?;
-        for (server, secret) in secrets_of(settings.item()) {
-            let Some(found) = known.iter().find(|info| info.name == secret) else {
-                tell(&format!(
-                    "there is no secret {secret} yet, and calls that need it are refused: \
-                     `syscap secret set {home} {secret} --origin URL`"
-                ));
-                continue;
-            };
-            let target = server.and_then(|server| Target::absolute(server).ok());
-            let (Some(target), Some(origins)) = (target, &found.origins) else { continue };
-            let is_of =
-                |origin: &String| Origin::parse(origin).is_some_and(|one| one.is_of(&target));
-            if !origins.iter().any(is_of) {
-                tell(&format!(
-                    "the secret {secret} is for {} and not for {}: calls that need it are refused",
-                    origins.join(", "),
-                    server.unwrap_or_default()
-                ));
-            }
-        }
-        let headers = settings.item().get("default_headers").into_iter();
-        let headers = headers.flat_map(|headers| headers.entries()).map(|(name, _)| name);
-        for name in headers.filter(|name| is_anothers(name)) {
-            tell(&format!(
-                "{name}: some servers take it for the path, method, host or client of a request, and \
-                 no policy sees that"
+/// The missing steps, and the calls that the policy allows already.
+fn advice(home: &Path, tool: &ToolId, settings: &Canonical) -> Result<Vec<String>, Failure> {
+    let (mut lines, word) = (Vec::new(), word_of(home));
+    let known = SecretFiles::of(&Home::at(home)).list()?;
+    for (server, secret) in secrets_of(settings.item()) {
+        let Some(found) = known.iter().find(|info| info.name == secret) else {
+            lines.push(format!(
+                "there is no secret {secret} yet, and calls that need it are refused: \
+                 `syscap secret set {word} {secret} --origin URL`"
+            ));
+            continue;
+        };
+        let target = server.and_then(|server| Target::absolute(server).ok());
+        let (Some(target), Some(origins)) = (target, &found.origins) else { continue };
+        let is_of = |origin: &String| Origin::parse(origin).is_some_and(|one| one.is_of(&target));
+        if !origins.iter().any(is_of) {
+            lines.push(format!(
+                "the secret {secret} is for {} and not for {}: calls that need it are refused",
+                origins.join(", "),
+                server.unwrap_or_default()
             ));
         }
-        let policy = Loaded::of(&self.home)?;
-        // It is in force, so it was read; this is advice, after the record.
-        let document = Item::check(&policy.object.document, Profile::CONTROL).ok();
-        let params = document.and_then(|document| document.get("params"));
-        let listed = params.and_then(|params| params.get("auto_approve"));
-        let is_listed = listed
-            .is_some_and(|list| list.elements().any(|one| one.as_text() == Some(tool.as_str())));
-        match (is_listed, approves) {
-            (true, _) => tell(&format!(
-                "the policy in force names {tool} in `params.auto_approve`: nobody is asked about \
-                 what it writes"
-            )),
-            (false, true) => tell(&format!(
-                "auto_approve counts in the policy only: add {tool} to `params.auto_approve` of \
-                 the document that `syscap policy show {home}` prints, and put it in force with \
-                 `syscap policy set {home} FILE`"
-            )),
-            (false, false) => {}
-        }
-        if let Some(base) = settings.item().get("base_url").and_then(Item::as_text)
-            && let Ok(target) = Target::absolute(base)
-        {
-            let scopes = scopes_of(&target).join(" ");
-            tell(&format!(
-                "grant it: `syscap token issue {home} --agent NAME --tool {tool} {scopes}`"
-            ));
-        }
-        Ok(())
     }
+    let headers = settings.item().get("default_headers").into_iter();
+    let headers = headers.flat_map(|headers| headers.entries()).map(|(name, _)| name);
+    lines.extend(headers.filter(|name| is_anothers(name)).map(|name| {
+        format!(
+            "{name}: some servers take it for the path, method, host or client of a request, and \
+             no policy sees that"
+        )
+    }));
+    let policy = Loaded::of(home)?;
+    // It is in force, so it was read; this is advice.
+    let document = Item::check(&policy.object.document, Profile::CONTROL).ok();
+    let params = document.and_then(|document| document.get("params"));
+    let listed = params.and_then(|params| params.get("auto_approve"));
+    let is_listed =
+        listed.is_some_and(|list| list.elements().any(|one| one.as_text() == Some(tool.as_str())));
+    let approves = settings.item().get("auto_approve").and_then(|set| set.as_bool()) == Some(true);
+    match (is_listed, approves) {
+        (true, _) => lines.push(format!(
+            "the policy in force names {tool} in `params.auto_approve`: nobody is asked about \
+             what it writes"
+        )),
+        (false, true) => lines.push(format!(
+            "auto_approve counts in the policy only: add {tool} to `params.auto_approve` of \
+             the document that `syscap policy show {word}` prints, and put it in force with \
+             `syscap policy set {word} FILE`"
+        )),
+        (false, false) => {}
+    }
+    if let Some(base) = settings.item().get("base_url").and_then(Item::as_text)
+        && let Ok(target) = Target::absolute(base)
+    {
+        let scopes = scopes_of(&target).join(" ");
+        lines.push(format!(
+            "grant it: `syscap token issue {word} --agent NAME --tool {tool} {scopes}`"
+        ));
+    }
+    Ok(lines)
 }
 
 /// The secrets that settings name, also those of routes, each with the URL of the server that it
@@ -175,11 +176,6 @@ fn scopes_of(target: &Target) -> Vec<String> {
     scopes
 }
 
-fn auto_approves(manifest: &Manifest) -> bool {
-    let settings = manifest.settings.as_ref();
-    settings.and_then(|set| set.item().get("auto_approve")?.as_bool()) == Some(true)
-}
-
 fn manifest(tool: &ToolId, path: &Path) -> Result<Manifest, Failure> {
     let name = if path == Path::new("-") { "standard input" } else { "the settings" };
     let text = read(path).map_err(|source| Failure::File { path: path.to_path_buf(), source })?;
@@ -188,8 +184,13 @@ fn manifest(tool: &ToolId, path: &Path) -> Result<Manifest, Failure> {
         return Err(bad(format!("have more than {SETTINGS_BYTES_MAX} bytes")));
     }
     let settings = json::to_data(&text).map_err(|error| bad(error.to_string()))?;
-    let settings = bounded(settings);
-    Network::manifest(tool.clone(), settings).map_err(|error| bad(error.to_string()))
+    made(tool.clone(), bounded(settings), name)
+}
+
+/// The manifest of a tool with these settings, which have that name in words.
+fn made(tool: ToolId, settings: Canonical, name: &str) -> Result<Manifest, Failure> {
+    let bad = |why: String| Failure::Usage { what: name.to_owned(), advice: why };
+    Network::manifest(tool, settings).map_err(|error| bad(error.to_string()))
 }
 
 /// The same settings, where they name a base and don't say whether other URLs may be called:
@@ -215,7 +216,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Has the change recorded, by whoever signs for the operator.
-fn put(home: &Path, change: &Configured) -> Result<u64, Failure> {
+fn put(home: &Path, change: &Configured) -> Result<Seq, Failure> {
     let hand = signing::hand(home, Role::Operator)?;
     let said = |error| match error {
         Error::Registry(RegistryError::Duplicate(tool)) => taken(&tool.to_string()),
@@ -225,15 +226,14 @@ fn put(home: &Path, change: &Configured) -> Result<u64, Failure> {
         },
         error => error.into(),
     };
-    let seq = runtime::with(home, |access| match &hand {
+    runtime::with(home, |access| match &hand {
         Hand::Holder => access.configure(change).map_err(said),
         Hand::Person(person) => {
             let body = |log: &Inspection| changed(log.settings_change(change));
             let beside = Beside::Configured(Box::new(change.clone()));
             person.submit(access, body, &beside, said)
         }
-    })?;
-    Ok(seq.get())
+    })
 }
 
 fn taken(tool: &str) -> Failure {
@@ -285,7 +285,7 @@ impl Rm {
     fn run(self, out: &mut Out) -> Ended {
         let change = Configured { set: Vec::new(), unset: self.tools };
         let seq = put(&self.home, &change)?;
-        let json = Object::new().uint("record", seq);
+        let json = Object::new().uint("record", seq.get());
         out.both(&format!("taken off by record {seq}"), json)?;
         Ok(Exit::Done)
     }

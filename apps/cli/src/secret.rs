@@ -138,7 +138,7 @@ fn of(home: &PathBuf) -> Result<SecretFiles, Failure> {
     Ok(SecretFiles::of(&Home::at(home)))
 }
 
-fn wrong(error: Error) -> Failure {
+pub(crate) fn wrong(error: Error) -> Failure {
     let usage = |what: String, advice: &str| Failure::Usage { what, advice: advice.to_owned() };
     match error {
         Error::NoSuch { what: "a key of secrets", .. } => {
@@ -162,7 +162,7 @@ fn wrong(error: Error) -> Failure {
 }
 
 /// Typed at the terminal, or the first line of standard input.
-fn value(name: &str) -> Result<Zeroizing<String>, Failure> {
+pub(crate) fn value(name: &str) -> Result<Zeroizing<String>, Failure> {
     let not_text =
         || Failure::Usage { what: "the value".to_owned(), advice: "is no text".to_owned() };
     let bytes = if io::stdin().is_terminal() {

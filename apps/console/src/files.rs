@@ -30,6 +30,7 @@ files! {
     "/approvals.js" SCRIPT, "approvals.js";
     "/timeline.js" SCRIPT, "timeline.js";
     "/agents.js" SCRIPT, "agents.js";
+    "/connectors.js" SCRIPT, "connectors.js";
     "/home.js" SCRIPT, "home.js";
     "/tools.js" SCRIPT, "tools.js";
     "/words.js" SCRIPT, "words.js";

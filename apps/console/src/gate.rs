@@ -56,10 +56,15 @@ pub(crate) enum Route {
     Revoke,
     Thaw,
     Freeze,
+    Connectors,
+    /// A tool that makes requests, named in the body.
+    Connector,
+    Connect,
+    Secret,
 }
 
 /// The paths below `/api/v1/` that have no number in them.
-const TABLE: [(&str, Method, Route); 17] = [
+const TABLE: [(&str, Method, Route); 21] = [
     ("login", Method::POST, Route::Login),
     ("logout", Method::POST, Route::Logout),
     ("live", Method::GET, Route::Live),
@@ -77,6 +82,10 @@ const TABLE: [(&str, Method, Route); 17] = [
     ("thaw", Method::POST, Route::Thaw),
     ("answer", Method::POST, Route::Answer),
     ("freeze", Method::POST, Route::Freeze),
+    ("connectors", Method::GET, Route::Connectors),
+    ("connector", Method::POST, Route::Connector),
+    ("connect", Method::POST, Route::Connect),
+    ("secret", Method::POST, Route::Secret),
 ];
 
 /// Steps 1 to 4.

@@ -50,6 +50,10 @@ pub enum Wanted {
     Tool(String),
     /// The agents and their tokens that can be used.
     Agents,
+    /// The tools that make requests by an operator's settings.
+    Connectors,
+    /// One of them, whole, or a new one of that name.
+    Connector(String),
     /// Policy, log and state in words.
     Home,
 }
@@ -129,6 +133,24 @@ pub enum Wish {
     Revoke {
         /// The token's id.
         token: String,
+    },
+    /// Settings of a tool that makes requests are changed.
+    Connect {
+        /// The tool.
+        tool: String,
+        /// The fields that change: a JSON object, null takes one away.
+        changes: String,
+        /// What the page was shown of it.
+        shown: String,
+    },
+    /// A secret that such a tool names gets another value, which is typed at the terminal.
+    Secret {
+        /// The tool.
+        tool: String,
+        /// The secret's name.
+        name: String,
+        /// What the page was shown of the tool.
+        shown: String,
     },
     /// An agent that was frozen runs again.
     Thaw {

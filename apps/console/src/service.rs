@@ -165,6 +165,7 @@ async fn serve(
         Route::Tools => Some(Wanted::Tools),
         Route::Agents => Some(Wanted::Agents),
         Route::Home => Some(Wanted::Home),
+        Route::Connectors => Some(Wanted::Connectors),
         _ => None,
     };
     let given = match wanted {
@@ -186,12 +187,13 @@ async fn serve(
     }
 }
 
-/// What is looked at; a call and a tool with a card, by which it can be answered.
+/// What is looked at; with a card, where something can be done with it.
 fn look(wanted: Wanted, page: PageId, shared: &Shared) -> Result<String, Problem> {
     let json = shared.home.look(&wanted)?;
     let name = match wanted {
         Wanted::Approval(_) => "call",
         Wanted::Tool(_) => "tool",
+        Wanted::Connector(_) => "connector",
         _ => return Ok(json),
     };
     let card = hex(&random::<16>().map_err(|_| Problem::new(500, "entropy", "no randomness"))?);
@@ -227,6 +229,7 @@ fn act(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Result
     match route {
         Route::Timeline => return look(Wanted::Timeline(stretch(given)?), page, shared),
         Route::Tool => return look(Wanted::Tool(text(given, "tool")?), page, shared),
+        Route::Connector => return look(Wanted::Connector(text(given, "tool")?), page, shared),
         _ => {}
     }
     if shared.view {
@@ -259,6 +262,21 @@ fn wish(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Resul
                     Ok(Wish::Paths { agent: text(given, "agent")?, keep })
                 }
                 _ => Err(bad("keep")),
+            }
+        }
+        Route::Connect => {
+            let changes = given.item().get("changes").filter(|it| it.kind() == ItemKind::Map);
+            let changes = json::from_data(changes.ok_or_else(|| bad("changes"))?);
+            match card(given, page, shared)? {
+                (Wanted::Connector(tool), shown) => Ok(Wish::Connect { tool, changes, shown }),
+                _ => Err(bad("card")),
+            }
+        }
+        Route::Secret => {
+            let name = text(given, "name")?;
+            match card(given, page, shared)? {
+                (Wanted::Connector(tool), shown) => Ok(Wish::Secret { tool, name, shown }),
+                _ => Err(bad("card")),
             }
         }
         Route::Accept => match card(given, page, shared)? {

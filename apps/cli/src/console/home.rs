@@ -17,10 +17,11 @@ use syscap::view::TokenStanding;
 use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
 use super::overview;
-use super::person::{Desk, QUESTION_TIME, QUESTIONS_MAX, Question};
+use super::person::{Desk, Done, QUESTION_TIME, QUESTIONS_MAX, Question};
 use crate::approvals::{self, Approver, sets};
 use crate::exit::Failure;
 use crate::freeze;
+use crate::http::{self, Connector};
 use crate::log::timeline::{self, Filter};
 use crate::output::{Object, array, quote, word_of};
 use crate::parse;
@@ -156,7 +157,7 @@ impl ServedHome {
     /// Has the person decide, at the terminal.
     fn asked(
         &self,
-        question: impl FnOnce(SyncSender<Result<Seq, Problem>>) -> Question,
+        question: impl FnOnce(SyncSender<Done>) -> Question,
     ) -> Result<String, Problem> {
         let busy = || {
             let words = "another question stands at the terminal: answer it first";
@@ -182,7 +183,9 @@ impl ServedHome {
             TrySendError::Disconnected(_) => gone("nobody is at the terminal any more"),
         })?;
         match answered.recv_timeout(QUESTION_TIME.saturating_mul(4)) {
-            Ok(done) => done.map(on_record),
+            Ok(Ok(Some(seq))) => Ok(on_record(seq)),
+            Ok(Ok(None)) => Ok(Object::new().text("said", "done at the terminal").finish()),
+            Ok(Err(problem)) => Err(problem),
             Err(_) => {
                 let words = "no answer yet: what is decided at the terminal is on record there";
                 Err(Problem::new(504, "no_answer", words))
@@ -206,7 +209,7 @@ impl ServedHome {
         let act = Box::new(move || {
             let access = runtime::connected(&home).map_err(Failure::home(&home))?;
             let nobody = || Failure::Nobody { folder: home.clone(), why: "nobody offers it" };
-            accept::record(&home, &access.ok_or_else(nobody)?, &[(id, offered)])
+            accept::record(&home, &access.ok_or_else(nobody)?, &[(id, offered)]).map(Some)
         });
         self.asked(|reply| Question::Act { line, act, reply })
     }
@@ -250,7 +253,7 @@ impl ServedHome {
         let wrong = || Problem::new(400, "bad_field", "`agent` is no agent's name");
         let agent = AgentId::new(agent).ok_or_else(wrong)?;
         let (home, line) = (self.home.clone(), format!("let {agent} run again"));
-        let act = Box::new(move || freeze::record(&home, &Freeze::agent(&agent).thaw()));
+        let act = Box::new(move || freeze::record(&home, &Freeze::agent(&agent).thaw()).map(Some));
         self.asked(|reply| Question::Act { line, act, reply })
     }
 
@@ -280,6 +283,50 @@ impl ServedHome {
         let said = said.map_err(|failure| problem(&failure))?;
         self.desk.tell(format!("narrowed the tokens of {agent}, at a click"));
         Ok(Object::new().text("said", &said).finish())
+    }
+
+    /// The tool that the card is of, if it is still as it was shown.
+    fn connector(&self, tool: &str, shown: &str) -> Result<Connector, Problem> {
+        let id = ToolId::new(tool).ok_or_else(|| Problem::new(400, "bad_field", "no tool"))?;
+        let connector = Connector::of(&self.home, &id).map_err(|failure| problem(&failure))?;
+        if connector.json() == shown {
+            return Ok(connector);
+        }
+        Err(Problem::new(409, "changed", "it is another by now: look at it again"))
+    }
+
+    fn connect(&self, tool: &str, changes: &str, shown: String) -> Result<String, Problem> {
+        let connector = self.connector(tool, &shown)?;
+        let wrong = |failure: Failure| Problem::new(400, "bad_field", failure.to_string());
+        let (manifest, lines) = connector.with(changes).map_err(wrong)?;
+        if lines.is_empty() {
+            return Err(Problem::new(409, "same", "it is set so already"));
+        }
+        let line = format!("set {tool} ({}): {}", manifest.effect, lines.join("; "));
+        let home = self.home.clone();
+        let act = Box::new(move || {
+            // Somebody may have set it meanwhile.
+            let now = Connector::of(&home, &manifest.tool)?;
+            if now.json() != shown {
+                let advice = "is another by now: look at it again".to_owned();
+                return Err(Failure::Usage { what: manifest.tool.to_string(), advice });
+            }
+            now.record(manifest).map(Some)
+        });
+        self.asked(|reply| Question::Act { line, act, reply })
+    }
+
+    fn secret(&self, tool: &str, name: &str, shown: &str) -> Result<String, Problem> {
+        let connector = self.connector(tool, shown)?;
+        let places = connector.places(name).ok_or_else(|| {
+            let home = word_of(&self.home);
+            let command = format!("syscap secret set {home} {name} --origin URL");
+            Problem::new(409, "no_server", format!("say where it may be sent: {command}"))
+        })?;
+        let line = format!("set the secret {name}, which is sent to {}", places.join(", "));
+        let name = name.to_owned();
+        let act = Box::new(move || connector.set_secret(&name, &places).map(|()| None));
+        self.asked(|reply| Question::Act { line, act, reply })
     }
 
     fn freeze(&self, agent: &str) -> Result<String, Problem> {
@@ -313,6 +360,13 @@ impl Home for ServedHome {
                     ToolId::new(tool).ok_or_else(|| Problem::new(404, "unknown", "no tool"))?;
                 let whole = tools::whole_json(&self.home, &id);
                 whole.map(|(_, json)| json).map_err(|failure| problem(&failure))
+            }
+            Wanted::Connectors => http::list_json(&self.home).map_err(|failure| problem(&failure)),
+            Wanted::Connector(tool) => {
+                let id = parse::tool(tool)
+                    .map_err(|error| Problem::new(400, "bad_field", error.to_string()))?;
+                let connector = Connector::of(&self.home, &id);
+                connector.map(|it| it.json()).map_err(|failure| problem(&failure))
             }
             Wanted::Record(seq) => {
                 let record = timeline::one(&self.home, Seq::new(*seq));
@@ -351,6 +405,8 @@ impl Home for ServedHome {
             Wish::Paths { agent, keep } => self.narrow(&agent, None, &keep),
             Wish::Revoke { token } => self.revoke(&token),
             Wish::Thaw { agent } => self.thaw(&agent),
+            Wish::Connect { tool, changes, shown } => self.connect(&tool, &changes, shown),
+            Wish::Secret { tool, name, shown } => self.secret(&tool, &name, &shown),
             _ => Err(Problem::new(400, "bad_field", "no such act")),
         }
     }

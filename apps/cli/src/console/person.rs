@@ -40,15 +40,18 @@ pub(super) enum Question {
         answer: ApprovalAnswer,
         terms: Option<SetTerms>,
         why: Option<String>,
-        reply: SyncSender<Result<Seq, Problem>>,
+        reply: SyncSender<Done>,
     },
     /// May this be done, which asks for its own passphrase?
     Act {
         line: String,
-        act: Box<dyn FnOnce() -> Result<Seq, Failure> + Send>,
-        reply: SyncSender<Result<Seq, Problem>>,
+        act: Box<dyn FnOnce() -> Result<Option<Seq>, Failure> + Send>,
+        reply: SyncSender<Done>,
     },
 }
+
+/// The record of an act, if it made one.
+pub(super) type Done = Result<Option<Seq>, Problem>;
 
 /// The desk at which the person is asked one question at a time, and told what was done at a click.
 pub(super) struct Desk {
@@ -135,7 +138,7 @@ impl<'h> Person<'h> {
         answer: ApprovalAnswer,
         terms: Option<&SetTerms>,
         why: Option<&str>,
-    ) -> Result<Seq, Problem> {
+    ) -> Done {
         let is_final = is_final(answer, class);
         let used_up = self.approver.as_ref().is_some_and(|(_, _, acts)| *acts >= ACTS_MAX);
         if is_final || used_up {
@@ -153,7 +156,7 @@ impl<'h> Person<'h> {
         if is_final || done.is_err() {
             self.approver = None;
         }
-        done
+        done.map(Some)
     }
 }
 
@@ -166,8 +169,8 @@ fn is_final(answer: ApprovalAnswer, class: Option<EffectClass>) -> bool {
 fn decided(
     mut screen: Screen,
     line: &str,
-    sign: impl FnOnce() -> Result<Seq, Problem>,
-) -> Result<(Result<Seq, Problem>, Screen), Failure> {
+    sign: impl FnOnce() -> Done,
+) -> Result<(Done, Screen), Failure> {
     let done = if asked(&mut screen, line)? {
         // A passphrase is asked for as elsewhere.
         drop(screen);
@@ -179,7 +182,8 @@ fn decided(
         Err(Problem::new(409, "declined", words))
     };
     match &done {
-        Ok(seq) => tell(&format!("done by record {seq}")),
+        Ok(Some(seq)) => tell(&format!("done by record {seq}")),
+        Ok(None) => tell("done; nothing of it is on record"),
         Err(problem) => tell(&plain(&problem.words)),
     }
     Ok((done, screen))

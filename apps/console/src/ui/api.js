@@ -71,6 +71,13 @@ export const tool = (tool) => ask('tool', { tool });
 export const accept = (card) => ask('accept', { card });
 /** @param {string} agent @param {string} tool */
 export const narrow = (agent, tool) => ask('narrow', { agent, tool });
+export const connectors = () => ask('connectors');
+/** @param {string} tool */
+export const connector = (tool) => ask('connector', { tool });
+/** @param {string} card @param {Record<string, unknown>} changes */
+export const connect = (card, changes) => ask('connect', { card, changes });
+/** @param {string} card @param {string} name */
+export const secret = (card, name) => ask('secret', { card, name });
 /** @param {Record<string, unknown>} wish */
 export const answer = (wish) => ask('answer', wish);
 /** @param {string} agent */

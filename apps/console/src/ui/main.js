@@ -4,6 +4,7 @@
 import * as agents from './agents.js';
 import * as api from './api.js';
 import * as approvals from './approvals.js';
+import * as connectors from './connectors.js';
 import { element } from './dom.js';
 import * as home from './home.js';
 import * as timeline from './timeline.js';
@@ -49,6 +50,7 @@ async function open(view) {
     { name: words.timeline, panel: timeline.panel(), more: null },
     { name: words.agents, panel: agents.panel(view, () => refresh()), more: null },
     { name: words.tools, panel: tools.panel(view, () => refresh()), more: null },
+    { name: words.connectors, panel: connectors.panel(view, () => refresh()), more: null },
     { name: words.home, panel: home.panel(), more: null },
   ];
   let shown = panels[0];

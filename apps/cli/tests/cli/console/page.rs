@@ -84,10 +84,23 @@ fn person_answers_in_the_page() {
     }
     let files = ["--tool", "fs.write,echo", "--read", "shared/docs", "--write", "workspace"];
     let other = console.home.token("c", &files);
+    let settings = r#"{"base_url": "https://desk.example.com/api", "title": "Desk",
+        "secrets": [{"secret": "desk", "header": "Authorization"}]}"#;
+    let settings = console.home.file("desk.json", settings);
+    assert_eq!(run(["http", "set", &console.home.path(), "ticket", &settings]).code, 0);
     console.person.press(b"c");
     let code = console.person.sees("code: ").next_word();
     let address = format!("http://{}/", console.page.host);
     let mut script = Script::runs("drive.mjs", &[folder.to_str().unwrap(), &address, &code]);
+    assert_eq!(script.next(), "press y to set");
+    console.person.sees("set ticket (external_write): allowed_methods ").press(b"y");
+    console.person.sees("done by record ");
+    script.says("done");
+    assert_eq!(script.next(), "type the secret");
+    console.person.sees("set the secret desk, which is sent to ").press(b"y");
+    console.person.sees("Value of desk: ").types("never-in-the-page-1");
+    console.person.sees("done; nothing of it is on record");
+    script.says("done");
     assert_eq!(script.next(), "press y");
     console.person.sees(&format!("approve once {}: local_write a fs.write", calls[0])).press(b"y");
     console.person.sees("done by record ");
