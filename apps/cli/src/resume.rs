@@ -2,6 +2,7 @@
 
 mod export;
 mod import;
+pub(crate) mod own;
 mod place;
 
 use std::fs;

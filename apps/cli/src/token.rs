@@ -1,5 +1,6 @@
 //! `syscap token`: what agents may do.
 
+mod give;
 mod hit;
 mod issue;
 mod name;
@@ -15,6 +16,7 @@ use syscap::Runtime;
 use syscap::format::{ToolId, UnixMillis};
 use syscap::view::TokenInfo;
 
+pub(crate) use give::Gift;
 pub(crate) use issue::scopes;
 pub(crate) use name::TokenName;
 pub(crate) use revoke::{Revoke, said};

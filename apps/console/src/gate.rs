@@ -61,10 +61,13 @@ pub(crate) enum Route {
     Connector,
     Connect,
     Secret,
+    /// The token by which an agent would have a tool; both are named in the body.
+    Gift,
+    Give,
 }
 
 /// The paths below `/api/v1/` that have no number in them.
-const TABLE: [(&str, Method, Route); 21] = [
+const TABLE: [(&str, Method, Route); 23] = [
     ("login", Method::POST, Route::Login),
     ("logout", Method::POST, Route::Logout),
     ("live", Method::GET, Route::Live),
@@ -86,6 +89,8 @@ const TABLE: [(&str, Method, Route); 21] = [
     ("connector", Method::POST, Route::Connector),
     ("connect", Method::POST, Route::Connect),
     ("secret", Method::POST, Route::Secret),
+    ("gift", Method::POST, Route::Gift),
+    ("give", Method::POST, Route::Give),
 ];
 
 /// Steps 1 to 4.

@@ -48,6 +48,13 @@ pub enum Wanted {
     Tools,
     /// A tool, whole, with the difference of a changed definition.
     Tool(String),
+    /// The token by which an agent would have a tool.
+    Gift {
+        /// The agent.
+        agent: String,
+        /// The tool.
+        tool: String,
+    },
     /// The agents and their tokens that can be used.
     Agents,
     /// The tools that make requests by an operator's settings.
@@ -121,6 +128,15 @@ pub enum Wish {
         agent: String,
         /// The tool.
         tool: String,
+    },
+    /// An agent gets a tool, by the token that was shown.
+    Give {
+        /// The agent.
+        agent: String,
+        /// The tool.
+        tool: String,
+        /// What the page was shown of the token.
+        shown: String,
     },
     /// Each token of an agent gives way to one that reaches these paths at most.
     Paths {

@@ -194,6 +194,7 @@ fn look(wanted: Wanted, page: PageId, shared: &Shared) -> Result<String, Problem
         Wanted::Approval(_) => "call",
         Wanted::Tool(_) => "tool",
         Wanted::Connector(_) => "connector",
+        Wanted::Gift { .. } => "gift",
         _ => return Ok(json),
     };
     let card = hex(&random::<16>().map_err(|_| Problem::new(500, "entropy", "no randomness"))?);
@@ -229,6 +230,10 @@ fn act(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Result
     match route {
         Route::Timeline => return look(Wanted::Timeline(stretch(given)?), page, shared),
         Route::Tool => return look(Wanted::Tool(text(given, "tool")?), page, shared),
+        Route::Gift => {
+            let wanted = Wanted::Gift { agent: text(given, "agent")?, tool: text(given, "tool")? };
+            return look(wanted, page, shared);
+        }
         Route::Connector => return look(Wanted::Connector(text(given, "tool")?), page, shared),
         _ => {}
     }
@@ -272,6 +277,10 @@ fn wish(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Resul
                 _ => Err(bad("card")),
             }
         }
+        Route::Give => match card(given, page, shared)? {
+            (Wanted::Gift { agent, tool }, shown) => Ok(Wish::Give { agent, tool, shown }),
+            _ => Err(bad("card")),
+        },
         Route::Secret => {
             let name = text(given, "name")?;
             match card(given, page, shared)? {
@@ -283,35 +292,35 @@ fn wish(route: Route, given: &Canonical, page: PageId, shared: &Shared) -> Resul
             (Wanted::Tool(tool), shown) => Ok(Wish::Accept { tool, shown }),
             _ => Err(bad("card")),
         },
-        Route::Answer => {
-            let answer = match &*text(given, "answer")? {
-                "once" => Answer::Once,
-                "more" => {
-                    let uint = |name| given.item().get(name).and_then(Item::as_uint);
-                    let (uses, minutes) = (uint("uses"), uint("minutes"));
-                    match uses.zip(minutes) {
-                        Some((uses @ 1.., minutes @ 1..=MINUTES_MAX)) => {
-                            Answer::More { uses, minutes }
-                        }
-                        _ => return Err(bad("uses")),
-                    }
-                }
-                "deny" => Answer::Deny,
-                _ => return Err(bad("answer")),
-            };
-            let why = match given.item().get("why") {
-                None => None,
-                Some(_) => Some(text(given, "why")?).filter(|why| !why.is_empty()),
-            };
-            if why.as_ref().is_some_and(|why| why.len() > WHY_BYTES_MAX) {
-                return Err(bad("why"));
-            }
-            match card(given, page, shared)? {
-                (Wanted::Approval(ask), shown) => Ok(Wish::Answer { ask, answer, why, shown }),
-                _ => Err(bad("card")),
+        Route::Answer => wish_to_answer(given, page, shared),
+        _ => Err(bad("path")),
+    }
+}
+
+fn wish_to_answer(given: &Canonical, page: PageId, shared: &Shared) -> Result<Wish, Problem> {
+    let answer = match &*text(given, "answer")? {
+        "once" => Answer::Once,
+        "more" => {
+            let uint = |name| given.item().get(name).and_then(Item::as_uint);
+            let (uses, minutes) = (uint("uses"), uint("minutes"));
+            match uses.zip(minutes) {
+                Some((uses @ 1.., minutes @ 1..=MINUTES_MAX)) => Answer::More { uses, minutes },
+                _ => return Err(bad("uses")),
             }
         }
-        _ => Err(bad("path")),
+        "deny" => Answer::Deny,
+        _ => return Err(bad("answer")),
+    };
+    let why = match given.item().get("why") {
+        None => None,
+        Some(_) => Some(text(given, "why")?).filter(|why| !why.is_empty()),
+    };
+    if why.as_ref().is_some_and(|why| why.len() > WHY_BYTES_MAX) {
+        return Err(bad("why"));
+    }
+    match card(given, page, shared)? {
+        (Wanted::Approval(ask), shown) => Ok(Wish::Answer { ask, answer, why, shown }),
+        _ => Err(bad("card")),
     }
 }
 

@@ -25,10 +25,11 @@ use crate::http::{self, Connector};
 use crate::log::timeline::{self, Filter};
 use crate::output::{Object, array, quote, word_of};
 use crate::parse;
+use crate::resume::own;
 use crate::runtime::{self, People};
 use crate::signing;
 use crate::starter::{self, Presence};
-use crate::token::{self, narrow, show};
+use crate::token::{self, Gift, narrow, show};
 use crate::tools::{self, accept};
 
 /// How often it is looked whether anything else is on record.
@@ -152,13 +153,14 @@ impl ServedHome {
         }
         let call = Box::new(call);
         self.asked(|reply| Question::Answer { call, class, answer, terms, why, reply })
+            .map(Object::finish)
     }
 
     /// Has the person decide, at the terminal.
     fn asked(
         &self,
         question: impl FnOnce(SyncSender<Done>) -> Question,
-    ) -> Result<String, Problem> {
+    ) -> Result<Object, Problem> {
         let busy = || {
             let words = "another question stands at the terminal: answer it first";
             Problem::new(409, "busy", words)
@@ -183,8 +185,8 @@ impl ServedHome {
             TrySendError::Disconnected(_) => gone("nobody is at the terminal any more"),
         })?;
         match answered.recv_timeout(QUESTION_TIME.saturating_mul(4)) {
-            Ok(Ok(Some(seq))) => Ok(on_record(seq)),
-            Ok(Ok(None)) => Ok(Object::new().text("said", "done at the terminal").finish()),
+            Ok(Ok(Some(seq))) => Ok(Object::new().uint("record", seq.get())),
+            Ok(Ok(None)) => Ok(Object::new().text("said", "done at the terminal")),
             Ok(Err(problem)) => Err(problem),
             Err(_) => {
                 let words = "no answer yet: what is decided at the terminal is on record there";
@@ -211,7 +213,7 @@ impl ServedHome {
             let nobody = || Failure::Nobody { folder: home.clone(), why: "nobody offers it" };
             accept::record(&home, &access.ok_or_else(nobody)?, &[(id, offered)]).map(Some)
         });
-        self.asked(|reply| Question::Act { line, act, reply })
+        self.asked(|reply| Question::Act { line, act, reply }).map(Object::finish)
     }
 
     /// The agents that have a token which can be used, and these whole.
@@ -224,6 +226,7 @@ impl ServedHome {
             agents.entry(&info.agent).or_default().extend(whole);
         }
         let agents = agents.into_iter().map(|(agent, tokens)| {
+            let resume = own::json(&self.home, agent).map_err(|failure| problem(&failure))?;
             let stops = |freeze: &Freeze| match freeze.target {
                 FreezeTarget::Agent => {
                     AgentId::new(&freeze.name).is_some_and(|frozen| agent.is_within(&frozen))
@@ -231,13 +234,13 @@ impl ServedHome {
                 FreezeTarget::Kernel => true,
                 FreezeTarget::Tool => false,
             };
-            Object::new()
+            let object = Object::new()
                 .text("agent", agent.as_str())
                 .flag("frozen", view.frozen.iter().any(stops))
-                .json("tokens", &array(tokens))
-                .finish()
+                .json("tokens", &array(tokens));
+            Ok(resume.iter().fold(object, |object, own| object.json("resume", own)).finish())
         });
-        Ok(array(agents))
+        Ok(array(agents.collect::<Result<Vec<_>, Problem>>()?))
     }
 
     fn revoke(&self, token: &str) -> Result<String, Problem> {
@@ -254,7 +257,7 @@ impl ServedHome {
         let agent = AgentId::new(agent).ok_or_else(wrong)?;
         let (home, line) = (self.home.clone(), format!("let {agent} run again"));
         let act = Box::new(move || freeze::record(&home, &Freeze::agent(&agent).thaw()).map(Some));
-        self.asked(|reply| Question::Act { line, act, reply })
+        self.asked(|reply| Question::Act { line, act, reply }).map(Object::finish)
     }
 
     fn narrow(
@@ -282,7 +285,10 @@ impl ServedHome {
         let said = narrow::take_away(&self.home, agent.clone(), without, keep);
         let said = said.map_err(|failure| problem(&failure))?;
         self.desk.tell(format!("narrowed the tokens of {agent}, at a click"));
-        Ok(Object::new().text("said", &said).finish())
+        let resume = self.resume(&agent)?;
+        let said = [said, resume.unwrap_or_default()];
+        let said: Vec<&str> = said.iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
+        Ok(Object::new().text("said", &said.join("\n")).finish())
     }
 
     /// The tool that the card is of, if it is still as it was shown.
@@ -313,7 +319,7 @@ impl ServedHome {
             }
             now.record(manifest).map(Some)
         });
-        self.asked(|reply| Question::Act { line, act, reply })
+        self.asked(|reply| Question::Act { line, act, reply }).map(Object::finish)
     }
 
     fn secret(&self, tool: &str, name: &str, shown: &str) -> Result<String, Problem> {
@@ -326,7 +332,31 @@ impl ServedHome {
         let line = format!("set the secret {name}, which is sent to {}", places.join(", "));
         let name = name.to_owned();
         let act = Box::new(move || connector.set_secret(&name, &places).map(|()| None));
-        self.asked(|reply| Question::Act { line, act, reply })
+        self.asked(|reply| Question::Act { line, act, reply }).map(Object::finish)
+    }
+
+    fn gift(&self, agent: &str, tool: &str) -> Result<Gift, Problem> {
+        let wrong = || Problem::new(400, "bad_field", "no such agent or tool");
+        let agent = AgentId::new(agent).ok_or_else(wrong)?;
+        let tool = ToolId::new(tool).ok_or_else(wrong)?;
+        Gift::of(&self.home, &agent, &tool).map_err(|failure| problem(&failure))
+    }
+
+    /// An agent's resume follows its token.
+    fn resume(&self, agent: &AgentId) -> Result<Option<String>, Problem> {
+        own::follow(&self.home, agent).map_err(|failure| problem(&failure))
+    }
+
+    fn give(&self, agent: &str, tool: &str, shown: &str) -> Result<String, Problem> {
+        let gift = self.gift(agent, tool)?;
+        if gift.json() != shown {
+            return Err(Problem::new(409, "changed", "it is another by now: look at it again"));
+        }
+        let (line, agent) = (gift.line(), gift.agent().clone());
+        let act = Box::new(move || gift.record().map(Some));
+        let done = self.asked(|reply| Question::Act { line, act, reply })?;
+        let resume = self.resume(&agent)?;
+        Ok(resume.iter().fold(done, |done, words| done.text("said", words)).finish())
     }
 
     fn freeze(&self, agent: &str) -> Result<String, Problem> {
@@ -368,6 +398,7 @@ impl Home for ServedHome {
                 let connector = Connector::of(&self.home, &id);
                 connector.map(|it| it.json()).map_err(|failure| problem(&failure))
             }
+            Wanted::Gift { agent, tool } => self.gift(agent, tool).map(|gift| gift.json()),
             Wanted::Record(seq) => {
                 let record = timeline::one(&self.home, Seq::new(*seq));
                 let record = record.map_err(|failure| problem(&failure))?;
@@ -405,6 +436,7 @@ impl Home for ServedHome {
             Wish::Paths { agent, keep } => self.narrow(&agent, None, &keep),
             Wish::Revoke { token } => self.revoke(&token),
             Wish::Thaw { agent } => self.thaw(&agent),
+            Wish::Give { agent, tool, shown } => self.give(&agent, &tool, &shown),
             Wish::Connect { tool, changes, shown } => self.connect(&tool, &changes, shown),
             Wish::Secret { tool, name, shown } => self.secret(&tool, &name, &shown),
             _ => Err(Problem::new(400, "bad_field", "no such act")),

@@ -42,6 +42,12 @@ struct Granted {
 }
 
 impl Export {
+    /// To the resume of an agent that is there.
+    pub(super) fn to(home: &Path, agent: &AgentId, token: Option<TokenName>, file: &Path) -> Self {
+        let (home, file) = (home.to_path_buf(), Some(file.to_path_buf()));
+        Self { home, agent: agent.clone(), token, file }
+    }
+
     pub(super) fn run(self, out: &mut Out) -> Ended {
         let granted = self.granted()?;
         let less = match &self.file {

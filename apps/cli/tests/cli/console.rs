@@ -461,11 +461,56 @@ fn tool_is_taken_away_at_a_click_and_accepted_at_the_terminal() {
     let revoked = console.of_kind("revoke");
     assert_eq!(console.page.post("narrow", &take).json()["said"], "");
     assert_eq!(console.of_kind("revoke"), revoked);
+    // On: the token is shown, and made after `y`, with the scopes of before and what is left.
+    let gift = |console: &Console| {
+        let shown = console.page.post("gift", &take);
+        assert_eq!(shown.status, 200, "{}", shown.body);
+        std::thread::sleep(Duration::from_millis(1_100));
+        shown.json()
+    };
+    let shown = gift(&console);
+    assert_eq!(shown["gift"]["scopes"][0]["dimension"], "path", "{shown}");
+    assert_eq!(shown["gift"]["lacks"], json!([]));
+    let given = std::thread::scope(|scope| {
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let wish = json!({ "card": shown["card"] });
+        let wished = scope.spawn(move || page.post("give", &wish));
+        person.sees("give a fs.write (local_write): path ").press(b"y").sees("done by record ");
+        wished.join().unwrap()
+    });
+    assert_eq!(given.status, 200, "{}", given.body);
+    assert_eq!(reason(&console.call("b.txt")), "asked");
+    let again = console.page.post("gift", &take);
+    assert_eq!((again.status, again.json()["error"]["reason"].clone()), (409, json!("over")));
+    // What it never had it gets with what its other tools reach, and says what is missing.
+    let never = json!({ "agent": "a", "tool": "http_request" });
+    let never = console.page.post("gift", &never).json();
+    assert_eq!(never["gift"]["scopes"], json!([]), "{never}");
+    assert!(never["gift"]["lacks"].as_array().unwrap().contains(&json!("host")), "{never}");
+    let reads = console.page.post("gift", &json!({ "agent": "a", "tool": "fs.list" })).json();
+    assert_eq!(reads["gift"]["scopes"][0]["scope"], shown["gift"]["scopes"][0]["scope"]);
+    for (agent, tool) in [("a", "no.such"), ("nobody", "echo"), ("No Agent", "echo")] {
+        let said = console.page.post("gift", &json!({ "agent": agent, "tool": tool }));
+        assert!([400, 409].contains(&said.status), "{agent} {tool}: {}", said.body);
+    }
+    // A card that was of another token gives nothing.
+    let old = gift_of(&console, "r", "echo");
+    run(["token", "narrow", &console.home.path(), "--agent", "r", "--without", "fs.write"]).fine();
+    let said = console.page.post("give", &json!({ "card": old }));
+    assert_eq!(said.json()["error"]["reason"], "changed");
     for wrong in [json!({ "agent": "a" }), json!({ "agent": "No Agent", "tool": "echo" })] {
         assert_eq!(console.page.post("narrow", &wrong).json()["error"]["reason"], "bad_field");
     }
     offering.close().unwrap();
     console.ends();
+}
+
+/// A card of a gift, that can have been read.
+fn gift_of(console: &Console, agent: &str, tool: &str) -> Value {
+    let shown = console.page.post("gift", &json!({ "agent": agent, "tool": tool }));
+    assert_eq!(shown.status, 200, "{}", shown.body);
+    std::thread::sleep(Duration::from_millis(1_100));
+    shown.json()["card"].clone()
 }
 
 /// What takes away is done at a click: a path of a list, a token, an agent's run; what gives it back is
@@ -621,6 +666,61 @@ fn connector_is_set_by_the_person_and_its_secret_comes_to_no_page() {
     assert_eq!(run(["http", "set", &path, "ticket", &file]).code, 0);
     let wish = json!({ "card": old, "changes": { "timeout_ms": 5 } });
     assert_eq!(console.page.post("connect", &wish).json()["error"]["reason"], "changed");
+    console.ends();
+}
+
+/// What the page changes is written into the agent's own resume, and every other byte stays; one that
+/// can't be read is shown with its fault, and left alone.
+#[test]
+fn resume_follows_what_the_page_changes() {
+    if !terminal::is_there() {
+        return;
+    }
+    let resume = r#"{ "name": "w",  "unknown" : [1e400, "kept"],
+  "permissions": { "tools": ["file_read", "file_write", "no_such"],
+    "file_access": { "allow_read": ["shared"], "allow_write": ["agents/w/workspace"], "x": {} } } }
+"#;
+    let mut console = Console::of(&[], None);
+    let files = ["--tool", "fs.read,fs.write", "--read", "shared", "--write", "workspace"];
+    console.home.token("w", &files);
+    let own = console.home.workspace("w").with_file_name("resume.json");
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    std::fs::write(&own, resume).unwrap();
+    let read = || std::fs::read_to_string(&own).unwrap();
+    let taken = console.page.post("narrow", &json!({ "agent": "w", "tool": "fs.read" }));
+    assert!(taken.json()["said"].as_str().unwrap().contains("written"), "{}", taken.body);
+    let less = resume.replace("\"file_read\", \"file_write\"", "\"file_write\"");
+    assert_eq!(read(), less);
+    let card = gift_of(&console, "w", "fs.read");
+    let given = std::thread::scope(|scope| {
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let wished = scope.spawn(move || page.post("give", &json!({ "card": card })));
+        person.sees("give w fs.read (read): path ").press(b"y").sees("done by record ");
+        wished.join().unwrap()
+    });
+    assert!(given.json()["said"].as_str().unwrap().contains("written"), "{}", given.body);
+    assert_eq!(read(), less.replace("\"no_such\"", "\"no_such\", \"file_read\""));
+    let of = |console: &Console| {
+        let agents = console.page.get("agents").json();
+        agents.as_array().unwrap().iter().find(|one| one["agent"] == "w").unwrap()["resume"].clone()
+    };
+    assert_eq!(of(&console)["warning"], Value::Null);
+    // Doubled keys, a missing section, too deep, a link: shown, and not touched.
+    let deep = format!(r#"{{"name": "w", "permissions": {}"#, "[".repeat(10_000));
+    for broken in ["{\"name\": \"w\", \"name\": \"w\"}", "{\"name\": \"w\"}", &deep] {
+        std::fs::write(&own, broken).unwrap();
+        assert!(of(&console)["warning"].is_string(), "{broken}");
+        let paths = json!({ "agent": "w", "keep": ["workspace"] });
+        let said = console.page.post("paths", &paths).json()["said"].clone();
+        assert!(said.as_str().unwrap().contains("left as it is"), "{said}");
+        assert_eq!(read(), broken);
+    }
+    let outside = console.home.file("outside.json", resume);
+    std::fs::remove_file(&own).unwrap();
+    std::os::unix::fs::symlink(&outside, &own).unwrap();
+    assert!(of(&console)["warning"].as_str().unwrap().contains("link"), "{}", of(&console));
+    console.page.post("narrow", &json!({ "agent": "w", "tool": "fs.write" }));
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), resume);
     console.ends();
 }
 

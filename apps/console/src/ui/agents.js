@@ -55,7 +55,7 @@ export function panel(view, changed) {
         words.freeze(one.agent));
     card.replaceChildren(element('h2', {}, one.agent),
       ...(view ? [] : [element('div', { class: 'acts' }, stop)]),
-      ...paths(one), ...one.tokens.flatMap(token));
+      ...paths(one), ...resume(one.resume), ...one.tokens.flatMap(token));
   }
 
   /**
@@ -83,6 +83,18 @@ export function panel(view, changed) {
       }, words.remove)));
     return [element('h3', {}, words.paths), element('ul', { class: 'list' }, items),
       element('p', { class: 'dim code' }, words.addPath)];
+  }
+
+  /**
+   * The agent's own resume, which follows its newest token; one that can't be read is left alone.
+   * @param {any} own
+   */
+  function resume(own) {
+    if (!own) return [];
+    return [element('h3', {}, words.resume),
+      element('p', { class: 'code' }, own.file),
+      element('p', { class: own.warning ? 'tag warn' : 'dim' },
+        own.warning ? words.resumeLeft(own.warning) : words.resumeFollows)];
   }
 
   /** @param {any} token */

@@ -71,6 +71,10 @@ export const tool = (tool) => ask('tool', { tool });
 export const accept = (card) => ask('accept', { card });
 /** @param {string} agent @param {string} tool */
 export const narrow = (agent, tool) => ask('narrow', { agent, tool });
+/** @param {string} agent @param {string} tool */
+export const gift = (agent, tool) => ask('gift', { agent, tool });
+/** @param {string} card */
+export const give = (card) => ask('give', { card });
 export const connectors = () => ask('connectors');
 /** @param {string} tool */
 export const connector = (tool) => ask('connector', { tool });

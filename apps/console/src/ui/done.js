@@ -12,7 +12,8 @@ export async function done(note, act) {
   note.textContent = words.working;
   try {
     const { record, said } = await act();
-    note.textContent = record ? words.done(record) : said || words.nothingChanged;
+    const all = [record && words.done(record), said].filter((one) => one);
+    note.textContent = all.join(' ') || words.nothingChanged;
   } catch (problem) {
     note.textContent = problem instanceof Error ? problem.message || words.gone : words.gone;
   }

@@ -102,9 +102,9 @@ export function panel(view, changed) {
         type: 'checkbox', checked: has.has(agent), disabled: view,
         onchange: () => {
           if (box.checked) {
-            // To give is no click's: the command shows the token that it makes.
+            // To give is no click's: the token is shown first, and asked about at the terminal.
             box.checked = false;
-            hint.textContent = words.giveBy(agent, tool.tool);
+            void offer(agent);
             return;
           }
           void wish(() => api.narrow(agent, tool.tool));
@@ -112,8 +112,25 @@ export function panel(view, changed) {
       }));
       return element('label', { class: 'switch' }, box, ' ', agent);
     });
-    const hint = element('p', { class: 'dim code', role: 'note' });
-    return [element('h3', {}, words.agentsWith), ...boxes, hint];
+    const place = element('div', { role: 'note' });
+    /** @param {string} agent */
+    const offer = async (agent) => {
+      try {
+        const { card: shown, gift } = await api.gift(agent, tool.tool);
+        place.replaceChildren(element('h3', {}, words.giveHead(agent, tool.tool)),
+          element('p', {}, words.inPlaceOf(gift.token, gift.expires)),
+          element('dl', {}, gift.scopes.flatMap((/** @type {any} */ one) => [
+            element('dt', {}, one.dimension), element('dd', { class: 'code' }, one.scope)])),
+          gift.lacks.length ? element('p', {}, words.lacks(gift.lacks)) : '',
+          element('div', { class: 'acts' }, element('button', {
+            class: 'main', onclick: () => void wish(() => api.give(shown)),
+          }, words.giveIt)),
+          element('p', { class: 'dim' }, words.command, ': ', element('code', {}, gift.command)));
+      } catch (problem) {
+        place.textContent = problem instanceof Error ? problem.message || words.gone : words.gone;
+      }
+    };
+    return [element('h3', {}, words.agentsWith), ...boxes, place];
   }
 
   async function refresh() {

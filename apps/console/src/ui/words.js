@@ -32,6 +32,10 @@ export const words = {
   /** @param {number} left @param {number} limit */
   leftOf: (left, limit) => `${left} of ${limit} left`,
   derivedFrom: 'Derived from',
+  resume: 'Resume',
+  resumeFollows: 'What is changed here is written into it; all else in it keeps its bytes.',
+  /** @param {string} why */
+  resumeLeft: (why) => `It can't be read, and is left as it is: ${why}`,
   tools: 'Tools',
   search: 'Search',
   standing: 'Standing',
@@ -41,8 +45,13 @@ export const words = {
   noAgents: 'No agent has a valid token. Issue one with: syscap token issue HOME --agent NAME --tool TOOL',
   agentsWith: 'Agents that may call it',
   /** @param {string} agent @param {string} tool */
-  giveBy: (agent, tool) =>
-    `Give it at a terminal: syscap token reissue HOME TOKEN-OF-${agent} --tool ${tool} --left`,
+  giveHead: (agent, tool) => `Give ${agent} ${tool}`,
+  /** @param {string} token @param {string} until */
+  inPlaceOf: (token, until) =>
+    `A token in the place of ${token.slice(0, 12)}: what that grants and this, what is left, until ${until}`,
+  /** @param {string[]} needs */
+  lacks: (needs) => `It needs ${needs.join(', ')}, and no token of this agent has any: give it at a terminal with --read, --write or --scope.`,
+  giveIt: 'Give it as shown',
   description: 'What it does',
   needs: 'Needs',
   needsNothing: 'nothing besides the tool itself',

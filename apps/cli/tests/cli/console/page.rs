@@ -92,6 +92,10 @@ fn person_answers_in_the_page() {
     let code = console.person.sees("code: ").next_word();
     let address = format!("http://{}/", console.page.host);
     let mut script = Script::runs("drive.mjs", &[folder.to_str().unwrap(), &address, &code]);
+    assert_eq!(script.next(), "press y to give");
+    console.person.sees("give c fs.write (local_write): path ").press(b"y");
+    console.person.sees("done by record ");
+    script.says("done");
     assert_eq!(script.next(), "press y to set");
     console.person.sees("set ticket (external_write): allowed_methods ").press(b"y");
     console.person.sees("done by record ");
@@ -112,7 +116,8 @@ fn person_answers_in_the_page() {
     assert_eq!(script.next(), "quit");
     assert_eq!(reason(&console.call("z.txt")), "frozen");
     let taken = console.home.call("c", &other, write("a.txt", "x").as_bytes()).remove(0);
-    assert_eq!(reason(&taken), "not_granted");
+    // Taken and given back in the page: it is asked about again.
+    assert_eq!(reason(&taken), "asked");
     let answers: Vec<_> = console.home.log();
     let answers = answers.iter().filter(|record| record["kind"] == "approval");
     let answers: Vec<&str> =
