@@ -11,17 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use syscap::Home;
 use syscap::approvals::{Compared, Proposal, Rows, SetTerms, WaitingCall};
-use syscap::format::{ApprovalAnswer, Seq, TEXT_BYTES_MAX, UnixMillis};
+use syscap::format::{ApprovalAnswer, PublicKey, Role, Seq, TEXT_BYTES_MAX, UnixMillis};
+use syscap::keys::KeyUse;
 
 pub(crate) use approver::Approver;
 pub(crate) use shown::{arguments, left};
 use shown::{brief, json, listed, recorded, text};
 
 use crate::exit::{Ended, Exit, Failure, tell};
-use crate::output::{Form, Object, Out, array, plain, word_of};
+use crate::keys::list::here;
+use crate::output::{Form, Object, Out, array, plain, quote, word_of};
 use crate::token::now;
-use crate::{parse, runtime};
+use crate::{parse, runtime, signed};
 
 /// Calls that wait for a person.
 #[derive(Debug, Subcommand)]
@@ -252,12 +255,20 @@ fn whole(
     compared: Option<&Compared>,
 ) -> Result<Object, Failure> {
     let all = proposals.iter().map(|one| sets::json(one).finish());
+    let (answers, done) = past::answers_json(home, call.ask)?;
+    let names = signed::names(home);
+    let own = here(&Home::at(home), KeyUse::Role(Role::Approver))?.map(|file| file.public_key());
+    let still: Vec<&PublicKey> = call.eligible.iter().filter(|key| !done.contains(key)).collect();
+    let can_sign = own.is_some_and(|own| still.contains(&&own));
+    let still = still.into_iter().map(|key| quote(&signed::shown(key, names.of(key))));
     let elsewhere = shown::elsewhere(call, calls);
     Ok(object
         .json("elsewhere", &array(elsewhere.map(|other| other.ask.to_string())))
         .json("proposals", &array(all))
         .json("last_like", &shown::last_like(compared))
-        .json("answers", &past::answers_json(home, call.ask)?))
+        .json("answers", &answers)
+        .json("still", &array(still))
+        .flag("can_sign", can_sign))
 }
 
 impl Waiting {

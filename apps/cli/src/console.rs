@@ -41,6 +41,11 @@ pub(crate) struct Console {
     /// How long an unsealed approver's key, and an idle page, last: 15m, 1h at most.
     #[arg(long = "for", value_name = "DURATION", default_value = "15m", value_parser = life)]
     life: Duration,
+    /// Once `p` is pressed at this terminal, so many approvals of one call each are given by a click alone
+    /// within 10 minutes: at most 10, and none of what can't be undone, of code, of what an untrusted
+    /// session sends outside, or of what needs more than one signature or a person of a level.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10))]
+    by_page: Option<u32>,
     /// The port, on both loopback addresses. One that is free if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
@@ -65,7 +70,7 @@ impl Console {
         if !terminal::is_there() {
             return Err(wrong("needs a terminal: it shows the code there, and asks there"));
         }
-        let (mut person, desk) = Person::new(&self.home, self.life);
+        let (mut person, desk) = Person::new(&self.home, self.life, self.by_page.unwrap_or(0));
         let home = ServedHome::reach(&self.home, desk)?;
         // From here on no other program of the user reads a key that is unsealed in this one.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)

@@ -75,14 +75,13 @@ impl SignedBy {
 
     /// The keys, by their names: `alice (3b6a12f07c55..), 9f0177ac21d3..`.
     pub(crate) fn keys(&self) -> String {
-        let shown = |(key, name): &(PublicKey, Option<String>)| {
-            let key: String = key.to_string().chars().take(DIGITS).collect();
-            match name {
-                Some(name) => format!("{} ({key}..)", plain(name)),
-                None => format!("{key}.."),
-            }
-        };
-        self.keys.iter().map(shown).collect::<Vec<_>>().join(", ")
+        let all = self.keys.iter().map(|(key, name)| shown(key, name.as_deref()));
+        all.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The keys.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PublicKey> {
+        self.keys.iter().map(|(key, _)| key)
     }
 
     /// The name of the first key that has one.
@@ -120,6 +119,15 @@ fn text_or_null(object: Object, key: &str, value: Option<&str>) -> Object {
     match value {
         Some(value) => object.text(key, value),
         None => object.json(key, "null"),
+    }
+}
+
+/// A key by its name, where it has one.
+pub(crate) fn shown(key: &PublicKey, name: Option<&str>) -> String {
+    let key: String = key.to_string().chars().take(DIGITS).collect();
+    match name {
+        Some(name) => format!("{} ({key}..)", plain(name)),
+        None => format!("{key}.."),
     }
 }
 

@@ -33,6 +33,12 @@ impl<'h> Approver<'h> {
         matches!(self.means, ApprovalChannel::Terminal)
     }
 
+    /// The same key, unsealed now, for answers that a click alone gives: no person confirms them.
+    pub(crate) fn at_a_click(self) -> Result<Self, Failure> {
+        terminal::unsealed(|| self.keys.prepare(Role::Approver)).map_err(Error::from)?;
+        Ok(Self { means: ApprovalChannel::Command, ..self })
+    }
+
     /// Signs an answer, and has it recorded: within these terms where it is for more than one call.
     pub(crate) fn answer(
         &self,

@@ -5,7 +5,8 @@ use std::path::Path;
 use syscap::approvals::Rows;
 use syscap::audit::SqliteReader;
 use syscap::format::{
-    ApprovalAnswer, ApprovalBody, Body, ControlBody as _, Leaf, Record, Seq, UnixMillis, leaf,
+    ApprovalAnswer, ApprovalBody, Body, ControlBody as _, Leaf, PublicKey, Record, Seq, UnixMillis,
+    leaf,
 };
 use syscap::kernel::{Next, StoreError};
 
@@ -117,12 +118,14 @@ pub(super) fn answers(home: &Path, ask: Seq, out: &mut Out) -> Result<(), Failur
     history.answers.iter().try_for_each(|answer| answer.show(out))
 }
 
-/// The same for programs.
-pub(super) fn answers_json(home: &Path, ask: Seq) -> Result<String, Failure> {
+/// The same for programs, and the keys that have signed one.
+pub(super) fn answers_json(home: &Path, ask: Seq) -> Result<(String, Vec<PublicKey>), Failure> {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
     let history = history(home, &mut reader, ask).map_err(failed)?;
-    Ok(array(history.answers.iter().map(Answered::json)))
+    let signed = history.answers.iter().flat_map(|answer| answer.by.all().copied());
+    let signed = signed.collect();
+    Ok((array(history.answers.iter().map(Answered::json)), signed))
 }
 
 fn history(home: &Path, reader: &mut SqliteReader, ask: Seq) -> Result<History, StoreError> {

@@ -12,6 +12,7 @@ use syscap_console::{Codes, Problem};
 use super::home::problem;
 use crate::approvals::{self, Approver};
 use crate::exit::{Ended, Exit, Failure, tell};
+use crate::log::timeline;
 use crate::output::plain;
 use crate::terminal::Screen;
 
@@ -27,6 +28,8 @@ const LINES_MAX: usize = 64;
 const ROWS_MAX: usize = 4;
 /// Fewest columns of a question.
 const COLUMNS_MIN: usize = 40;
+/// How long approvals are given by clicks.
+const CLICKS_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// Most questions in a minute: a page can't tire the person out.
 pub(super) const QUESTIONS_MAX: usize = 6;
@@ -74,13 +77,24 @@ pub(super) struct Person<'h> {
     told: Receiver<String>,
     /// The key, since when it may be unsealed, and how often it has signed.
     approver: Option<(Approver<'h>, Duration, u32)>,
+    /// How many approvals `p` allows at clicks alone.
+    clicks_most: u32,
+    clicks: Option<Clicks<'h>>,
+}
+
+/// Approvals that a click alone gives: the person has allowed so many beforehand.
+struct Clicks<'h> {
+    approver: Approver<'h>,
+    since: Duration,
+    left: u32,
 }
 
 impl<'h> Person<'h> {
     /// And the desk at which it is asked.
-    pub(super) fn new(home: &'h Path, life: Duration) -> (Self, Desk) {
+    pub(super) fn new(home: &'h Path, life: Duration, clicks_most: u32) -> (Self, Desk) {
         let ((asking, questions), (telling, told)) = (sync_channel(1), sync_channel(LINES_MAX));
-        let person = Self { home, life, questions, told, approver: None };
+        let (approver, clicks) = (None, None);
+        let person = Self { home, life, questions, told, approver, clicks_most, clicks };
         (person, Desk { questions: asking, told: telling })
     }
 
@@ -98,8 +112,15 @@ impl<'h> Person<'h> {
             }
             let key_is_old = |since: Duration| now().saturating_sub(since) > self.life;
             self.approver.take_if(|(_, since, _)| key_is_old(*since));
+            self.clicks.take_if(|clicks| now().saturating_sub(clicks.since) > CLICKS_TIME);
             self.told.try_iter().for_each(|line| tell(&plain(&line)));
             match self.questions.try_recv() {
+                Ok(Question::Answer { call, answer, why, reply, .. })
+                    if self.is_by_click(call.ask, answer) =>
+                {
+                    let done = self.click(&call, why.as_deref());
+                    reply.try_send(done).unwrap_or(());
+                }
                 Ok(Question::Answer { call, class, answer, terms, why, reply }) => {
                     let line = question(&call, class, answer, terms.as_ref());
                     let sign = || self.sign(&call, class, answer, terms.as_ref(), why.as_deref());
@@ -121,14 +142,53 @@ impl<'h> Person<'h> {
                     b'c' => show_code(codes)?,
                     b'x' => {
                         codes.end_all();
-                        self.approver = None;
+                        (self.approver, self.clicks) = (None, None);
                         tell("all pages have ended; c draws a code");
+                    }
+                    b'p' if self.clicks_most > 0 => {
+                        drop(screen);
+                        self.allow_clicks();
+                        screen = Screen::open()?;
                     }
                     b'q' => return Ok(Exit::Done),
                     _ => {}
                 }
             }
         }
+    }
+
+    /// The person allows some approvals at clicks alone, by the passphrase where there is one.
+    fn allow_clicks(&mut self) {
+        match Approver::of(self.home).and_then(Approver::at_a_click) {
+            Ok(approver) => {
+                let left = self.clicks_most;
+                self.clicks = Some(Clicks { approver, since: now(), left });
+                tell(&format!("{left} approvals of one call are given at a click, for 10 minutes"));
+            }
+            Err(failure) => tell(&plain(&failure.to_string())),
+        }
+    }
+
+    /// True if the page's click gives this answer; where that can't be told the person is asked.
+    fn is_by_click(&self, ask: Seq, answer: ApprovalAnswer) -> bool {
+        let allowed = self.clicks.is_some() && answer == ApprovalAnswer::Once;
+        allowed && timeline::is_minor(self.home, ask).unwrap_or(false)
+    }
+
+    fn click(&mut self, call: &WaitingCall, why: Option<&str>) -> Done {
+        let Some(clicks) = &mut self.clicks else {
+            return Err(Problem::new(409, "declined", "no approval is given at a click"));
+        };
+        let done = clicks.approver.answer(call.ask, ApprovalAnswer::Once, None, why);
+        let seq = done.map_err(|failure| problem(&failure))?;
+        clicks.left = clicks.left.saturating_sub(1);
+        let left = clicks.left;
+        self.clicks.take_if(|clicks| clicks.left == 0);
+        let WaitingCall { ask, agent, tool, .. } = call;
+        tell(&plain(&format!(
+            "approved {ask} at a click, by record {seq}: {agent} {tool}; {left} more"
+        )));
+        Ok(Some(seq))
     }
 
     fn sign(

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use syscap::audit::SqliteReader;
-use syscap::format::{Body, EffectClass, Record, Seq};
+use syscap::format::{ApprovalChannel, Body, EffectClass, Record, Seq};
 use syscap::kernel::{Next, StoreError, record_at};
 
 use super::answers::Answers;
@@ -122,6 +122,28 @@ pub(crate) fn class_of(home: &Path, seq: Seq) -> Result<Option<EffectClass>, Fai
     let Some(call) = call_of(&record.body) else { return Ok(None) };
     let manifest = whole::manifest(&mut reader, call).map_err(failed)?;
     Ok(manifest.map(|manifest| manifest.effect))
+}
+
+/// True if a request may be answered by a click alone, where a person has allowed some: one signature
+/// suffices, no level was asked for, it can be undone, no stranger's words reach outside by it, and no
+/// argument is a program. By its own record, and by the manifest that this names.
+pub(crate) fn is_minor(home: &Path, ask: Seq) -> Result<bool, Failure> {
+    let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
+    let mut reader = SqliteReader::open(home).map_err(failed)?;
+    let Some(bytes) = bytes_of(&mut reader, ask).map_err(failed)? else { return Ok(false) };
+    let Ok(Record { body: Body::Ask(ask), .. }) = Record::decode(&bytes) else { return Ok(false) };
+    let is_minor = |class| match class {
+        EffectClass::Irreversible => false,
+        EffectClass::ExternalWrite => !ask.label.is_untrusted(),
+        _ => true,
+    };
+    let asks_all = ask.call.decision.as_ref().is_none_or(|it| it.asks_for_a_level());
+    let manifest = whole::manifest(&mut reader, &ask.call).map_err(failed)?;
+    Ok(ask.threshold == 1
+        && ask.means.contains(&ApprovalChannel::Command)
+        && !asks_all
+        && [ask.effect, ask.call_effect].into_iter().all(is_minor)
+        && manifest.is_some_and(|manifest| !manifest.runs_code()))
 }
 
 /// What the session of a request was given before that is untrusted: the newest results, at most five,

@@ -286,6 +286,88 @@ fn stop_is_done_at_a_click_and_a_no_where_no_passphrase_is_needed() {
     console.ends();
 }
 
+/// So many approvals as the person has allowed are given by clicks, of what is minor; all else is asked.
+#[test]
+fn clicks_approve_what_the_person_allowed_beforehand() {
+    if !terminal::is_there() {
+        return;
+    }
+    let mut console = Console::of(&["--by-page", "2"], Some("secret"));
+    let path = console.home.path();
+    let settings = json!({ "base_url": "http://localhost:1", "allowed_methods": ["POST"] });
+    let file = console.home.file("post.json", &settings.to_string());
+    let mut person = Person::runs(["http", "set", &path, "post", &file]);
+    person.sees("Enter passphrase for the operator key: ").types("secret");
+    assert_eq!(person.end().code, Some(0));
+    let offering = offer(&console.home, "Finds notes.");
+    let mut person = Person::runs(["tools", "accept", &path, "notes.find"]);
+    person.sees("Accept notes.find as shown? y, n: ").types("y");
+    person.sees("Enter passphrase for the operator key: ").types("secret");
+    assert_eq!(person.end().code, Some(0));
+    let posts = r#"{"id": "posts", "effect": "allow", "subject": {"tool_id": "post"},
+        "when": {"op": "eq", "args": ["args.method", ""]}, "on_fail": "ask", "reason": "x"}, {"id""#;
+    let policy = POLICY.replacen("{\"id\"", posts, 1);
+    let policy = policy.replacen("{\"id\"", FINDS, 1);
+    let policy = console.home.file("all.json", &policy);
+    let mut person = Person::runs(["policy", "set", &path, &policy]);
+    person.sees("Enter passphrase for the policy key: ").types("secret");
+    assert_eq!(person.end().code, Some(0));
+    // Before `p` there are none.
+    let (first, second) = (console.waits("a.txt"), console.waits("b.txt"));
+    let card = console.card(first);
+    let once = |card: &Value| json!({ "card": card, "answer": "once" });
+    let declined = std::thread::scope(|scope| {
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let wished = scope.spawn(move || page.post("answer", &once(&card)));
+        person.sees(&format!("approve once {first}: ")).press(b"n");
+        wished.join().unwrap()
+    });
+    assert_eq!(declined.json()["error"]["reason"], "declined");
+    console.person.press(b"p").sees("Enter passphrase for the approver key: ").types("secret");
+    console.person.sees("2 approvals of one call are given at a click");
+    let card = console.card(first);
+    let given = console.page.post("answer", &once(&card));
+    assert_eq!(given.status, 200, "{}", given.body);
+    console.person.sees(&format!("approved {first} at a click, by record ")).sees("; 1 more");
+    assert_eq!(console.call("a.txt")["status"], "ok");
+    let approval = console.home.log().into_iter().find(|it| it["kind"] == "approval").unwrap();
+    assert_eq!(approval["channel"], "command", "a click is no terminal: {approval}");
+    // More than one call, what can't be undone, and what sends a stranger's words outside are asked.
+    let card = console.card(second);
+    let more = json!({ "card": card, "answer": "more", "uses": 2, "minutes": 5 });
+    asked_instead(&mut console, "more", &more, "approve 2 calls");
+    let reach = ["host=localhost", "address=127.0.0.1", "port=1", "scheme=http"];
+    let reach = reach.iter().flat_map(|scope| ["--scope", scope]);
+    let flags: Vec<&str> = ["--tool", "notes.find,post"].into_iter().chain(reach).collect();
+    let reader = console.home.token("r", &flags);
+    let calls = r#"{"tool_id": "notes.find", "args": {"word": "x"}}
+{"tool_id": "post", "args": {"path": "/x", "method": "POST"}}"#;
+    let called = console.home.call("r", &reader, calls.as_bytes());
+    let sends: u64 = ask(&called[1]).parse().unwrap();
+    let wish = once(&console.card(sends));
+    asked_instead(&mut console, "once", &wish, &format!("approve once {sends}: UNTRUSTED"));
+    // The last one of them, and then all are asked again.
+    let card = console.card(second);
+    assert_eq!(console.page.post("answer", &once(&card)).status, 200);
+    console.person.sees("; 0 more");
+    let third = console.waits("c.txt");
+    let wish = once(&console.card(third));
+    asked_instead(&mut console, "once", &wish, &format!("approve once {third}: "));
+    offering.close().unwrap();
+    console.ends();
+}
+
+/// A wish that is asked about at the terminal, where the answer is no.
+fn asked_instead(console: &mut Console, what: &str, wish: &Value, line: &str) {
+    let said = std::thread::scope(|scope| {
+        let (page, person) = (console.page.clone(), &mut console.person);
+        let wished = scope.spawn(move || page.post("answer", wish));
+        person.sees(line).press(b"n");
+        wished.join().unwrap()
+    });
+    assert_eq!(said.json()["error"]["reason"], "declined", "{what}");
+}
+
 /// What a script in the page can have done with cards: nothing.
 #[test]
 fn wish_without_its_own_read_card_signs_nothing() {
@@ -336,6 +418,16 @@ fn page_that_may_only_look_can_wish_for_nothing() {
         assert_eq!(console.page.post(path, &wish).json()["error"]["reason"], "view");
     }
     assert_eq!((console.of_kind("approval"), console.of_kind("freeze")), (0, 0));
+    // Whose key does not lie here answers elsewhere.
+    let call = || console.page.get(&format!("approvals/{ask}")).json()["call"].clone();
+    let still = |call: &Value| call["still"].as_array().unwrap().len();
+    let before = call();
+    assert_eq!((&before["can_sign"], still(&before)), (&json!(true), 1));
+    let key = console.home.beside("home/keys/approver.key");
+    std::fs::rename(&key, console.home.beside("approver.key")).unwrap();
+    let after = call();
+    assert_eq!((&after["can_sign"], still(&after)), (&json!(false), 1));
+    std::fs::rename(console.home.beside("approver.key"), &key).unwrap();
     console.ends();
 }
 

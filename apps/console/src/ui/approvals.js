@@ -10,6 +10,7 @@ const PLACED = new Set([
   'ask', 'standing', 'agent', 'tool', 'arguments', 'resources', 'conditions', 'location',
   'constraint', 'label', 'since', 'expires', 'expires_ms', 'approved', 'threshold', 'last_like',
   'answers', 'command', 'has_read', 'untrusted', 'elsewhere', 'proposals', 'uses_max', 'class',
+  'still', 'can_sign',
 ]);
 
 /**
@@ -106,6 +107,14 @@ export function panel(view, changed) {
     }, element('label', { for: 'uses' }, words.uses), uses,
       element('label', { for: 'minutes' }, words.minutes), minutes,
       element('button', { type: 'submit' }, words.approveMore));
+    const stop = element('button', {
+      class: 'stop', onclick: () => void wish(() => api.freeze(call.agent)),
+    }, words.freeze(call.agent));
+    if (!call.can_sign) {
+      // Whose key is elsewhere answers there.
+      bar.append(stop);
+      return [element('p', { class: 'code' }, words.signElsewhere(call.ask)), bar, note];
+    }
     bar.append(
       element('button', {
         class: 'main', onclick: () => void wish(() => api.answer({ card: name, answer: 'once' })),
@@ -116,9 +125,7 @@ export function panel(view, changed) {
       element('button', {
         class: 'stop', onclick: () => { held = true; denies.hidden = false; why.focus(); },
       }, `${words.deny}...`),
-      element('button', { class: 'stop', onclick: () => void wish(() => api.freeze(call.agent)) },
-        words.freeze(call.agent)),
-      gives, denies);
+      stop, gives, denies);
     return [bar, note];
   }
 
@@ -174,7 +181,11 @@ function whole(call) {
     ]);
   }
   add(words.lastLike, lastLike(call.last_like));
-  if (call.threshold > 1) add(words.answers, [words.signed(call.approved, call.threshold)]);
+  if (call.threshold > 1 || !call.can_sign) {
+    add(words.answers, [words.signed(call.approved, call.threshold),
+      ...call.answers.map((/** @type {any} */ one) => words.signedBy(one.signed_by, one.record)),
+      ...(call.still.length ? [words.still(call.still)] : [])]);
+  }
   add(words.since, [call.since]);
   add(words.expires, [call.expires]);
   for (const [name, value] of Object.entries(call)) {

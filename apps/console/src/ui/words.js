@@ -138,6 +138,14 @@ export const words = {
   answers: 'Signed by',
   /** @param {number} approved @param {number} threshold */
   signed: (approved, threshold) => `${approved} of ${threshold}`,
+  /** @param {{ key: string, name: string | null }[]} keys @param {number} record */
+  signedBy: (keys, record) =>
+    `${keys.map((one) => one.name ?? one.key.slice(0, 12)).join(', ')} (record ${record})`,
+  /** @param {string[]} keys */
+  still: (keys) => `still: ${keys.join(', ')}`,
+  /** @param {number} ask */
+  signElsewhere: (ask) =>
+    `No key that still counts lies here: syscap approvals export HOME ${ask}, then sign there, and bring`,
   expires: 'Expires',
   since: 'Since',
   agent: 'Agent',
