@@ -70,6 +70,7 @@ const STATED: &[Stated] = &[
     (Reason::Abandoned, ["", "", ""], "by a host"),
     (Reason::Cancelled, ["", "", ""], "by a caller"),
     (Reason::ProviderGone, ["", "", ""], "by a provider"),
+    (Reason::ToolFailed, ["", "", ""], "with what the tool gave"),
     (Reason::OverHold, ["path", "no more was set aside", ""], "a tool that plans too little"),
     (Reason::NotCompared, ["team", "", ""], "by a tool at fault"),
     (Reason::BadScope, ["teem", "teem", "team"], "where a token is issued"),
@@ -155,6 +156,10 @@ const fn kind_of(reason: Reason) -> ErrorKind {
 }
 
 fn stated((reason, [field, got, allowed], _): &Stated) -> Value {
+    if *reason == Reason::ToolFailed {
+        let output = syscap::format::Canonical::text("no such branch: main");
+        return shown(Refused::tool_failed(output.item(), TxOutcome::NoOp, None).item());
+    }
     let mut refused = Refused::new(*reason);
     if !field.is_empty() {
         refused = refused.field(field);
@@ -208,7 +213,8 @@ fn page(objects: &BTreeMap<u64, Value>) -> String {
     page.push_str("\n## An example of each\n");
     for reason in Reason::ALL {
         let object = without_digests(&objects[&reason.code()]);
-        let order = ["kind", "code", "reason", "field", "got", "allowed", "retry", "hint"];
+        let order =
+            ["kind", "code", "reason", "field", "got", "allowed", "output", "retry", "hint"];
         let keys = order.iter().filter_map(|key| Some((key, object.get(*key)?)));
         let keys: Vec<String> = keys.map(|(key, value)| format!("\"{key}\": {value}")).collect();
         write!(page, "\n```json\n{{{}}}\n```\n", keys.join(", ")).unwrap();
@@ -245,8 +251,10 @@ fn every_error_object_is_whole() {
         assert!(hint.starts_with(|c: char| c.is_ascii_uppercase()), "{reason}: {hint}");
         for key in object.as_object().unwrap().keys() {
             let known = ["kind", "code", "reason", "retry", "hint", "field", "got", "allowed"];
-            assert!(known.contains(&key.as_str()), "{reason}: {key}");
+            let known = known.contains(&key.as_str()) || key == "output";
+            assert!(known, "{reason}: {key}");
         }
+        assert_eq!(object.get("output").is_some(), *reason == Reason::ToolFailed, "{reason}");
     }
 }
 
@@ -279,7 +287,8 @@ fn retry_is_what_the_class_says() {
 }
 
 /// Reasons to fix that no home raises for a call or a proposal here, and why.
-const NOT_DRIVEN: [(Reason, &str); 4] = [
+const NOT_DRIVEN: [(Reason, &str); 5] = [
+    (Reason::ToolFailed, "only by a tool's own word, which is its `output`"),
     (Reason::Mismatch, "only beside vectors of another length"),
     (Reason::Quota, "only where a store is full"),
     (Reason::FileTooLarge, "only beyond a pebibyte: the tool's own limit"),

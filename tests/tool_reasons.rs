@@ -28,7 +28,7 @@ const BOUNDARIES: [(&str, Passes); 5] = [
     ("resolver", Reason::is_of_a_plan),
     ("lookup", Reason::is_of_a_look),
     ("inspector", Reason::is_of_a_look),
-    ("run", Reason::is_of_a_run),
+    ("run", Reason::is_of_a_refused_run),
 ];
 
 /// A tool that refuses at the boundary that it is named after, by the reason that it is given.
@@ -150,9 +150,9 @@ fn reasons_of_tools_are_checked_at_every_boundary_and_the_log_verifies() {
 #[test]
 fn reason_of_a_run_is_taken_at_every_boundary() {
     for reason in Reason::ALL {
-        assert!(!reason.is_of_a_run() || reason.is_of_a_look(), "{reason}");
+        assert!(!reason.is_of_a_refused_run() || reason.is_of_a_look(), "{reason}");
         assert!(!reason.is_of_a_look() || reason.is_of_a_plan(), "{reason}");
-        let kept = Refused::new(*reason).got("x").by_tool(Reason::is_of_a_run);
-        assert_eq!(kept.got_text().is_some(), reason.is_of_a_run(), "{reason}");
+        let kept = Refused::new(*reason).got("x").by_tool(Reason::is_of_a_refused_run);
+        assert_eq!(kept.got_text().is_some(), reason.is_of_a_refused_run(), "{reason}");
     }
 }

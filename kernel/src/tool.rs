@@ -14,8 +14,8 @@ use crate::call::links::Resolve;
 pub use crate::meter::{Meter, OverHold};
 use syscap_format::{
     AgentId, Amounts, CallDigest, Canonical, Dimension, EffectClass, Enforcement, ErrorKind, Item,
-    Label, Leaf, Manifest, OutcomeFlags, Profile, Reason, Refused, Resource, ResultHash, Salt, Seq,
-    Status, TokenBody, ToolGrant, ToolId, TxOutcome, result_hash,
+    Label, Leaf, Manifest, OutcomeFlags, Profile, Reason, Refused, Resource, ResultHash, Retry,
+    Salt, Seq, Status, TokenBody, ToolGrant, ToolId, TxOutcome, result_hash,
 };
 
 /// The input of a plan.
@@ -222,27 +222,28 @@ pub(crate) struct PermitCore {
     pub(crate) label: Label,
 }
 
+/// What a run gives back.
+enum Given {
+    Result(Canonical),
+    /// The tool failed by its own word: what it gave, and what the caller may do next.
+    Failure(Canonical, Option<Retry>),
+    Refused(Refused),
+}
+
 impl PermitCore {
-    fn finish<'r>(self, ended: Result<Canonical, Refused>, tx: TxOutcome) -> Ran<'r> {
-        let ended = ended.and_then(|result| {
-            if result.as_bytes().len() > self.result_bytes_max {
-                let refused = Refused::new(Reason::ResultTooLarge).field("result");
-                let refused = refused.got(&format!("{} bytes", result.as_bytes().len()));
-                return Err(refused.allowed(&format!("at most {} bytes", self.result_bytes_max)));
+    fn finish<'r>(self, given: Given, tx: TxOutcome) -> Ran<'r> {
+        let ended = match given {
+            Given::Result(result) => self.checked(&result, None).map(|()| (result, None)),
+            Given::Failure(output, retry) => {
+                let object = Refused::tool_failed(output.item(), tx, retry);
+                self.checked(&output, Some(&object)).map(|()| (object, Some(Reason::ToolFailed)))
             }
-            // A tool may have nested what was canonical one level too deep.
-            match Item::check(result.as_bytes(), Profile::DATA) {
-                Ok(_) => Ok(result),
-                Err(_) => Err(Refused::new(Reason::TooDeep).field("result")),
-            }
-        });
-        let ended = ended.map_err(|why| why.by_tool(Reason::is_of_a_run));
-        let (status, reason, delivered) = match ended {
-            Ok(result) => (Status::Ok, None, result),
-            Err(refused) => {
-                (Status::Error, Some(refused.reason()), refused.error_object(ErrorKind::Failed(tx)))
-            }
+            Given::Refused(refused) => Err(refused.by_tool(Reason::is_of_a_refused_run)),
         };
+        let (delivered, reason) = ended.unwrap_or_else(|refused| {
+            (refused.error_object(ErrorKind::Failed(tx)), Some(refused.reason()))
+        });
+        let status = if reason.is_some() { Status::Error } else { Status::Ok };
         let result_hash = result_hash(&self.salt, status.code(), delivered.item());
         Ran {
             intent: self.intent,
@@ -253,10 +254,24 @@ impl PermitCore {
             used: self.meter.used,
             tx,
             enforcement: self.enforcement,
-            // An error is the kernel's to tell, by its reason.
             flags: self.flags.when(reason.is_none()),
             label: self.label,
             brand: PhantomData,
+        }
+    }
+
+    /// Checks the length of what a tool gave, and how deep it nests where it is delivered.
+    fn checked(&self, given: &Canonical, within: Option<&Canonical>) -> Result<(), Refused> {
+        let length = given.as_bytes().len();
+        if length > self.result_bytes_max {
+            let refused = Refused::new(Reason::ResultTooLarge).field("result");
+            let refused = refused.got(&format!("{length} bytes"));
+            return Err(refused.allowed(&format!("at most {} bytes", self.result_bytes_max)));
+        }
+        // A tool may have nested what was canonical one level too deep.
+        match Item::check(within.unwrap_or(given).as_bytes(), Profile::DATA) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Refused::new(Reason::TooDeep).field("result")),
         }
     }
 }
@@ -350,9 +365,9 @@ macro_rules! permit {
                 self.core.enforcement = enforcement;
             }
 
-            /// Says that the tool failed by its own word: there is a result, and it says how. The
-            /// record of the outcome has it, so that whoever looks does not take it for a success.
-            pub fn tool_failed(&mut self) {
+            /// Says that the result tells of a failure, as a program's exit code does: the record of
+            /// the outcome has the fact.
+            pub fn tells_of_a_failure(&mut self) {
                 self.core.flags = OutcomeFlags::TOOL_FAILED;
             }
 
@@ -364,12 +379,18 @@ macro_rules! permit {
 
             /// Gives the permit back with a result.
             pub fn ok(self, result: Canonical, tx: TxOutcome) -> Ran<'r> {
-                self.core.finish(Ok(result), tx)
+                self.core.finish(Given::Result(result), tx)
+            }
+
+            /// Gives the permit back of a tool that failed by its own word, with what it gave, as
+            /// [`Refused::tool_failed`] has it.
+            pub fn tool_failed(self, out: Canonical, retry: Option<Retry>, tx: TxOutcome) -> Ran<'r> {
+                self.core.finish(Given::Failure(out, retry), tx)
             }
 
             /// Gives the permit back with what went wrong.
             pub fn failed(self, why: Refused, tx: TxOutcome) -> Ran<'r> {
-                self.core.finish(Err(why), tx)
+                self.core.finish(Given::Refused(why), tx)
             }
         }
 
@@ -414,9 +435,9 @@ impl Ran<'_> {
         self.intent
     }
 
-    /// True if the tool reports a failure of its own.
+    /// True if there is a result that tells of a failure.
     #[must_use]
-    pub const fn tool_failed(&self) -> bool {
+    pub const fn tells_of_a_failure(&self) -> bool {
         self.flags.has(OutcomeFlags::TOOL_FAILED)
     }
 }

@@ -304,7 +304,7 @@ impl Core {
                             return Err(Displaced);
                         }
                     };
-                if matches!(&event, Event::Ran(ran, _) if ran.tool_failed()) {
+                if matches!(&event, Event::Ran(ran, _) if ran.tells_of_a_failure()) {
                     self.counters.tool_failed();
                 }
                 if let Some(given_up) = given_up {

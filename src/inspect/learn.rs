@@ -398,6 +398,7 @@ impl<'a> Walk<'a> {
         let ended = match outcome.status {
             Status::Ok if outcome.flags.has(OutcomeFlags::TOOL_FAILED) => Ended::ToolFailed,
             Status::Ok => Ended::Done,
+            Status::Error if outcome.reason == Some(Reason::ToolFailed) => Ended::ToolFailed,
             Status::Error => Ended::Failed,
         };
         self.track.ended(outcome.intent, ended);

@@ -104,7 +104,7 @@ enum Stage {
     /// The client makes the use; its intent stands there.
     Out(Seq),
     /// It is back; the run has not taken that yet.
-    Reported(Result<Canonical, Refused>, TxOutcome),
+    Reported(HostRan),
     /// The run has ended.
     Ended,
     /// The kernel has answered.
@@ -212,8 +212,8 @@ impl Desk {
             return runtime.report_late(used, reported).map(Settled::Late);
         };
         runtime.providers.owes(&used.agent, reported.len());
-        let (result, tx) = came_to(one.effect, one.used.args == used.args, reported);
-        (one.stage, one.awaited) = (Stage::Reported(result, tx), true);
+        let ran = came_to(one.effect, one.used.args == used.args, reported);
+        (one.stage, one.awaited) = (Stage::Reported(ran), true);
         shared.changed.notify_all();
         match shared.come(state, tag, Until::Answered)? {
             Begun::Answered(answer) => Ok(Settled::Answered(answer)),
@@ -464,9 +464,9 @@ impl Shared {
         let hold = call.hold;
         while let Some(one) = state.uses.get_mut(&call.tag) {
             if let Stage::Reported(..) = one.stage
-                && let Stage::Reported(result, tx) = std::mem::replace(&mut one.stage, Stage::Ended)
+                && let Stage::Reported(ran) = std::mem::replace(&mut one.stage, Stage::Ended)
             {
-                return ended(result, tx);
+                return ran;
             }
             if one.cancelled {
                 let (effect, cancelled) = (one.effect, Refused::new(Reason::Cancelled));
@@ -503,22 +503,19 @@ impl Provider for Uses {
 
 /// What a client's report makes of a use of that class, made with the arguments that were let through
 /// or with others.
-fn came_to(
-    effect: EffectClass,
-    same: bool,
-    reported: Reported,
-) -> (Result<Canonical, Refused>, TxOutcome) {
-    let failed = |got: &str| Err(Refused::new(Reason::Failed).got(&got));
+fn came_to(effect: EffectClass, same: bool, reported: Reported) -> HostRan {
     if !same {
         let got = "it was made with other arguments than those that were let through";
-        return (failed(got), TxOutcome::Unknown);
+        return ended(Err(Refused::new(Reason::Failed).got(got)), TxOutcome::Unknown);
     }
     match reported {
-        Reported::Result(result) => (Ok(result), done(effect)),
-        Reported::Failed(words) => (failed(&words), unsure(effect)),
+        Reported::Result(result) => ended(Ok(result), done(effect)),
+        Reported::Failed(words) => {
+            HostRan::failed(Canonical::text(&words), unsure(effect), Amounts::ZERO)
+        }
         Reported::NotMade(words) => {
             let got = format!("not made: {words}");
-            (Err(Refused::new(Reason::Cancelled).got(&got)), TxOutcome::NoOp)
+            ended(Err(Refused::new(Reason::Cancelled).got(&got)), TxOutcome::NoOp)
         }
     }
 }

@@ -8,7 +8,7 @@ pub(crate) use crate::tools::location::Location;
 pub use crate::tools::location::{LOCATION_BYTES_MAX, LocationText};
 use syscap_format::field::{code, shape};
 use syscap_format::{
-    AgentId, Amounts, Canonical, DefinitionHash, Manifest, Refused, Seq, ToolId, TxOutcome,
+    AgentId, Amounts, Canonical, DefinitionHash, Manifest, Refused, Retry, Seq, ToolId, TxOutcome,
 };
 use syscap_kernel::{Permit, Ran};
 
@@ -48,8 +48,11 @@ pub struct HostRan {
     pub result: Result<Canonical, Refused>,
     /// The effect's outcome.
     pub tx: TxOutcome,
-    /// True if the tool reports a failure of its own; the result then describes it.
+    /// True if the tool failed by its own word: the result is then what the caller gets as the
+    /// `output` of [`ToolFailed`](syscap_format::Reason::ToolFailed).
     pub failed: bool,
+    /// The caller's next step after such a failure, where that is stricter than the reason's.
+    pub retry: Option<Retry>,
     /// The amounts used beside the call itself. An amount beyond the hold is charged as the hold.
     pub used: Amounts,
 }
@@ -57,7 +60,12 @@ pub struct HostRan {
 impl HostRan {
     /// The result of a run whose tool reported no failure.
     pub const fn new(result: Result<Canonical, Refused>, tx: TxOutcome, used: Amounts) -> Self {
-        Self { result, tx, failed: false, used }
+        Self { result, tx, failed: false, retry: None, used }
+    }
+
+    /// A run whose tool failed by its own word, with what it gave.
+    pub const fn failed(output: Canonical, tx: TxOutcome, used: Amounts) -> Self {
+        Self { result: Ok(output), tx, failed: true, retry: None, used }
     }
 
     /// Counts what was used and gives the permit back: for every run of a host's code, wherever
@@ -70,10 +78,8 @@ impl HostRan {
                 return permit.failed(over.into(), self.tx);
             }
         }
-        if self.failed {
-            permit.tool_failed();
-        }
         match self.result {
+            Ok(output) if self.failed => permit.tool_failed(output, self.retry, self.tx),
             Ok(result) => permit.ok(result, self.tx),
             Err(why) => permit.failed(why, self.tx),
         }

@@ -2,8 +2,8 @@
 
 use syscap_format::field::{Field, choice, shape};
 use syscap_format::{
-    AgentId, Amounts, Canonical, DecodeError, DecodeFault, Decoder, Encoder, Reason, Refused, Seq,
-    TokenId, ToolResult, TxOutcome,
+    AgentId, Amounts, Canonical, DecodeError, DecodeFault, Decoder, Encoder, Reason, Refused,
+    Retry, Seq, TokenId, ToolResult, TxOutcome,
 };
 use syscap_kernel::StoreError;
 
@@ -300,14 +300,23 @@ choice! {
     enum Came {
         1 => Result(Canonical),
         2 => Refused(Refused),
+        /// The tool failed by its own word; what it gave.
         3 => Failed(Canonical),
+        /// The same, and nobody but a person may have it tried again.
+        4 => FailedAsk(Canonical),
+        /// The same, and it is not to be tried again.
+        5 => FailedNever(Canonical),
     }
 }
 
 impl From<HostRan> for Ran {
-    fn from(HostRan { result, tx, failed, used }: HostRan) -> Self {
+    fn from(HostRan { result, tx, failed, retry, used }: HostRan) -> Self {
         let came = match result {
-            Ok(result) if failed => Came::Failed(result),
+            Ok(output) if failed => match retry {
+                Some(Retry::Never) => Came::FailedNever(output),
+                Some(Retry::Ask) => Came::FailedAsk(output),
+                _ => Came::Failed(output),
+            },
             Ok(result) => Came::Result(result),
             Err(refused) => Came::Refused(refused),
         };
@@ -317,11 +326,13 @@ impl From<HostRan> for Ran {
 
 impl From<Ran> for HostRan {
     fn from(Ran { came, tx, used }: Ran) -> Self {
-        let failed = matches!(came, Came::Failed(_));
-        let result = match came {
-            Came::Result(result) | Came::Failed(result) => Ok(result),
-            Came::Refused(refused) => Err(refused),
+        let (result, failed, retry) = match came {
+            Came::Result(result) => (Ok(result), false, None),
+            Came::Failed(output) => (Ok(output), true, None),
+            Came::FailedAsk(output) => (Ok(output), true, Some(Retry::Ask)),
+            Came::FailedNever(output) => (Ok(output), true, Some(Retry::Never)),
+            Came::Refused(refused) => (Err(refused), false, None),
         };
-        Self { result, tx, failed, used }
+        Self { result, tx, failed, retry, used }
     }
 }

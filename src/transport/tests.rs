@@ -368,7 +368,7 @@ fn every_answer_type_reads_back_equal() {
     ];
     for (result, tx, failed) in results {
         let used = Amounts::ZERO.with(Dimension::EgressBytes, 3);
-        let ran = Ran::from(HostRan { result, tx, failed, used });
+        let ran = Ran::from(HostRan { result, tx, failed, retry: None, used });
         comes_back(&ran);
         assert_eq!(HostRan::from(ran).failed, failed);
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use host_support::end;
 use syscap::format::{
-    Amounts, Body, Canonical, Dimension, Enforcement, Manifest, MapBuilder, OutcomeFlags, Record,
-    Refused, Seq, TxOutcome, definition_hash,
+    Amounts, Body, Canonical, Dimension, Enforcement, Item, Manifest, MapBuilder, OutcomeFlags,
+    Record, Refused, Retry, Seq, TxOutcome, definition_hash,
 };
 use syscap::prelude::*;
 use syscap::provide::{HostCall, HostRan, Provider, Standing};
@@ -295,6 +295,11 @@ impl Provider for Bad {
             "bad.huge" => ended(Ok(Canonical::text(&"x".repeat(17 << 20)))),
             // Its own word: it is on record, and what it brought is delivered.
             "bad.failed" => HostRan { failed: true, ..ended(Ok(Canonical::text("no"))) },
+            "bad.never" => HostRan {
+                failed: true,
+                retry: Some(Retry::Never),
+                ..ended(Ok(Canonical::text("no")))
+            },
             "bad.errs" => HostRan { failed: true, ..ended(Err(Refused::new(Reason::NotFound))) },
             "bad.reason" => ended(Err(Refused::new(Reason::Revoked))),
             _ => {
@@ -310,8 +315,16 @@ fn a_bad_provider_harms_only_its_calls() {
     let (_dir, home) = home();
     let holder = Runtime::open(&home).unwrap();
     let attached = Runtime::connect(&home).unwrap();
-    let names =
-        ["bad.panics", "bad.large", "bad.reason", "bad.uses", "bad.huge", "bad.failed", "bad.errs"];
+    let names = [
+        "bad.panics",
+        "bad.large",
+        "bad.reason",
+        "bad.uses",
+        "bad.huge",
+        "bad.failed",
+        "bad.errs",
+        "bad.never",
+    ];
     let tools = names.map(|name| {
         let mut manifest = manifest(name);
         manifest.hold = manifest.hold.with(Dimension::EgressBytes, 5);
@@ -322,6 +335,11 @@ fn a_bad_provider_harms_only_its_calls() {
     let came_to = names.map(|name| {
         let answer = call(&caller, name, args! {}).unwrap();
         assert_eq!(outcome(&home, &answer).reason, answer.reason());
+        if answer.reason() == Some(Reason::ToolFailed) {
+            assert_eq!(answer.output().and_then(Item::as_text), Some("no"));
+            let stricter = if name == "bad.never" { Retry::Never } else { Retry::Fix };
+            assert_eq!(answer.retry(), Some(stricter), "{name}");
+        }
         (answer.reason(), answer.tx_outcome())
     });
     assert_eq!(came_to[0], (Some(Reason::Failed), TxOutcome::Unknown));
@@ -330,19 +348,11 @@ fn a_bad_provider_harms_only_its_calls() {
     assert!(came_to[2].0.is_some());
     assert_eq!(came_to[3], (None, TxOutcome::Committed));
     assert_eq!(came_to[4], came_to[1]);
-    assert_eq!(came_to[5], (None, TxOutcome::Committed));
+    assert_eq!(came_to[5], (Some(Reason::ToolFailed), TxOutcome::Committed));
     assert_eq!(came_to[6], (Some(Reason::NotFound), TxOutcome::Committed));
-    // Of what is an error the reason says it; the flag is for what brings a result.
-    let flagged = records(&home).into_iter().filter_map(|record| match record.body {
-        Body::Outcome(outcome) if outcome.flags.has(OutcomeFlags::TOOL_FAILED) => {
-            outcome.call.tool_id
-        }
-        _ => None,
-    });
-    let flagged: Vec<String> = flagged.map(|tool| tool.to_string()).collect();
-    assert_eq!(flagged, ["bad.failed"]);
+    assert_eq!(came_to[7], came_to[5]);
     let counts = holder.view().unwrap().counts;
-    assert_eq!((counts.allowed, counts.failed), (1, 6));
+    assert_eq!((counts.allowed, counts.failed), (1, 7));
     let view = holder.view().unwrap();
     assert!(view.token(caller.token()).unwrap().used.get(Dimension::EgressBytes) <= 5 * 5);
     assert!(attached.view().is_ok(), "the connection lasts");

@@ -6,16 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use syscap::format::{
     Canonical, EffectClass, Encoder, Enforcement, Item, Label, ObligationKind, Param, ParamType,
-    Profile, Refused, ToolResult, TxOutcome,
+    Profile, Refused, TxOutcome,
 };
 use syscap::host::{Failure, HostTool};
 use syscap::prelude::*;
 
 use super::world::{World, options};
-
-fn got(result: &ToolResult) -> Option<&str> {
-    result.delivered().item().get("got").and_then(Item::as_text)
-}
 
 #[test]
 fn a_closure_is_a_tool() {
@@ -120,8 +116,8 @@ fn a_getter_that_does_not_fit_fails_the_run() {
         [("missing", 1, "302"), ("mistyped", 1, "303"), ("large", u64::MAX, "303")]
     {
         let result = call(tool, n);
-        assert_eq!(result.reason(), Some(Reason::Failed), "{tool}");
-        assert!(got(&result).unwrap().contains(says), "{tool}");
+        assert_eq!(result.reason(), Some(Reason::ToolFailed), "{tool}");
+        assert!(result.output().unwrap().as_text().unwrap().contains(says), "{tool}");
     }
     assert_eq!(call("large", 7).value().unwrap().as_uint(), Some(7));
     world.close();
@@ -166,24 +162,78 @@ fn failures_say_what_became_of_the_effect() {
         (result.reason().unwrap(), result.tx_outcome(), result.retry().unwrap())
     };
     for class in [Pure, Read, ExternalRead] {
-        assert_eq!(call(class, "plain"), (Reason::Failed, TxOutcome::NoOp, Retry::Wait));
+        assert_eq!(call(class, "plain"), (Reason::ToolFailed, TxOutcome::NoOp, Retry::Fix));
     }
     for class in [LocalWrite, ExternalWrite, Irreversible] {
         // What may have been done is not sent again unasked.
-        assert_eq!(call(class, "plain"), (Reason::Failed, TxOutcome::Unknown, Retry::Ask));
-        assert_eq!(call(class, "before"), (Reason::Failed, TxOutcome::NoOp, Retry::Wait));
-        assert_eq!(call(class, "undone"), (Reason::Failed, TxOutcome::RolledBack, Retry::Wait));
+        assert_eq!(call(class, "plain"), (Reason::ToolFailed, TxOutcome::Unknown, Retry::Ask));
+        assert_eq!(call(class, "before"), (Reason::ToolFailed, TxOutcome::NoOp, Retry::Fix));
+        assert_eq!(call(class, "undone"), (Reason::ToolFailed, TxOutcome::RolledBack, Retry::Fix));
     }
     for (kind, reason) in [
         ("file", Reason::NotFound),
         ("denied", Reason::AccessDenied),
-        ("other", Reason::Failed),
+        ("other", Reason::ToolFailed),
         ("refused", Reason::Busy),
         // Only the kernel can say that.
         ("lie", Reason::Failed),
     ] {
         assert_eq!(call(Read, kind).0, reason, "{kind}");
     }
+    world.close();
+}
+
+/// Its words are a result's: whole, within the same limits, hashed and kept as one, and the session is
+/// given their label.
+#[test]
+fn failing_tool_is_answered_in_its_own_words() {
+    let words = "a line\n\u{1b}[31m".repeat(50);
+    let said = words.clone();
+    let fails = HostTool::new("fails", EffectClass::ExternalWrite)
+        .unwrap()
+        .text("how", "")
+        .labelled(Label::UNTRUSTED)
+        .run(move |call| {
+            Err::<(), _>(match call.text("how")? {
+                "words" => Failure::new(&said),
+                "map" => {
+                    Failure::output(args! { "stderr": "no", "code": 2_u64 }).retry(Retry::Never)
+                }
+                "milder" => Failure::new("no").without_effect().retry(Retry::Wait),
+                "deep" => {
+                    // With the object around it one level more than data may have.
+                    let deep = (0..Profile::DATA.depth_max())
+                        .fold(Canonical::null(), |inner, _| Canonical::list([inner].into_iter()));
+                    Failure::output(deep)
+                }
+                _ => Failure::new(&"x".repeat((1 << 20) + 1)),
+            })
+        });
+    let echo = HostTool::new("say", EffectClass::Pure).unwrap().run(|_| Ok(1_u64));
+    let options = options().tool(fails).unwrap().tool(echo).unwrap();
+    let world = World::with(options, &["fails", "say"]);
+    let call = |how: &str| world.agent.call("fails", args! { "how": how }).unwrap();
+    let label = || world.rt.view().unwrap().token(world.agent.token()).unwrap().label;
+    assert!(!label().is_untrusted());
+    let answer = call("words");
+    assert_eq!((answer.status(), answer.reason()), (Status::Error, Some(Reason::ToolFailed)));
+    assert_eq!(answer.output().and_then(Item::as_text), Some(&*words));
+    assert_eq!((answer.tx_outcome(), answer.retry()), (TxOutcome::Unknown, Some(Retry::Ask)));
+    assert!(answer.value().is_err() && answer.text().is_err());
+    let outcome = world.outcome();
+    assert_eq!((outcome.reason, outcome.label), (answer.reason(), Label::UNTRUSTED));
+    assert_eq!(outcome.call.result_hash, Some(answer.result_hash()));
+    assert!(label().is_untrusted(), "a failing tool's words are a stranger's too");
+    let map = call("map");
+    assert_eq!(map.retry(), Some(Retry::Never));
+    let code = map.output().and_then(|map| map.get("code")).and_then(Item::as_uint);
+    assert_eq!(code, Some(2));
+    assert_eq!(
+        (call("milder").retry(), call("milder").tx_outcome()),
+        (Some(Retry::Fix), TxOutcome::NoOp)
+    );
+    assert_eq!(call("deep").reason(), Some(Reason::TooDeep));
+    assert_eq!(call("large").reason(), Some(Reason::ResultTooLarge));
     world.close();
 }
 

@@ -65,7 +65,7 @@ fn a_future_fails() {
     let tokio = tokio();
     let failing = |_| async { Err::<(), _>(Failure::new("no").without_effect()) };
     let (world, result) = call(write("far").run_async(spawner(&tokio), failing));
-    assert_eq!(result.reason(), Some(Reason::Failed));
+    assert_eq!(result.reason(), Some(Reason::ToolFailed));
     assert_eq!((result.tx_outcome(), egress(&result)), (TxOutcome::NoOp, 0));
     world.close();
 }

@@ -74,11 +74,11 @@ fn only_what_goes_wrong_in_the_commit_is_unknown() {
     let world = world(Duration::from_secs(20));
     for (how, reason, tx, used) in [
         ("fine", None, Committed, 7),
-        ("fails", Some(Reason::Failed), NoOp, 7),
-        ("takes back", Some(Reason::Failed), RolledBack, 7),
-        ("panics", Some(Reason::Failed), NoOp, 7),
-        ("commit fails", Some(Reason::Failed), Unknown, 100),
-        ("commit knows", Some(Reason::Failed), NoOp, 7),
+        ("fails", Some(Reason::ToolFailed), NoOp, 7),
+        ("takes back", Some(Reason::ToolFailed), RolledBack, 7),
+        ("panics", Some(Reason::ToolFailed), NoOp, 7),
+        ("commit fails", Some(Reason::ToolFailed), Unknown, 100),
+        ("commit knows", Some(Reason::ToolFailed), NoOp, 7),
         ("commit panics", Some(Reason::Panicked), Unknown, 100),
     ] {
         let key = how.replace(' ', "-");

@@ -207,7 +207,9 @@ fn a_use_that_failed_did_what_is_not_known() {
     desk.out(&used);
     let failed = Reported::Failed("exit code 1".to_owned());
     let answer = desk.settle(&used, &failed);
-    assert_eq!((answer.reason(), answer.tx_outcome()), (Some(Reason::Failed), TxOutcome::Unknown));
+    let came = (answer.reason(), answer.tx_outcome());
+    assert_eq!(came, (Some(Reason::ToolFailed), TxOutcome::Unknown));
+    assert_eq!(answer.output().and_then(|it| it.as_text()), Some("exit code 1"));
     assert_eq!(desk.close()[0].call.used.get(Dimension::EgressBytes), 10);
 }
 

@@ -35,6 +35,19 @@ impl Retry {
             Self::Never => "never",
         }
     }
+
+    /// The stricter one of two: who may send again does less by it. Of equals the first.
+    #[must_use]
+    pub const fn stricter(self, other: Self) -> Self {
+        const fn rank(retry: Retry) -> u8 {
+            match retry {
+                Retry::Fix | Retry::Wait => 0,
+                Retry::Ask => 1,
+                Retry::Never => 2,
+            }
+        }
+        if rank(other) > rank(self) { other } else { self }
+    }
 }
 
 /// Declares the reasons: number, name, what to do, hint.
@@ -148,7 +161,7 @@ reasons! {
     708 DiskFull "disk_full" Wait "The disk is full."
     709 Busy "busy" Wait "It is in use elsewhere, so this was not done; try again."
     710 Unsupported "unsupported" Never "The operating system lacks what this tool needs."
-    711 Failed "failed" Wait "The operating system reported an error."
+    711 Failed "failed" Wait "The run failed; what is named says more."
     712 Changed "changed" Ask "What was approved has changed since; the same call asks anew."
     713 NotEmpty "not_empty" Fix "The folder is not empty."
     714 NoMatch "no_match" Fix "The text to be replaced must stand there once, as it is given."
@@ -169,6 +182,7 @@ reasons! {
     755 OverHold "over_hold" Fix "The run needed more than was set aside for it."
     756 Cancelled "cancelled" Never "The caller gave the call up; what it did is not known."
     757 ProviderGone "provider_gone" Ask "The tool's process broke off; what it did is not known."
+    758 ToolFailed "tool_failed" Fix "The tool failed by its own word; see `output`."
     801 BadSignature "bad_signature" Fix "Sign with current keys of the role, as many as it wants."
     802 StaleCounter "stale_counter" Fix "Use a counter above the key's last one."
     803 BadControl "bad_control" Fix "The control event's body is not of its kind's form."
@@ -202,6 +216,15 @@ impl Reason {
         }
     }
 
+    /// The same by an error object of it: a tool that failed may have asked for a stricter one.
+    pub fn retry_of(self, object: Item<'_>, tx: TxOutcome) -> Retry {
+        let said = object.get("retry").and_then(Item::as_text);
+        let all = [Retry::Ask, Retry::Never];
+        let said = all.into_iter().find(|retry| Some(retry.name()) == said);
+        let own = self.retry_after(tx);
+        said.map_or(own, |said| own.stricter(said))
+    }
+
     /// True if a constraint of the policy gave it, and nothing else stopped the call.
     #[must_use]
     pub const fn is_a_verdict(self) -> bool {
@@ -211,8 +234,8 @@ impl Reason {
         )
     }
 
-    /// True if a tool may give it for its run: 7xx except those that only the kernel and its host
-    /// can know, and some that a run finds out late.
+    /// True if a run may end by it: 7xx except those that only the kernel and its host can know, and
+    /// some that a run finds out late.
     #[must_use]
     pub const fn is_of_a_run(self) -> bool {
         let kernels =
@@ -221,11 +244,18 @@ impl Reason {
         found_late || (700 <= self.code() && self.code() < 800 && !kernels)
     }
 
+    /// True if a tool may give it for its run without more: all of these but
+    /// [`ToolFailed`](Self::ToolFailed), which comes with what the tool gave.
+    #[must_use]
+    pub const fn is_of_a_refused_run(self) -> bool {
+        self.is_of_a_run() && !matches!(self, Self::ToolFailed)
+    }
+
     /// True if a tool may give it where it follows a link, or reads what a person is shown. The
     /// policy may have decided before.
     #[must_use]
     pub const fn is_of_a_look(self) -> bool {
-        self.is_of_a_run() || matches!(self, Self::Panicked)
+        self.is_of_a_refused_run() || matches!(self, Self::Panicked)
     }
 
     /// True if a tool may give it where it reads a call's arguments, before the policy decides.
@@ -359,10 +389,23 @@ impl Refused {
     /// The error object of a result: `{kind, code, reason, field, got, allowed, retry, hint}`.
     /// `retry` is the reason's; `ask` where a run failed, and what it did is not known.
     pub fn error_object(&self, kind: ErrorKind) -> Canonical {
+        self.written(kind, self.reason.retry_after(kind.tx()), None)
+    }
+
+    /// The error object of a run whose tool failed by its own word: as
+    /// [`error_object`](Self::error_object) of [`Reason::ToolFailed`], and under `output` what the
+    /// tool gave. `retry` where that is stricter.
+    pub fn tool_failed(output: Item<'_>, tx: TxOutcome, retry: Option<Retry>) -> Canonical {
+        let own = Reason::ToolFailed.retry_after(tx);
+        let retry = retry.map_or(own, |retry| own.stricter(retry));
+        Self::new(Reason::ToolFailed).written(ErrorKind::Failed(tx), retry, Some(output))
+    }
+
+    fn written(&self, kind: ErrorKind, retry: Retry, output: Option<Item<'_>>) -> Canonical {
         let details = [&self.got, &self.field, &self.allowed];
         let given = details.iter().filter(|detail| detail.is_some()).count();
         let mut encoder = Encoder::with_capacity(384);
-        encoder.map(given.saturating_add(5));
+        encoder.map(given.saturating_add(5).saturating_add(usize::from(output.is_some())));
         // In canonical order: shorter keys first.
         let detail = |encoder: &mut Encoder, key: &str, value: &Option<Box<str>>| {
             if let Some(value) = value {
@@ -379,7 +422,11 @@ impl Refused {
         encoder.text(kind.name());
         detail(&mut encoder, "field", &self.field);
         encoder.text("retry");
-        encoder.text(self.reason.retry_after(kind.tx()).name());
+        encoder.text(retry.name());
+        if let Some(output) = output {
+            encoder.text("output");
+            encoder.item(output);
+        }
         encoder.text("reason");
         encoder.text(self.reason.name());
         detail(&mut encoder, "allowed", &self.allowed);
@@ -389,7 +436,8 @@ impl Refused {
 
 impl Refused {
     /// Reads an error object of a call whose effect became `tx`. `None` where it is not as
-    /// [`Refused::error_object`] writes it; a hint may have other words.
+    /// [`Refused::error_object`], or [`Refused::tool_failed`], writes it; a hint may have other
+    /// words.
     pub fn from_error_object(object: Item<'_>, tx: TxOutcome) -> Option<Self> {
         let text = |key| object.get(key)?.as_text();
         let kinds =
@@ -406,7 +454,15 @@ impl Refused {
             got: detail("got")?,
             allowed: detail("allowed")?,
         };
-        let written = read.error_object(kind);
+        let written = match (read.reason, kind) {
+            (Reason::ToolFailed, ErrorKind::Failed(_)) if read == Self::new(read.reason) => {
+                let all = [Retry::Ask, Retry::Never];
+                let retry = all.into_iter().find(|retry| text("retry") == Some(retry.name()));
+                Self::tool_failed(object.get("output")?, tx, retry)
+            }
+            (Reason::ToolFailed, _) => return None,
+            _ => read.error_object(kind),
+        };
         let is_same = |(key, item): (&str, Item<'_>)| match key {
             "hint" => item.as_text().is_some(),
             _ => written.item().get(key) == Some(item),

@@ -97,12 +97,16 @@ impl Short {
         delivered: &Canonical,
         cut: Cut,
     ) -> Self {
-        let excerpts = match reason {
-            None => {
-                let parts = parts(delivered.item()).into_iter();
-                parts.map(|(path, text)| excerpt(path, text, cut)).collect()
-            }
-            Some(reason) => vec![excerpt(Vec::new(), why(reason, delivered.item()).into(), cut)],
+        let object = delivered.item();
+        let shown = |output, at: Option<Box<str>>| {
+            let parts = parts(output).into_iter();
+            let path = |path: Vec<Box<str>>| at.clone().into_iter().chain(path).collect();
+            parts.map(|(below, text)| excerpt(path(below), text, cut)).collect()
+        };
+        let excerpts = match (reason, object.get("output")) {
+            (None, _) => shown(object, None),
+            (Some(Reason::ToolFailed), Some(output)) => shown(output, Some(Box::from("output"))),
+            (Some(reason), _) => vec![excerpt(Vec::new(), why(reason, object).into(), cut)],
         };
         Self {
             record,
@@ -110,7 +114,7 @@ impl Short {
             tool,
             status: if reason.is_none() { Status::Ok } else { Status::Error },
             reason,
-            retry: reason.map(|reason| reason.retry_after(tx)),
+            retry: reason.map(|reason| reason.retry_of(object, tx)),
             tx,
             size_bytes: u64::try_from(delivered.as_bytes().len()).unwrap_or(u64::MAX),
             digest,

@@ -2,7 +2,7 @@
 
 use syscap_format::{
     Body, Canonical, Commitment, EffectClass, ErrorKind, IdempotencyKey, Intent, Label, LateReport,
-    Manifest, Reason, Record, Salt, Seq, Status, result_hash,
+    Manifest, Reason, Record, Refused, Salt, Seq, Status, result_hash,
 };
 use syscap_kernel::{Event, Halt, Store, record_at, vault_entry};
 
@@ -11,6 +11,7 @@ use crate::server::Holding;
 use crate::server::desk::{came_to, is_sent, placed, refused};
 use crate::server::session::acknowledged;
 use crate::tools::host::uses::{Reported, ToolUse};
+use crate::tools::provide::HostRan;
 
 /// A use that was closed.
 struct Closed {
@@ -40,8 +41,9 @@ impl Holding {
         let find = |store: &mut dyn Store| closed(store, &intents, used, &manifest);
         let Closed { intent, effect, salt, same } = self.core.read(find)?.ok_or_else(unknown)?;
         self.providers.owes(&used.agent, reported.len());
-        let (result, tx) = came_to(effect, same, reported);
+        let HostRan { result, tx, failed, retry, .. } = came_to(effect, same, reported);
         let (status, delivered) = match result {
+            Ok(output) if failed => (Status::Error, Refused::tool_failed(output.item(), tx, retry)),
             Ok(result) => (Status::Ok, result),
             Err(why) => (Status::Error, why.error_object(ErrorKind::Failed(tx))),
         };

@@ -147,10 +147,7 @@ pub(crate) fn perform(
     let used = meter.close();
     match ended {
         Ended::Came(Ok(result)) => HostRan::new(Ok(result), done(effect), used),
-        Ended::Came(Err(failure)) => {
-            let (why, tx) = failure.into_parts();
-            HostRan::new(Err(why), tx.unwrap_or(unsure(effect)), used)
-        }
+        Ended::Came(Err(failure)) => failure.ends(unsure(effect), used),
         Ended::Dropped => {
             let given_up = cancel.is_cancelled();
             let reason = if given_up { Reason::Cancelled } else { Reason::ProviderGone };

@@ -2,8 +2,11 @@
 
 use std::{any::Any, error::Error, io};
 
-use syscap_format::{Reason, Refused, TxOutcome};
+use syscap_format::{Amounts, Canonical, Reason, Refused, Retry, TxOutcome};
 use syscap_kernel::OverHold;
+
+use crate::runtime::args::IntoArg;
+use crate::tools::provide::HostRan;
 
 /// Why a host's tool failed. Any error becomes one by `?`.
 ///
@@ -12,23 +15,46 @@ use syscap_kernel::OverHold;
 #[must_use]
 #[derive(Debug)]
 pub struct Failure {
-    why: Refused,
+    why: Why,
+    retry: Option<Retry>,
     tx: Option<TxOutcome>,
 }
 
+#[derive(Debug)]
+enum Why {
+    /// For a reason that is a tool's to give.
+    Refused(Refused),
+    /// By the tool's own word.
+    Output(Canonical),
+}
+
 impl Failure {
-    /// Failed, in the host's words: one short line.
+    /// Failed, in the host's words: the caller gets them whole, as the `output` of
+    /// [`Reason::ToolFailed`], within the tool's limit on results.
     pub fn new(what: &str) -> Self {
-        Self::because(Refused::new(Reason::Failed).got(what))
+        Self::output(what)
+    }
+
+    /// The same with any value, as a result has.
+    pub fn output(value: impl IntoArg) -> Self {
+        Self { why: Why::Output(value.into_canonical()), retry: None, tx: None }
     }
 
     /// Failed for a reason that is a tool's to give; any other is recorded as [`Reason::Failed`]
     /// ([`Refused::by_tool`]).
     pub fn because(why: Refused) -> Self {
-        // The kernel would take the words of another reason away: they are kept as what was got.
-        let words = (300..400).contains(&why.reason().code());
-        let why = if words { Refused::new(Reason::Failed).got(&why.to_string()) } else { why };
-        Self { why, tx: None }
+        // The kernel would take the words of another reason away.
+        if (300..400).contains(&why.reason().code()) {
+            return Self::new(&why.to_string());
+        }
+        Self { why: Why::Refused(why), retry: None, tx: None }
+    }
+
+    /// Says what the caller may do next, where that is stricter than what the reason says: ask a
+    /// person, or nothing. Of a [`Refused`] it says nothing.
+    pub const fn retry(mut self, retry: Retry) -> Self {
+        self.retry = Some(retry);
+        self
     }
 
     /// Says that the effect was not begun. By default the effect of a tool that changes things
@@ -50,8 +76,15 @@ impl Failure {
         Self { tx, ..self }
     }
 
-    pub(crate) fn into_parts(self) -> (Refused, Option<TxOutcome>) {
-        (self.why, self.tx)
+    /// The end of a run, whose effect is that where the failure does not say.
+    pub(crate) fn ends(self, unsaid: TxOutcome, used: Amounts) -> HostRan {
+        let tx = self.tx.unwrap_or(unsaid);
+        match self.why {
+            Why::Refused(why) => HostRan::new(Err(why), tx, used),
+            Why::Output(output) => {
+                HostRan { retry: self.retry, ..HostRan::failed(output, tx, used) }
+            }
+        }
     }
 }
 
@@ -69,7 +102,7 @@ impl<E: Error + 'static> From<E> for Failure {
             Some(io::ErrorKind::PermissionDenied) => Reason::AccessDenied,
             Some(io::ErrorKind::AlreadyExists) => Reason::Exists,
             Some(io::ErrorKind::StorageFull) => Reason::DiskFull,
-            _ => Reason::Failed,
+            _ => return Self::new(&error.to_string()),
         };
         Self::because(Refused::new(reason).got(&error.to_string()))
     }

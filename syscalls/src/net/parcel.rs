@@ -119,7 +119,7 @@ impl Parcel {
         match (ended, metered) {
             (Ok(Ok(result)), Ok(())) => {
                 if result.item().get("ok").and_then(Item::as_bool) == Some(false) {
-                    permit.tool_failed();
+                    permit.tells_of_a_failure();
                 }
                 permit.ok(result, done)
             }

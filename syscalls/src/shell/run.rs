@@ -48,7 +48,8 @@ impl ShellPlan {
         Self { parsed, programs }
     }
 
-    fn execute(&self, permit: &mut Permit<'_, Self>) -> Result<Canonical, Wrong> {
+    /// The result, and whether the program ran to its end.
+    fn execute(&self, permit: &mut Permit<'_, Self>) -> Result<(Canonical, bool), Wrong> {
         let nothing = |refused| (refused, TxOutcome::NoOp);
         let at = self.parsed.folder.location().map_err(nothing)?;
         // Before it is looked through: what comes there meanwhile is seen by one of the two.
@@ -79,10 +80,12 @@ impl ShellPlan {
         let grown = grown.map_err(|error| (refusal(error), TxOutcome::Unknown))?;
         permit.brings(grown.label);
         charge(permit, grown).map_err(|refused| (refused, TxOutcome::Committed))?;
+        // What it says by its exit code is an answer: `grep`, `diff` and `test` speak so.
+        let is_over = matches!(report.ended, Ended::Exited(_));
         if !matches!(report.ended, Ended::Exited(0)) {
-            permit.tool_failed();
+            permit.tells_of_a_failure();
         }
-        Ok(outcome.result(&report, self.parsed.network))
+        Ok((outcome.result(&report, self.parsed.network), is_over))
     }
 
     fn survey(&self, at: &Location) -> Result<(OwnedFd, Survey), Refused> {
@@ -150,7 +153,8 @@ impl Plan for ShellPlan {
 
     fn run(self, mut permit: Permit<'_, Self>) -> Ran<'_> {
         match self.execute(&mut permit) {
-            Ok(result) => permit.ok(result, TxOutcome::Committed),
+            Ok((result, true)) => permit.ok(result, TxOutcome::Committed),
+            Ok((output, false)) => permit.tool_failed(output, None, TxOutcome::Committed),
             Err((refused, tx)) => permit.failed(refused, tx),
         }
     }

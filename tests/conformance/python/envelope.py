@@ -135,16 +135,21 @@ def is_control(character):
 
 def error(data, tx):
     found = cbor.decode(data, cbor.DATA)
-    need(isinstance(found, dict) and NEEDED <= set(found) <= NEEDED | DETAILS, "keys")
+    need(isinstance(found, dict), "keys")
+    failed = found.get("reason") == "tool_failed"  # by the tool's own word
+    may, more = (set(), {"output"}) if failed else (DETAILS, set())
+    need(NEEDED | more <= set(found) <= NEEDED | more | may, "keys")
     need(tables.is_uint(found["code"]), "code")
-    need(all(isinstance(value, str) for key, value in found.items() if key != "code"), "text")
+    need(all(isinstance(found[key], str) for key in found if key not in ("code", "output")), "text")
     need(found["kind"] in ("refused", "asked", "deferred", "failed"), "kind")
     for key in DETAILS & set(found):
         need(len(found[key].encode()) <= 256 and not any(map(is_control, found[key])), key)
     row = tables.REASONS.get(found["reason"], {})
     need(found["code"] == row.get("code"), "a code of its reason")
     may_be_done = found["kind"] == "failed" and tx == "unknown" and row["retry"] in ("fix", "wait")
-    need(found["retry"] == ("ask" if may_be_done else row["retry"]), "retry")
+    retry = "ask" if may_be_done else row["retry"]
+    need(found["retry"] in ({retry, "ask", "never"} if failed else {retry}), "retry")
+    need(not failed or found["kind"] == "failed", "kind")
 
 
 PLAIN = ("read_only", "openat2")

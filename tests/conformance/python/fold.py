@@ -68,6 +68,8 @@ def of_run(code):
 
 
 def of_plan(code):
+    if code == R["tool_failed"]:  # only a run ends so
+        return False
     more = ("panicked", "not_granted", "tool_changed", "no_provider", "no_delegation")
     return of_run(code) or 300 <= code < 400 or code in [R[name] for name in more]
 

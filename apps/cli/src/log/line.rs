@@ -120,8 +120,9 @@ fn said(sides: Option<&Sides>) -> String {
 fn came(outcome: &Outcome, sides: Option<&Sides>) -> String {
     let Outcome { reason, tx, flags, .. } = outcome;
     let head = match reason {
+        Some(Reason::ToolFailed) => "the tool failed".to_owned(),
         Some(reason) => format!("failed: {}", reason.name()),
-        None if flags.has(OutcomeFlags::TOOL_FAILED) => "the tool failed".to_owned(),
+        None if flags.has(OutcomeFlags::TOOL_FAILED) => "ended badly".to_owned(),
         None => "ok".to_owned(),
     };
     let said = sides.map(|sides| told(&sides.delivered, *reason)).unwrap_or_default();
@@ -163,7 +164,9 @@ fn told(delivered: &Kept, reason: Option<Reason>) -> String {
         Kept::Never => return String::new(),
         kept => return format!(" (result {})", kept.word()),
     };
-    if let Some(reason) = reason {
+    let own = object.get("output").filter(|_| reason == Some(Reason::ToolFailed));
+    let object = own.unwrap_or(object);
+    if let Some(reason) = reason.filter(|_| own.is_none()) {
         let named = ["field", "got", "allowed"].into_iter().filter_map(|name| {
             let value = object.get(name).and_then(Item::as_text)?;
             let name = if name == "allowed" { allowed_word(reason) } else { name };

@@ -209,7 +209,7 @@ fn of_kind(record: &Record) -> Vec<(&'static str, String)> {
             let failed = outcome.flags.has(OutcomeFlags::TOOL_FAILED);
             all.push(match outcome.reason {
                 Some(reason) => ("failed", why(reason)),
-                None if failed => ("came", "a result in which the tool says that it failed".into()),
+                None if failed => ("came", "a result that tells of a failure".into()),
                 None => ("came", "a result".to_owned()),
             });
             all.push(("effect", outcome.tx.to_string()));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::support::{Run, Serving, TestHome, run, run_with, syscap};
 
 /// How often a text stands in the database and its log.
-fn found(home: &TestHome, text: &str) -> usize {
+pub(crate) fn found(home: &TestHome, text: &str) -> usize {
     let files = ["home.db", "home.db-wal"].map(|name| home.beside("home").join(name));
     let count = |bytes: Vec<u8>| {
         bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count()

@@ -114,14 +114,17 @@ pub(crate) async fn ask(
     let outcome = calls::make(gateway, id.as_str(), &params(request), Arc::new(flight), &key)
         .await
         .map_err(|none| ErrorData::internal_error(none.tell(), None))?;
-    if let Some(reason) = outcome.reason {
-        let aside = next::aside(gateway, id.as_str(), &outcome, &key).await;
-        let next = aside.next.unwrap_or_default();
-        let why = format!("its question was refused: {}; {next}", reason.name());
-        say(&format!("server {}: {why}", server.name));
-        return Err(ErrorData::internal_error("the question was refused", None));
-    }
-    result::other(outcome.delivered.item()).map(Value::Object)
+    let output = match outcome.output() {
+        Ok(output) => output,
+        Err(reason) => {
+            let aside = next::aside(gateway, id.as_str(), &outcome, &key).await;
+            let next = aside.next.unwrap_or_default();
+            let why = format!("its question was refused: {}; {next}", reason.name());
+            say(&format!("server {}: {why}", server.name));
+            return Err(ErrorData::internal_error("the question was refused", None));
+        }
+    };
+    result::other(output).map(Value::Object)
 }
 
 fn no_question() -> ErrorData {

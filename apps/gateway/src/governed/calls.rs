@@ -53,18 +53,26 @@ pub(crate) async fn call(
         Ok(outcome) => outcome,
         Err(none) => return Ok(unanswered(gateway, &none).into()),
     };
-    let delivered = outcome.delivered.item();
-    match outcome.reason {
-        Some(reason) => {
+    match outcome.output() {
+        Err(reason) => {
             let aside = next::aside(gateway, &id, &outcome, &key).await;
-            let refused = refusal::RefusedCall { reason, error: delivered, record: outcome.record };
+            let (error, record) = (outcome.delivered.item(), outcome.record);
+            let refused = refusal::RefusedCall { reason, error, record };
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
             let known =
                 refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };
             Ok(refusal::result(refused, aside, &params.name, known).into())
         }
-        None if is_built_in => Ok(result::built_in(delivered).into()),
-        None => result::foreign(delivered),
+        Ok(output) => {
+            let made = match is_built_in {
+                true => result::built_in(output).into(),
+                false => result::foreign(output)?,
+            };
+            Ok(match outcome.reason {
+                Some(_) => refusal::failed(made, outcome.delivered.item(), outcome.record),
+                None => made,
+            })
+        }
     }
 }
 
@@ -125,6 +133,7 @@ async fn refused(
     let sent = Sent { tool: None, envelope: Envelope::Canonical(map.finish()), like: None };
     match send(gateway, sent, flight, &context.id).await {
         Ok(CallOutcome { reason: Some(reason), delivered, record, .. }) => {
+            // It names no tool that could fail.
             let refused = refusal::RefusedCall { reason, error: delivered.item(), record };
             let name = name.as_str().unwrap_or_default();
             let (catalog, granted) = (gateway.catalog(), gateway.granted());

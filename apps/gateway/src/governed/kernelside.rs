@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use syscap::approvals::Waited;
 use syscap::format::{
-    ApprovalAnswer, Canonical, Manifest, ObjectId, Reason, Seq, TokenId, ToolId, TxOutcome,
+    ApprovalAnswer, Canonical, Item, Manifest, ObjectId, Reason, Seq, TokenId, ToolId, TxOutcome,
 };
 use syscap::kernel::StoreError;
 use syscap::provide::{Offer, Provider};
@@ -240,6 +240,18 @@ pub(crate) struct CallOutcome {
     pub(crate) ask: Option<Seq>,
     /// True if the operator was told the command that answers that.
     pub(crate) told: bool,
+}
+
+impl CallOutcome {
+    /// What the tool gave, whether it failed by its own word or not; else why it gave nothing.
+    pub(crate) fn output(&self) -> Result<Item<'_>, Reason> {
+        let delivered = self.delivered.item();
+        match self.reason {
+            None => Ok(delivered),
+            Some(reason @ Reason::ToolFailed) => delivered.get("output").ok_or(reason),
+            Some(reason) => Err(reason),
+        }
+    }
 }
 
 /// A call that waits, as a client's user is shown it.

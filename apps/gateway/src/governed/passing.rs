@@ -296,17 +296,17 @@ async fn one(
     let made = calls::make(gateway, id, args, Arc::clone(&asked.flight), &key).await;
     let lost = |none: NoAnswer| Unserved::Refused(ErrorData::internal_error(none.tell(), None));
     let outcome = made.map_err(lost)?;
-    let delivered = outcome.delivered.item();
-    match outcome.reason {
-        Some(reason) => {
+    match outcome.output() {
+        Err(reason) => {
             let aside = next::aside(gateway, id, &outcome, &key).await;
-            let refused = refusal::RefusedCall { reason, error: delivered, record: outcome.record };
+            let (error, record) = (outcome.delivered.item(), outcome.record);
+            let refused = refusal::RefusedCall { reason, error, record };
             let (catalog, granted) = (gateway.catalog(), gateway.granted());
             let known =
                 refusal::Known { home: &gateway.hidden, catalog: &catalog, granted: &granted };
             Err(Unserved::Refused(refusal::error(refused, aside, called, known)))
         }
-        None => result::other(delivered).map(Value::Object).map_err(Unserved::ByServer),
+        Ok(output) => result::other(output).map(Value::Object).map_err(Unserved::ByServer),
     }
 }
 

@@ -101,7 +101,9 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
     let most = call.result_bytes_max;
     match answer {
         Ok(value) if method == Method::Tool => match result::take(value, most) {
-            Ok(answered) if answered.is_error => failed(Ok(answered.map), unknown),
+            Ok(answered) if answered.is_error => {
+                HostRan::failed(answered.map, unknown, Amounts::ZERO)
+            }
             Ok(answered) if result::is_request(answered.map.item()) => {
                 ran(Ok(answered.map), unknown)
             }
@@ -112,7 +114,10 @@ async fn run(gateway: &Arc<Gateway>, call: HostCall) -> HostRan {
             Ok(map) => ran(Ok(map), done(offered.effect)),
             Err(refused) => ran(Err(refused), unknown),
         },
-        Err(Trouble::Refused(error)) => failed(result::take_error(&error, most), unknown),
+        Err(Trouble::Refused(error)) => match result::take_error(&error, most) {
+            Ok(error) => HostRan::failed(error, unknown, Amounts::ZERO),
+            Err(refused) => ran(Err(refused), unknown),
+        },
         Err(Trouble::Gone) => ran(Err(Refused::new(Reason::ProviderGone)), unknown),
         Err(Trouble::Cancelled) => ran(Err(Refused::new(Reason::Cancelled)), unknown),
     }
@@ -306,11 +311,6 @@ fn request(
 
 const fn ran(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
     HostRan::new(result, tx, Amounts::ZERO)
-}
-
-/// A failure by the server's own word.
-fn failed(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
-    HostRan { failed: true, ..ran(result, tx) }
 }
 
 /// True if a call of this class changes nothing, here and elsewhere.

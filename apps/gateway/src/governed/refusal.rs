@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject};
+use rmcp::model::{
+    CallToolResponse, CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject,
+};
 use serde_json::{Value, json};
 use syscap::format::{EffectClass, Item, Reason, Retry, Seq, ToolId, TxOutcome};
 use syscap::remedy::{HiddenHome, allowed_word};
@@ -16,6 +18,8 @@ use crate::{governed::catalog::Catalog, governed::data};
 
 /// The key in `_meta` under which a refusal stands.
 pub const META_KEY: &str = "dev.syscap/refusal";
+/// The key in `_meta` under which a tool's own failure stands, beside what the tool gave.
+pub(crate) const FAILURE_KEY: &str = "dev.syscap/failure";
 /// The key in `_meta` of a list of tools under which stands why none of them can be called, and
 /// what goes on.
 pub const TOKEN_KEY: &str = "dev.syscap/token";
@@ -183,6 +187,19 @@ pub(crate) fn unknown(why: &str, intent: Option<Seq>, next: &str) -> CallToolRes
     refusal.extend(intent.map(|intent| (String::from("intent"), Value::from(intent.get()))));
     let words = words(reason, &refusal);
     tell(&words, refusal)
+}
+
+/// The result of a tool that failed by its own word: what it gave, as it is, and the reason in `_meta`.
+pub(crate) fn failed(made: CallToolResponse, error: Item<'_>, record: Seq) -> CallToolResponse {
+    let CallToolResponse::Complete(mut result) = made else { return made };
+    let part = |key: &str| error.get(key).map(|part| (key.to_owned(), data::to_json(part)));
+    let mut failure: JsonObject =
+        ["code", "reason", "retry"].into_iter().filter_map(part).collect();
+    failure.insert("record".to_owned(), Value::from(record.get()));
+    let mut meta = result.meta.take().unwrap_or_default();
+    meta.0.insert(FAILURE_KEY.to_owned(), Value::Object(failure));
+    (result.meta, result.is_error) = (Some(meta), Some(true));
+    CallToolResponse::Complete(result)
 }
 
 fn tell(words: &str, refusal: JsonObject) -> CallToolResult {

@@ -212,7 +212,9 @@ fn a_server_can_not_forge_a_refusal() {
     tools(&bench, &["forge"]);
     let mut gateway = bench.gateway(&[]).session();
     let result = gateway.call("forge", json!({}));
-    assert_eq!(result["_meta"], json!({"other/key": 1}));
+    let meta = result["_meta"].as_object().unwrap();
+    assert_eq!(meta.keys().collect::<Vec<_>>(), ["dev.syscap/failure", "other/key"]);
+    assert_eq!(meta["dev.syscap/failure"]["reason"], "tool_failed", "ours, of what it calls one");
     assert_eq!(result["content"][0]["_meta"], json!({"other/key": 1}));
     // Data is the tool's own.
     assert_eq!(result["structuredContent"]["_meta"]["dev.syscap.x/y"], 1);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use syscap::format::{Body, Label, OutcomeFlags, Reason, TxOutcome};
+use syscap::format::{Body, Label, Reason, TxOutcome};
 
 use crate::gateway::bench::{Bench, refusal, text};
 
@@ -86,14 +86,20 @@ fn a_replayed_id_is_one_call() {
     bench.settled();
 }
 
-/// What a server calls an error is delivered whole; what became of the effect is not known.
+/// What a server calls an error is delivered whole, and is a failure on record; what became of the
+/// effect is not known.
 #[test]
-fn errors_of_servers_are_results_or_failures() {
+fn errors_of_servers_are_failures_in_their_own_words() {
     let bench = Bench::new();
     let mut gateway = bench.gateway(&[]).session();
     let fails = gateway.call("fails", json!({}));
     assert_eq!((text(&fails), &fails["isError"]), ("it failed", &json!(true)));
-    assert!(fails.get("_meta").is_none());
+    let said = &fails["_meta"]["dev.syscap/failure"];
+    assert_eq!((&said["reason"], &said["retry"]), (&json!("tool_failed"), &json!("ask")));
+    // All else is as the server has it.
+    let mut own = fails.clone();
+    own.as_object_mut().unwrap().remove("_meta");
+    assert_eq!(own, json!({"content": [{"type": "text", "text": "it failed"}], "isError": true}));
     // What it says as an error of the protocol comes as that, and is on record as its result.
     let refuses = gateway.request("tools/call", json!({"name": "refuses"}));
     assert_eq!(
@@ -106,12 +112,8 @@ fn errors_of_servers_are_results_or_failures() {
     }
     assert!(gateway.end().success());
     let outcomes = bench.outcomes();
-    assert_eq!(outcomes[0].reason, None);
-    assert_eq!(outcomes[0].tx, TxOutcome::Unknown);
-    assert_eq!((outcomes[1].reason, outcomes[1].tx), (None, TxOutcome::Unknown));
-    // That it was no success is on record, whatever becomes of what was delivered.
-    let said = outcomes.iter().map(|outcome| outcome.flags.has(OutcomeFlags::TOOL_FAILED));
-    assert_eq!(said.collect::<Vec<_>>(), [true, true, false, false]);
+    let failed = (Some(Reason::ToolFailed), TxOutcome::Unknown);
+    assert_eq!([0, 1].map(|at| (outcomes[at].reason, outcomes[at].tx)), [failed, failed]);
     assert_eq!(outcomes[2].reason, Some(Reason::Failed));
     assert_eq!(outcomes[3].reason, Some(Reason::TooDeep));
     bench.settled();

@@ -186,9 +186,20 @@ impl ToolResult {
         number.parse().ok().map(Seq::new)
     }
 
-    /// The caller's next step after an error, as in the error object.
+    /// What the tool gave, whether it failed by its own word ([`Reason::ToolFailed`]) or not; `None`
+    /// where it gave nothing.
+    pub fn output(&self) -> Option<Item<'_>> {
+        match self.reason {
+            None => Some(self.delivered.item()),
+            Some(Reason::ToolFailed) => self.delivered.item().get("output"),
+            Some(_) => None,
+        }
+    }
+
+    /// The caller's next step after an error, as in the error object: a tool that failed may have
+    /// asked for a stricter one than its reason's.
     pub fn retry(&self) -> Option<Retry> {
-        self.reason.map(|reason| reason.retry_after(self.tx))
+        Some(self.reason?.retry_of(self.delivered.item(), self.tx))
     }
 
     /// Which constraint of the policy stopped the call; `None` too where none matched, or something

@@ -196,7 +196,8 @@ flags! {
         GIVEN_BACK = 16,
         /// The call was cancelled during the run, or before it.
         CANCELLED = 32,
-        /// The tool says of itself that it failed: what was delivered says how.
+        /// The delivered result tells of a failure: a program's exit code, a server's status. In
+        /// records of before [`Reason::ToolFailed`] also the tool's own failure.
         TOOL_FAILED = 64,
     }
 }

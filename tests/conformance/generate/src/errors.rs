@@ -44,11 +44,20 @@ pub(crate) fn cases() -> Cases {
         };
         let of =
             Of(requirement(reason).leak(), "a caller that goes by the code does another thing");
-        let object = Refused::new(reason).error_object(kind);
+        let output = Canonical::text("no such branch");
+        let object = match reason {
+            Reason::ToolFailed => Refused::tool_failed(output.item(), noop, None),
+            _ => Refused::new(reason).error_object(kind),
+        };
         add(&mut cases, of, true, noop, &object);
         let other = if reason.code() == 101 { 102 } else { 101 };
         add(&mut cases, of, false, noop, &changed(&object, "code", Some(&json!(other))));
-        let other = if reason.retry() == Retry::Never { "wait" } else { "never" };
+        let other = match reason {
+            // A tool may ask for less to be tried.
+            Reason::ToolFailed => "wait",
+            _ if reason.retry() == Retry::Never => "wait",
+            _ => "never",
+        };
         add(&mut cases, of, false, noop, &changed(&object, "retry", Some(&json!(other))));
     }
     let of = Of("SYSCAP-CALL-046", "a caller looks for what is not there");
@@ -88,5 +97,29 @@ pub(crate) fn cases() -> Cases {
     }
     let never = Refused::new(Reason::Panicked).error_object(ErrorKind::Failed(unknown));
     add(&mut cases, of, true, unknown, &never);
+
+    let of =
+        Of("SYSCAP-CALL-090", "a caller takes a tool's failure for a success, or loses its words");
+    let output = MapBuilder::new().text("stderr", "no such branch\n\u{1b}[31m").finish();
+    for tx in [noop, unknown, TxOutcome::RolledBack, TxOutcome::Committed] {
+        for retry in [None, Some(Retry::Wait), Some(Retry::Ask), Some(Retry::Never)] {
+            let object = Refused::tool_failed(output.item(), tx, retry);
+            add(&mut cases, of, true, tx, &object);
+        }
+    }
+    let object = Refused::tool_failed(output.item(), noop, None);
+    for value in [json!(null), json!([1, "a"]), json!(""), json!({"kind": "refused"})] {
+        add(&mut cases, of, true, noop, &changed(&object, "output", Some(&value)));
+    }
+    add(&mut cases, of, false, noop, &changed(&object, "output", None));
+    add(&mut cases, of, false, noop, &changed(&object, "kind", Some(&json!("refused"))));
+    add(&mut cases, of, false, noop, &changed(&object, "retry", Some(&json!("wait"))));
+    for key in ["field", "got", "allowed"] {
+        add(&mut cases, of, false, noop, &changed(&object, key, Some(&json!("x"))));
+    }
+    let unsure = Refused::tool_failed(output.item(), unknown, None);
+    add(&mut cases, of, false, unknown, &changed(&unsure, "retry", Some(&json!("fix"))));
+    let other = Refused::new(Reason::NotFound).error_object(ErrorKind::Failed(noop));
+    add(&mut cases, of, false, noop, &changed(&other, "output", Some(&json!("x"))));
     cases
 }

@@ -5,6 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use serde_json::{Value, json};
 
 use super::world::{Hooked, claude, with};
+use crate::cli::erase::found;
 use crate::cli::support::{Run, run, syscap};
 
 fn read(event: &str, id: &str) -> Value {
@@ -188,10 +189,16 @@ fn a_use_that_failed_did_what_is_not_known() {
         claude(event, "toolu_01", "Write", json!({ "file_path": "/tmp/x", "content": "y" }))
     };
     hooked.hook(&write("PreToolUse")).fine();
-    let failed = with(write("PostToolUseFailure"), "error", json!("Permission denied"));
+    let words = "denied, by one of its own words";
+    let failed = with(write("PostToolUseFailure"), "error", json!(words));
     hooked.hook(&with(failed, "is_interrupt", json!(false))).fine();
     let outcome = hooked.last();
-    assert_eq!((&outcome["reason"], &outcome["tx"]), (&json!("failed"), &json!("unknown")));
+    assert_eq!((&outcome["reason"], &outcome["tx"]), (&json!("tool_failed"), &json!("unknown")));
+    // Its words are kept and erased as a result is.
+    assert_eq!(found(&hooked.home, words), 1);
+    let record = outcome["seq"].as_u64().unwrap().to_string();
+    assert_eq!(run(["erase", &hooked.home.path(), "--record", &record]).code, 0);
+    assert_eq!(found(&hooked.home, words), 0);
     hooked.end();
 }
 

@@ -74,6 +74,6 @@ fn an_error_that_is_told_of_is_a_failure() {
     let response = json!({ "llmContent": "", "error": { "message": "no room" } });
     hooked.hook(&with(write("AfterTool"), "tool_response", response)).fine();
     let outcome = hooked.last();
-    assert_eq!((&outcome["reason"], &outcome["tx"]), (&json!("failed"), &json!("unknown")));
+    assert_eq!((&outcome["reason"], &outcome["tx"]), (&json!("tool_failed"), &json!("unknown")));
     hooked.end();
 }
