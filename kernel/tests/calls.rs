@@ -296,8 +296,12 @@ fn exhausted(sim: &mut sim::Sim, session: Seq) -> String {
     sim.commit();
     assert_eq!(sim.reason_of(ticket), Some(Reason::Exhausted));
     let result = sim.reply_to(ticket).unwrap();
-    let field = result.delivered().item().get("field").and_then(|field| field.as_text());
-    field.unwrap_or_default().to_owned()
+    let text = |key| result.delivered().item().get(key).and_then(|one| one.as_text());
+    let field = text("field").unwrap_or_default();
+    // Of what is counted: what the call asks for, and that none of so much is left.
+    let is_left = text("allowed").is_some_and(|left| left.starts_with("nothing is left of "));
+    assert_eq!((is_left, text("got").is_some()), [field != "measured time"; 2].into());
+    field.to_owned()
 }
 
 #[test]

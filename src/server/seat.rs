@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use syscap_format::{Reason, Seq, ToolResult};
+use syscap_format::{Reason, Refused, Seq, ToolResult};
 
 use crate::Error;
 use crate::driver::backoff::Backoff;
@@ -55,6 +55,11 @@ struct State {
     bytes: usize,
 }
 
+/// More than that is out: how much, and how much may be.
+pub(crate) fn full(what: &str, out: usize, most: usize) -> Refused {
+    Refused::new(Reason::Overloaded).field(what).got(&out).allowed(&format_args!("at most {most}"))
+}
+
 impl Seat {
     pub(crate) fn new(number: ConnectionId, peer: Peer) -> Self {
         let peer = Arc::new(peer);
@@ -66,16 +71,19 @@ impl Seat {
         Self { answers, number, peer, client, state, greeted, asked, left, backoff }
     }
 
-    /// Room for one more request of so many bytes.
-    pub(crate) fn begin(&self, bytes: usize) -> bool {
+    /// Room for one more request of so many bytes; else what there is too much of.
+    pub(crate) fn begin(&self, bytes: usize) -> Result<(), Refused> {
         let mut state = self.state();
-        let fits =
-            state.requests < REQUESTS_MAX && state.bytes.saturating_add(bytes) <= REQUEST_BYTES_MAX;
-        if fits {
-            state.requests = state.requests.saturating_add(1);
-            state.bytes = state.bytes.saturating_add(bytes);
+        let more = state.bytes.saturating_add(bytes);
+        if state.requests >= REQUESTS_MAX {
+            return Err(full("requests of this connection", state.requests, REQUESTS_MAX));
         }
-        fits
+        if more > REQUEST_BYTES_MAX {
+            return Err(full("bytes of this connection's requests", more, REQUEST_BYTES_MAX));
+        }
+        state.requests = state.requests.saturating_add(1);
+        state.bytes = more;
+        Ok(())
     }
 
     /// Something that it asked for needs no room, and is worked on until [`end`](Self::end).

@@ -4,13 +4,13 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use syscap_format::{AgentId, Reason, Source};
+use syscap_format::{AgentId, Reason, Refused, Source};
 
 use crate::driver::guard::caught;
 use crate::runtime::session::call::Sent;
 use crate::server::accept::Hub;
 use crate::server::request::{Asked, Request};
-use crate::server::seat::Seat;
+use crate::server::seat::{Seat, full};
 use crate::transport::frame::{Carries, Frame};
 use crate::transport::hello::Lane;
 use crate::transport::limits::{
@@ -82,18 +82,18 @@ impl Hub {
             }
             Err(reason) => {
                 seat.hold_up(None);
-                Err(Refusal::Told(reason))
+                Err(reason.into())
             }
         };
         match &begun {
             Ok(_) => seat.backoff.taken(),
-            Err(Refusal::Told(Reason::Overloaded | Reason::Closing) | Refusal::Broken(_)) => {}
-            Err(Refusal::Told(_)) => seat.backoff.refused(),
+            Err(Refusal::Told(why)) if !is_of_room(why.reason()) => seat.backoff.refused(),
+            Err(_) => {}
         }
         let (begun, asked) = match begun {
             Ok(begun) => begun,
-            Err(Refusal::Told(reason)) => {
-                seat.peer.answer(id, Reply::refused(reason));
+            Err(Refusal::Told(why)) => {
+                seat.peer.answer(id, Reply::refused(why));
                 return Ok(None);
             }
             Err(Refusal::Broken(broken)) => return Err(broken),
@@ -148,15 +148,19 @@ impl Hub {
             Lane::Agents => (&[Lane::Agents][..], AGENTS_SETTLED_MAX),
         };
         let settled = state.settled_on(lanes).saturating_add(state.settling);
-        let full = (kind == Work::Call && state.calls >= CALLS_MAX)
-            || state.requests >= most
-            || state.bytes.saturating_add(bytes) > REQUESTS_BYTES_MAX;
+        let more = state.bytes.saturating_add(bytes);
+        let too_many = match kind {
+            Work::Call if state.calls >= CALLS_MAX => Some(("calls", state.calls, CALLS_MAX)),
+            _ if state.requests >= most => Some(("requests", state.requests, most)),
+            _ if more > REQUESTS_BYTES_MAX => Some(("bytes", more, REQUESTS_BYTES_MAX)),
+            _ => None,
+        };
         // One that has no place any more is about to end, for another: it must attach again.
         if state.closing || !state.placed.contains_key(&seat.number) {
             return Err(Reason::Closing.into());
         }
-        if full {
-            return Err(Reason::Overloaded.into());
+        if let Some((what, out, most)) = too_many {
+            return Err(Refusal::Told(full(what, out, most)));
         }
         let is_one_too_many = kind == Work::Settles && settled >= settled_max;
         let gone = match (is_one_too_many, &agent) {
@@ -170,11 +174,11 @@ impl Hub {
             // Before the next frame is read, which may be the one that gives it up.
             seat.expect(id).map_err(Refusal::Broken)?;
         }
-        if !seat.begin(bytes) {
+        if let Err(full) = seat.begin(bytes) {
             if kind == Work::Call {
                 seat.settled(id);
             }
-            return Err(Reason::Overloaded.into());
+            return Err(Refusal::Told(full));
         }
         state.asks = state.asks.saturating_add(1);
         seat.asked.store(state.asks, Ordering::SeqCst);
@@ -193,17 +197,22 @@ impl Hub {
     }
 }
 
+/// True if a client that is refused so has done nothing wrong: there is no room for it now.
+const fn is_of_room(reason: Reason) -> bool {
+    matches!(reason, Reason::Overloaded | Reason::Closing)
+}
+
 /// Why a request is not worked on.
 enum Refusal {
     /// The peer is told.
-    Told(Reason),
+    Told(Refused),
     /// It has broken a rule.
     Broken(Broken),
 }
 
 impl From<Reason> for Refusal {
     fn from(reason: Reason) -> Self {
-        Self::Told(reason)
+        Self::Told(reason.into())
     }
 }
 

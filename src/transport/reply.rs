@@ -101,8 +101,8 @@ impl Reply {
         Self::done(&())
     }
 
-    pub(crate) fn refused(reason: Reason) -> Self {
-        Self::Refused(Refused::new(reason))
+    pub(crate) fn refused(why: impl Into<Refused>) -> Self {
+        Self::Refused(why.into())
     }
 
     /// In the place of an answer that no frame can hold.

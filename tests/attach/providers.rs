@@ -380,6 +380,8 @@ fn requests_in_flight_are_bounded() {
                 }
                 Err(Error::Refused(refused)) => {
                     assert_eq!(refused.reason(), Reason::Overloaded);
+                    let said = (refused.got_text(), refused.allowed_text());
+                    assert_eq!(said, (Some("256"), Some("at most 256")));
                     overloaded.fetch_add(1, Ordering::SeqCst);
                 }
                 Err(error) => panic!("{error}"),

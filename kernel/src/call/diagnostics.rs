@@ -77,17 +77,20 @@ pub(crate) fn of_account(reason: Reason, agent: &AgentId) -> Refused {
 /// The token, and all above it, have room for that.
 pub(crate) fn token_has_room(context: &Context<'_>, hold: &Amounts) -> Result<(), Refused> {
     if context.token.exhausted {
-        return Err(exhausted(&context.token));
+        return Err(exhausted(&context.token, hold));
     }
     let lacks = context.token.lacks(hold);
     lacks.map_or(Ok(()), |lacks| Err(over_budget(context, lacks, hold.get(lacks))))
 }
 
 /// A token ran out: in the first dimension that it had, and of which nothing is left.
-fn exhausted(token: &TokenView<'_>) -> Refused {
+fn exhausted(token: &TokenView<'_>, hold: &Amounts) -> Refused {
     let mut had = token.body.budget.amounts().iter();
     let gone = had.find(|(d, limit)| *limit > 0 && token.left.get(*d) == 0);
-    Refused::new(Reason::Exhausted).field(gone.map_or("measured time", |(gone, _)| gone.name()))
+    let refused = Refused::new(Reason::Exhausted);
+    let Some((gone, limit)) = gone else { return refused.field("measured time") };
+    let allowed = format_args!("nothing is left of {limit}");
+    refused.field(gone.name()).got(&hold.get(gone)).allowed(&allowed)
 }
 
 /// The rest of a dimension, where a call would need more.
