@@ -19,6 +19,7 @@ use crate::server::client::{Client, Sessions};
 use crate::server::request::Asked;
 use crate::tools::ConnectionId;
 use crate::tools::provide::Cancel;
+use crate::transport::frame::Frame;
 use crate::transport::limits::{
     ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, TRY_PAUSE,
 };
@@ -84,6 +85,19 @@ impl Seat {
         state.requests = state.requests.saturating_add(1);
         state.bytes = more;
         Ok(())
+    }
+
+    /// Takes an answer of the client's to an order. One that can't be read ends its own run, and one to
+    /// no order at all nothing; whoever sends many is read more and more slowly.
+    pub(crate) fn settle(&self, frame: &Frame<'_>) {
+        let reply = Reply::read(frame);
+        let is_sound = reply.is_ok();
+        let known = self.peer.settle(frame.id, reply.unwrap_or_else(|_| Reply::unreadable()));
+        // Of an answer before: it is read by who waits for it.
+        if self.peer.was_unreadable() || !is_sound || known.is_err() {
+            self.backoff.refused();
+            self.hold_up(None);
+        }
     }
 
     /// Something that it asked for needs no room, and is worked on until [`end`](Self::end).

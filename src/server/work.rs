@@ -62,7 +62,11 @@ impl Hub {
             // It is not even looked at. The connection stays: other calls of it may be out.
             Carries::Ask if lane == Lane::Agents => Err(Reason::WrongLane),
             Carries::Ask => Ok(Asked::Request(Request::Operator(read.take()?))),
-            _ => return seat.peer.settle(id, Reply::read(&read)?).map(|()| None),
+            Carries::Order => return Err(Broken::Form),
+            Carries::Done | Carries::Refused | Carries::Failed => {
+                seat.settle(&read);
+                return Ok(None);
+            }
         };
         drop(frame);
         let begun = match asked {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub(crate) struct Peer {
     stream: Arc<UnixStream>,
     out: Mutex<Out>,
     waiting: Mutex<Waiting>,
+    /// True if it gave an answer that nobody could read.
+    babbles: AtomicBool,
 }
 
 struct Out {
@@ -113,6 +116,7 @@ impl Peer {
             stream,
             out: Mutex::new(Out { writer, asks: true }),
             waiting: Mutex::new(waiting),
+            babbles: AtomicBool::new(false),
         })
     }
 
@@ -206,6 +210,16 @@ impl Peer {
             Slot::Told(told) => told(Ok(reply)),
         }
         Ok(())
+    }
+
+    /// An answer of the other side's has a sound frame, and a content that nobody can read.
+    pub(crate) fn is_unreadable(&self) {
+        self.babbles.store(true, Ordering::SeqCst);
+    }
+
+    /// True if there was such an answer since this was asked last.
+    pub(crate) fn was_unreadable(&self) -> bool {
+        self.babbles.swap(false, Ordering::SeqCst)
     }
 
     /// From here on nothing is asked; answers are still given and taken.

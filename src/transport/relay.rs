@@ -40,10 +40,10 @@ impl Provider for Relay {
         match answer {
             Ok(Reply::Done(body)) => match take::<Ran>(&body) {
                 Ok(ran) => ran.into(),
+                // Its other runs go on: what became of this one nobody knows.
                 Err(_) => {
-                    // It can't be trusted with another run.
-                    self.peer.break_off();
-                    ended(Reason::ProviderGone, TxOutcome::Unknown)
+                    self.peer.is_unreadable();
+                    ended(Reason::BadResponse, TxOutcome::Unknown)
                 }
             },
             // It did not begin.

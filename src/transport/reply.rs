@@ -105,6 +105,11 @@ impl Reply {
         Self::Refused(why.into())
     }
 
+    /// In the place of an answer whose form is wrong in a sound frame: nobody can read it.
+    pub(crate) const fn unreadable() -> Self {
+        Self::Done(Vec::new())
+    }
+
     /// In the place of an answer that no frame can hold.
     pub(crate) fn too_long() -> Self {
         Self::Failed(Failure::Other("the answer is too long".to_owned()))

@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use host_support::alone;
-use syscap::format::{EffectClass, Encoder, MapBuilder, Source};
+use syscap::format::{Canonical, EffectClass, Encoder, MapBuilder, Profile, Source, TxOutcome};
 use syscap::prelude::*;
 use syscap::{Runtime, Session};
 
@@ -59,8 +59,7 @@ fn a_malformed_frame_ends_its_connection_and_no_other() {
         frame(&carrying(1, ASK, |encoder| encoder.uint(VIEW))),
         frame(b"\xa1\x03\x82\x12\xf6"),
         frame(MapBuilder::new().uint("id", 1).text("op", "view").finish().as_bytes()),
-        // An answer to nothing, and none at all.
-        frame(&carrying(1, DONE, Encoder::null)),
+        // No content at all.
         frame(b"\xa1\x01\x01"),
         // One entry too many, one of another type, and one that is missing.
         frame(b"\xa3\x01\x01\x03\x82\x12\xf6\x04\x01"),
@@ -98,6 +97,81 @@ fn a_malformed_frame_ends_its_connection_and_no_other() {
         assert!(is_dropped(stream), "{:02x?}", &bytes[..bytes.len().min(60)]);
     }
     until("they have left", || world.holder.view().unwrap().sessions_in_all == 1);
+    world.notices_nothing();
+}
+
+/// An answer in a sound frame that nobody can read ends its own run, whose effect is unknown and which is
+/// charged in full; so does none to no run. The connection and its other runs go on, more slowly.
+#[test]
+fn unreadable_answer_ends_its_run_alone() {
+    let world = world();
+    let mut stream = greeted(&world.home);
+    let offered = Canonical::check(manifest("t.odd").to_bytes(), Profile::CONTROL).unwrap();
+    let provided = ask(
+        &mut stream,
+        &asking(1, ASK, 9, |encoder| {
+            encoder.array(1);
+            encoder.map(1);
+            encoder.uint(1);
+            encoder.item(offered.item());
+        }),
+    );
+    assert_eq!(parts(&provided).1, DONE, "{provided:?}");
+    let caller = caller(&world.holder, &["t.odd"]);
+    let run = |stream: &mut UnixStream, answer: &dyn Fn(u64) -> Vec<u8>| {
+        std::thread::scope(|scope| {
+            let called = scope.spawn(|| call(&caller, "t.odd", args! {}).unwrap());
+            let order = receive(stream).unwrap();
+            let (id, carries, _) = parts(&order);
+            assert_eq!(carries, ORDER);
+            stream.write_all(&frame(&answer(id))).unwrap();
+            called.join().unwrap()
+        })
+    };
+    let long = |encoder: &mut Encoder| {
+        encoder.array(4);
+        encoder.uint(Reason::NotFound.code());
+        encoder.null();
+        encoder.text(&"x".repeat(300));
+        encoder.null();
+    };
+    let deep = |encoder: &mut Encoder| (0..200).for_each(|_| encoder.array(1));
+    let ran = |encoder: &mut Encoder, came: u64| {
+        encoder.map(3);
+        encoder.uint(1);
+        encoder.array(2);
+        encoder.uint(came);
+        encoder.text("fine");
+        encoder.uint(2);
+        encoder.uint(1);
+        encoder.uint(3);
+        encoder.array(10);
+        (0..10).for_each(|_| encoder.uint(0));
+    };
+    let bodies: [(u64, &dyn Fn(&mut Encoder)); 6] = [
+        (DONE, &|encoder| encoder.null()),
+        (DONE, &|encoder| encoder.uint(7)),
+        (DONE, &deep),
+        (DONE, &|encoder| ran(encoder, 9)),
+        (REFUSED, &long),
+        (FAILED, &|encoder| encoder.text("odd")),
+    ];
+    for (carries, body) in bodies {
+        let answer = run(&mut stream, &|id| carrying(id, carries, |encoder| body(encoder)));
+        let came = (answer.reason(), answer.tx_outcome());
+        assert_eq!(came, (Some(Reason::BadResponse), TxOutcome::Unknown), "{carries}");
+        // Nothing waits for this one.
+        stream.write_all(&frame(&carrying(9_999, DONE, Encoder::null))).unwrap();
+        world.notices_nothing();
+    }
+    let answer = run(&mut stream, &|id| carrying(id, DONE, |encoder| ran(encoder, 1)));
+    assert_eq!(answer.value().unwrap().as_text(), Some("fine"));
+    // Many of them hold up nobody but who sends them.
+    let odd = frame(&carrying(9_999, DONE, Encoder::null));
+    stream.write_all(&odd.repeat(1_000)).unwrap();
+    world.notices_nothing();
+    drop(stream);
+    until("it has left", || world.holder.view().unwrap().sessions_in_all == 2);
     world.notices_nothing();
 }
 
