@@ -6,6 +6,7 @@ mod difference;
 mod seen;
 mod show;
 pub(crate) mod stated;
+mod words;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

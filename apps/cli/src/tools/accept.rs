@@ -9,7 +9,7 @@ use syscap::view::{ToolDetail, ToolInfo};
 use syscap::{Beside, Error, Inspection, Runtime};
 
 use super::seen::{changed, delegated, names};
-use super::show;
+use super::{show, words};
 use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Object, Out};
 use crate::signing::{self, Hand};
@@ -32,6 +32,10 @@ pub(crate) struct Accept {
     #[arg(value_name = "TOOL[=MANIFEST]", value_parser = parse::definition,
           required_unless_present = "own")]
     tools: Vec<(ToolId, Option<ObjectId>)>,
+    /// Accept only what differs in words, titles and descriptions, from the definition on record: it is
+    /// shown, and nobody is asked. What changes arguments, class or resources is not accepted.
+    #[arg(long, conflicts_with = "own")]
+    words: bool,
     /// The tools that this program has itself.
     #[arg(long, conflicts_with = "tools")]
     own: bool,
@@ -57,10 +61,18 @@ impl Accept {
                 let advice = "name each tool once".to_owned();
                 return Err(Failure::Usage { what: tool.to_string(), advice });
             }
+            let is_words = |new| {
+                detail.info.standing == Standing::Changed && words::are_all(&detail.manifest, new)
+            };
+            if self.words && !detail.offered.as_ref().is_some_and(is_words) {
+                let advice = "differs in more than words: look at it with `syscap tools show`";
+                let (what, advice) = (tool.to_string(), advice.to_owned());
+                return Err(Failure::Usage { what, advice });
+            }
             accepted.push((tool.clone(), offered));
             details.push(detail);
         }
-        let is_named = self.tools.iter().all(|(_, looked_at)| looked_at.is_some());
+        let is_named = self.words || self.tools.iter().all(|(_, looked_at)| looked_at.is_some());
         if !is_named && !terminal::is_there() {
             return Err(self.nobody_to_ask(&details));
         }

@@ -146,6 +146,31 @@ fn a_strangers_word_shows_in_the_session() {
     serving.stop();
 }
 
+/// A definition that differs in words alone is shown and accepted where nobody can be asked; one that
+/// does not, and a new one, are not.
+#[test]
+fn changed_words_are_accepted_by_their_flag() {
+    let home = TestHome::new();
+    let path = home.path();
+    let serving = Serving::of(&path, &[]);
+    offer(&home, "Finds notes.").close().unwrap();
+    let accept = || run(["tools", "accept", &path, "notes.find", "--words"]);
+    assert_eq!(accept().code, 2, "nobody offers it");
+    let second = offer(&home, "Finds notes.\nAll of them.");
+    assert_eq!(standing(&home).as_deref(), Some("changed"));
+    let accepted = accept().fine();
+    assert!(accepted.out.contains("All of them.") && accepted.out.contains("accepted by record"));
+    assert_eq!(standing(&home).as_deref(), Some("ready"));
+    second.close().unwrap();
+    let access = Runtime::connect(&path).unwrap();
+    let more = find("Finds notes.").param(Param::optional("all", ParamType::Bool, "All."));
+    access.provide(vec![more], Arc::new(Answers)).unwrap();
+    assert!(accept().failed(2).err.contains("more than words"));
+    assert_eq!(standing(&home).as_deref(), Some("changed"));
+    access.close().unwrap();
+    serving.stop();
+}
+
 /// What can't be accepted or forgotten is named, and the holder goes on.
 #[test]
 fn the_holder_names_what_it_can_not_do() {
