@@ -8,7 +8,7 @@ use syscap_format::{AgentId, Reason, Refused, Source};
 
 use crate::driver::guard::caught;
 use crate::runtime::session::call::Sent;
-use crate::server::accept::Hub;
+use crate::server::accept::{Hub, State};
 use crate::server::request::{Asked, Request};
 use crate::server::seat::{Seat, full};
 use crate::transport::frame::{Carries, Frame};
@@ -152,19 +152,12 @@ impl Hub {
             Lane::Agents => (&[Lane::Agents][..], AGENTS_SETTLED_MAX),
         };
         let settled = state.settled_on(lanes).saturating_add(state.settling);
-        let more = state.bytes.saturating_add(bytes);
-        let too_many = match kind {
-            Work::Call if state.calls >= CALLS_MAX => Some(("calls", state.calls, CALLS_MAX)),
-            _ if state.requests >= most => Some(("requests", state.requests, most)),
-            _ if more > REQUESTS_BYTES_MAX => Some(("bytes", more, REQUESTS_BYTES_MAX)),
-            _ => None,
-        };
         // One that has no place any more is about to end, for another: it must attach again.
         if state.closing || !state.placed.contains_key(&seat.number) {
             return Err(Reason::Closing.into());
         }
-        if let Some((what, out, most)) = too_many {
-            return Err(Refusal::Told(full(what, out, most)));
+        if let Some(full) = no_room(&state, kind, bytes, most) {
+            return Err(Refusal::Told(full));
         }
         let is_one_too_many = kind == Work::Settles && settled >= settled_max;
         let gone = match (is_one_too_many, &agent) {
@@ -198,6 +191,17 @@ impl Hub {
         let begun =
             Begun { hub, seat, id, bytes, in_work: bytes, kind, agent, owes: false, written: 0 };
         Ok((begun, asked))
+    }
+}
+
+/// What there is too much of for one more request, of all connections.
+fn no_room(state: &State, kind: Work, bytes: usize, most: usize) -> Option<Refused> {
+    let more = state.bytes.saturating_add(bytes);
+    match kind {
+        Work::Call if state.calls >= CALLS_MAX => Some(full("calls", state.calls, CALLS_MAX)),
+        _ if state.requests >= most => Some(full("requests", state.requests, most)),
+        _ if more > REQUESTS_BYTES_MAX => Some(full("bytes", more, REQUESTS_BYTES_MAX)),
+        _ => None,
     }
 }
 

@@ -148,7 +148,8 @@ fn unreadable_answer_ends_its_run_alone() {
         encoder.array(10);
         (0..10).for_each(|_| encoder.uint(0));
     };
-    let bodies: [(u64, &dyn Fn(&mut Encoder)); 6] = [
+    type Body<'b> = (u64, &'b dyn Fn(&mut Encoder));
+    let bodies: [Body<'_>; 6] = [
         (DONE, &|encoder| encoder.null()),
         (DONE, &|encoder| encoder.uint(7)),
         (DONE, &deep),

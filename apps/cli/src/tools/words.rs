@@ -85,7 +85,7 @@ mod tests {
             .described("Find", "Finds.")
             .param(Param::required("word", ParamType::Text, "What."));
         manifest.definition = Some(definition_hash(definition.item()));
-        manifest.definition_bytes = Some(definition.into_bytes().into());
+        manifest.definition_bytes = Some(definition.into_bytes());
         manifest
     }
 
