@@ -115,6 +115,17 @@ fn advice(home: &Path, tool: &ToolId, settings: &Canonical) -> Result<Vec<String
              no policy sees that"
         )
     }));
+    if let Some(base) = settings.item().get("base_url").and_then(Item::as_text)
+        && let Ok(target) = Target::absolute(base)
+    {
+        let scopes = scopes_of(&target).join(" ");
+        lines.push(format!(
+            "grant it: `syscap token issue {word} --agent NAME --tool {tool} {scopes}`"
+        ));
+    }
+    if runtime::look(home)?.kernel().policy_hash().is_none() {
+        return Ok(lines);
+    }
     let policy = Loaded::of(home)?;
     // It is in force, so it was read; this is advice.
     let document = Item::check(&policy.object.document, Profile::CONTROL).ok();
@@ -134,14 +145,6 @@ fn advice(home: &Path, tool: &ToolId, settings: &Canonical) -> Result<Vec<String
              `syscap policy set {word} FILE`"
         )),
         (false, false) => {}
-    }
-    if let Some(base) = settings.item().get("base_url").and_then(Item::as_text)
-        && let Ok(target) = Target::absolute(base)
-    {
-        let scopes = scopes_of(&target).join(" ");
-        lines.push(format!(
-            "grant it: `syscap token issue {word} --agent NAME --tool {tool} {scopes}`"
-        ));
     }
     Ok(lines)
 }

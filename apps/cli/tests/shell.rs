@@ -96,13 +96,13 @@ fn alive(token: &str) -> Vec<u32> {
 
 #[track_caller]
 fn text(result: &ToolResult, key: &str) -> String {
-    let value = result.value().unwrap_or_else(|error| panic!("{error:?}"));
+    let value = result.output().unwrap_or_else(|| panic!("{:?}", result.reason()));
     value.get(key).and_then(Item::as_text).unwrap_or_default().to_owned()
 }
 
 #[track_caller]
 fn number(result: &ToolResult, key: &str) -> Option<u64> {
-    let value = result.value().unwrap_or_else(|error| panic!("{error:?}"));
+    let value = result.output().unwrap_or_else(|| panic!("{:?}", result.reason()));
     value.get(key).and_then(Item::as_uint)
 }
 
@@ -201,7 +201,8 @@ fn a_program_ends_at_its_bounds_and_is_charged() {
     assert_eq!(text(&ran, "ended_at"), "output");
     let kept = text(&ran, "stdout").len();
     assert!((1_000_000..1 << 20).contains(&kept), "{kept}: one stream may use all of the room");
-    let value = ran.value().unwrap();
+    assert_eq!(ran.reason(), Some(Reason::ToolFailed), "a bound ended it");
+    let value = ran.output().unwrap();
     assert_eq!(value.get("truncated").and_then(Item::as_bool), Some(true));
     let args = r#"{"script": "yes | head -c 1000000 > big", "disk_bytes": 5000}"#;
     let ran = json(&session, "shell_script", args);
