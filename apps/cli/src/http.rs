@@ -7,7 +7,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use syscap::format::{Canonical, Item, Manifest, MapBuilder, Profile, Role, Seq, ToolId, json};
+use syscap::format::{
+    Canonical, Item, Manifest, MapBuilder, PolicyHash, Profile, Role, Seq, ToolId, json,
+};
 use syscap::kernel::RegistryError;
 use syscap::secrets::SecretFiles;
 use syscap::syscalls::net::headers::is_anothers;
@@ -79,13 +81,19 @@ impl Set {
         let json = Object::new().shown("tool", &self.tool).uint("record", seq.get());
         out.both(&format!("{} ({}) is set by record {seq}", self.tool, effect.name()), json)?;
         out.flush()?;
-        advice(&self.home, &self.tool, &settings)?.iter().for_each(|line| tell(line));
+        let policy = runtime::look(&self.home)?.kernel().policy_hash();
+        advice(&self.home, policy, &self.tool, &settings)?.iter().for_each(|line| tell(line));
         Ok(Exit::Done)
     }
 }
 
-/// The missing steps, and the calls that the policy allows already.
-fn advice(home: &Path, tool: &ToolId, settings: &Canonical) -> Result<Vec<String>, Failure> {
+/// The missing steps, and the calls that the policy in force allows already.
+fn advice(
+    home: &Path,
+    policy: Option<PolicyHash>,
+    tool: &ToolId,
+    settings: &Canonical,
+) -> Result<Vec<String>, Failure> {
     let (mut lines, word) = (Vec::new(), word_of(home));
     let known = SecretFiles::of(&Home::at(home)).list()?;
     for (server, secret) in secrets_of(settings.item()) {
@@ -123,10 +131,8 @@ fn advice(home: &Path, tool: &ToolId, settings: &Canonical) -> Result<Vec<String
             "grant it: `syscap token issue {word} --agent NAME --tool {tool} {scopes}`"
         ));
     }
-    if runtime::look(home)?.kernel().policy_hash().is_none() {
-        return Ok(lines);
-    }
-    let policy = Loaded::of(home)?;
+    let policy = policy.map(|hash| Loaded::on_record(home, hash)).transpose()?.flatten();
+    let Some(policy) = policy else { return Ok(lines) };
     // It is in force, so it was read; this is advice.
     let document = Item::check(&policy.object.document, Profile::CONTROL).ok();
     let params = document.and_then(|document| document.get("params"));

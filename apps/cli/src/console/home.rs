@@ -122,8 +122,7 @@ impl ServedHome {
     ) -> Result<String, Problem> {
         let (call, class, now) = self.whole(Seq::new(ask))?;
         if now != shown {
-            let words = "it is another by now: look at it again";
-            return Err(Problem::new(409, "changed", words));
+            return Err(is_another());
         }
         let mut terms = None;
         let answer = match answer {
@@ -201,7 +200,7 @@ impl ServedHome {
             tools::whole_json(&self.home, &id).map_err(|failure| problem(&failure))?;
         let offered = detail.offered.as_ref().filter(|_| now == shown);
         let Some(offered) = offered.map(Manifest::id) else {
-            return Err(Problem::new(409, "changed", "it is another by now: look at it again"));
+            return Err(is_another());
         };
         let line = format!(
             "accept the definition of {id}: {} {}, manifest {offered}",
@@ -298,7 +297,7 @@ impl ServedHome {
         if connector.json() == shown {
             return Ok(connector);
         }
-        Err(Problem::new(409, "changed", "it is another by now: look at it again"))
+        Err(is_another())
     }
 
     fn connect(&self, tool: &str, changes: &str, shown: String) -> Result<String, Problem> {
@@ -350,7 +349,7 @@ impl ServedHome {
     fn give(&self, agent: &str, tool: &str, shown: &str) -> Result<String, Problem> {
         let gift = self.gift(agent, tool)?;
         if gift.json() != shown {
-            return Err(Problem::new(409, "changed", "it is another by now: look at it again"));
+            return Err(is_another());
         }
         let (line, agent) = (gift.line(), gift.agent().clone());
         let act = Box::new(move || gift.record().map(Some));
@@ -446,6 +445,11 @@ impl Home for ServedHome {
 
 fn on_record(seq: Seq) -> String {
     Object::new().uint("record", seq.get()).finish()
+}
+
+/// What was shown of something is not what is there.
+fn is_another() -> Problem {
+    Problem::new(409, "changed", "it is another by now: look at it again")
 }
 
 fn gone(words: &str) -> Problem {

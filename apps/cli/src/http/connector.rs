@@ -92,7 +92,7 @@ impl Connector {
             origins: known.iter().find(|one| one.name == name).and_then(|one| one.origins.clone()),
         });
         let secrets = named.collect();
-        let advice = advice(home, tool, &settings)?;
+        let advice = advice(home, log.kernel().policy_hash(), tool, &settings)?;
         Ok(Self { home: home.to_path_buf(), tool: tool.clone(), settings, secrets, advice })
     }
 

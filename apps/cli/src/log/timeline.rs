@@ -117,11 +117,17 @@ pub(crate) fn one(home: &Path, seq: Seq) -> Result<Option<String>, Failure> {
 pub(crate) fn class_of(home: &Path, seq: Seq) -> Result<Option<EffectClass>, Failure> {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
-    let Some(bytes) = bytes_of(&mut reader, seq).map_err(failed)? else { return Ok(None) };
-    let Ok(record) = Record::decode(&bytes) else { return Ok(None) };
-    let Some(call) = call_of(&record.body) else { return Ok(None) };
+    let record = record_of(&mut reader, seq).map_err(failed)?;
+    let Some(call) = record.as_ref().and_then(|record| call_of(&record.body)) else {
+        return Ok(None);
+    };
     let manifest = whole::manifest(&mut reader, call).map_err(failed)?;
     Ok(manifest.map(|manifest| manifest.effect))
+}
+
+/// A record that this program knows.
+fn record_of(reader: &mut SqliteReader, seq: Seq) -> Result<Option<Record>, StoreError> {
+    Ok(bytes_of(reader, seq)?.and_then(|bytes| Record::decode(&bytes).ok()))
 }
 
 /// True if a request may be answered by a click alone, where a person has allowed some: one signature
@@ -130,8 +136,8 @@ pub(crate) fn class_of(home: &Path, seq: Seq) -> Result<Option<EffectClass>, Fai
 pub(crate) fn is_minor(home: &Path, ask: Seq) -> Result<bool, Failure> {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
-    let Some(bytes) = bytes_of(&mut reader, ask).map_err(failed)? else { return Ok(false) };
-    let Ok(Record { body: Body::Ask(ask), .. }) = Record::decode(&bytes) else { return Ok(false) };
+    let record = record_of(&mut reader, ask).map_err(failed)?;
+    let Some(Record { body: Body::Ask(ask), .. }) = record else { return Ok(false) };
     let is_minor = |class| match class {
         EffectClass::Irreversible => false,
         EffectClass::ExternalWrite => !ask.label.is_untrusted(),
@@ -153,8 +159,7 @@ pub(crate) fn untrusted_before(home: &Path, ask: Seq) -> Result<String, Failure>
     const SHOWN: usize = 5;
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
-    let asked = bytes_of(&mut reader, ask).map_err(failed)?;
-    let asked = asked.and_then(|bytes| Record::decode(&bytes).ok());
+    let asked = record_of(&mut reader, ask).map_err(failed)?;
     let session = asked.as_ref().and_then(|asked| call_of(&asked.body)?.session);
     let mut found = Vec::new();
     if let Some(session) = session {

@@ -5,7 +5,7 @@ use syscap::format::{Canonical, Item, ItemKind, Manifest};
 /// What an item of a foreign definition is, by where it stands.
 #[derive(Clone, Copy)]
 enum Place {
-    /// A definition, or a schema: its `title` and `description` are words.
+    /// A definition, or a schema within it: its `title` and `description` are words.
     Schema,
     /// Names of an author's own, with a schema under each.
     Names,
@@ -16,15 +16,36 @@ enum Place {
 impl Place {
     fn below(self, key: &str) -> Self {
         match (self, key) {
-            (Self::Data, _) | (_, "enum" | "const" | "default" | "examples" | "_meta") => {
-                Self::Data
-            }
             (Self::Names, _) => Self::Schema,
             (
                 Self::Schema,
                 "properties" | "patternProperties" | "dependentSchemas" | "$defs" | "definitions",
             ) => Self::Names,
-            (Self::Schema, _) => Self::Schema,
+            (
+                Self::Schema,
+                // Of MCP's definitions, and of JSON Schema.
+                "inputSchema"
+                | "outputSchema"
+                | "annotations"
+                | "arguments"
+                | "items"
+                | "prefixItems"
+                | "additionalItems"
+                | "unevaluatedItems"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "allOf"
+                | "anyOf"
+                | "oneOf"
+                | "not"
+                | "if"
+                | "then"
+                | "else",
+            ) => Self::Schema,
+            // All else may mean something to somebody.
+            (Self::Schema | Self::Data, _) => Self::Data,
         }
     }
 
@@ -118,6 +139,7 @@ mod tests {
             (r#"[{"title": "a"}]"#, r#"[{"title": "b"}]"#),
             (r#""required": ["word"]"#, r#""required": []"#),
             (r#""readOnlyHint": true"#, r#""readOnlyHint": false"#),
+            (r#""name": "find""#, r#""name": "find", "x-to": {"title": "elsewhere"}"#),
             (r#""description": "Finds.""#, r#""description": {"a": 1}"#),
         ] {
             assert!(!with(from, to), "{to}");

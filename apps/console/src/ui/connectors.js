@@ -3,7 +3,7 @@
 // named here; their values are typed at the terminal and never come here.
 
 import * as api from './api.js';
-import { done } from './done.js';
+import { acting } from './done.js';
 import { element, fill } from './dom.js';
 import { words } from './words.js';
 
@@ -57,15 +57,7 @@ export function panel(view, changed) {
     const note = element('p', { role: 'status' });
     try {
       const { card: shown, connector } = await api.connector(name);
-      /** @param {() => Promise<any>} act */
-      const wish = async (act) => {
-        await done(note, act);
-        await changed();
-        const said = note.textContent;
-        await choose(name);
-        const place = card.querySelector('[role=status]');
-        if (place) place.textContent = said;
-      };
+      const wish = acting(card, note, changed, () => choose(name));
       card.replaceChildren(element('h2', {}, connector.tool),
         ...(has(connector) ? [form(connector, shown, wish)] : []), whole(connector, !has(connector)),
         ...secrets(connector, shown, wish), note,

@@ -2,7 +2,7 @@
 // The tools: what each is and needs, how it stands, and which agents have a token for it.
 
 import * as api from './api.js';
-import { done } from './done.js';
+import { acting } from './done.js';
 import { element, fill } from './dom.js';
 import { words } from './words.js';
 
@@ -59,15 +59,7 @@ export function panel(view, changed) {
     chosen = name;
     const { card: shown, tool } = await api.tool(name);
     const note = element('p', { role: 'status' });
-    /** @param {() => Promise<any>} act */
-    const wish = async (act) => {
-      await done(note, act);
-      await changed();
-      const kept = note.textContent;
-      await choose(name);
-      const place = card.querySelector('[role=status]');
-      if (place) place.textContent = kept;
-    };
+    const wish = acting(card, note, changed, () => choose(name));
     card.replaceChildren(...whole(tool), ...difference(tool, shown, wish), ...switches(tool, wish), note);
     card.scrollIntoView({ block: 'nearest' });
   }
