@@ -1,4 +1,5 @@
-//! The differences between a waiting call and the last similar call that a person approved.
+//! The differences between a waiting call and the last similar call that a person approved, and what
+//! the call would change in a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +10,8 @@ use syscap_format::{
 };
 use syscap_kernel::vault_entry;
 
-use crate::Error;
 use crate::approvals::{asks::WaitingCall, live::Rows, proposals::look_back, proposals::parts};
+use crate::{Error, Home};
 
 /// A call that waits beside the last call of the same agent and tool that ran by an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,19 @@ pub struct Changed {
     pub was: Option<String>,
     /// The value now, as JSON; `None` if it is left out.
     pub is: Option<String>,
+}
+
+impl WaitingCall {
+    /// What it would change in the file that its run is bound to, as a unified diff of at most 8 KiB,
+    /// read now beneath the base of its home.
+    ///
+    /// `None` where that can't be shown: it is no call of `fs.write`, `fs.edit` or `fs.delete`, the
+    /// file is another by now or can't be read, its name has a character that is escaped, or one of
+    /// both contents is no text, or too large.
+    pub fn difference(&self, home: &Home) -> Option<String> {
+        let ([condition], Some(args)) = (&*self.conditions, &self.args) else { return None };
+        home.look_at_files().ok()?.difference(&self.tool, args.item(), condition)
+    }
 }
 
 impl Rows {

@@ -262,7 +262,10 @@ fn whole(
     let can_sign = own.is_some_and(|own| still.contains(&&own));
     let still = still.into_iter().map(|key| quote(&signed::shown(key, names.of(key))));
     let elsewhere = shown::elsewhere(call, calls);
+    let difference = call.difference(&Home::at(home));
+    let difference = difference.map(|text| array(text.lines().map(quote)));
     Ok(object
+        .json("difference", difference.as_deref().unwrap_or("null"))
         .json("elsewhere", &array(elsewhere.map(|other| other.ask.to_string())))
         .json("proposals", &array(all))
         .json("last_like", &shown::last_like(compared))
@@ -314,6 +317,7 @@ impl Show {
             }
             Form::Text => {
                 text(out, call)?;
+                shown::difference(out, call, &self.home)?;
                 past::answers(&self.home, ask, out)?;
                 shown::differs(out, compared.as_ref())?;
                 sets::outlived(out, &self.home, call)?;

@@ -3,6 +3,7 @@
 //! The page wishes, and this process decides: a stop is done at a click, everything else once the
 //! person has pressed `y` at this terminal, below a line that is made here from the log's rows.
 
+mod alone;
 mod home;
 mod overview;
 mod person;
@@ -14,12 +15,13 @@ use std::{env, thread};
 
 use clap::Args;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
-use syscap_console::{Console as Page, Options};
+use syscap_console::{Console as Page, Home, Options};
 
+use self::alone::LogAlone;
 use self::home::ServedHome;
 use self::person::Person;
-use crate::exit::{Ended, Failure};
-use crate::output::Out;
+use crate::exit::{Ended, Failure, tell};
+use crate::output::{Out, plain};
 use crate::{lane, parse, terminal};
 
 /// Show a page for approvals on loopback.
@@ -71,16 +73,25 @@ impl Console {
             return Err(wrong("needs a terminal: it shows the code there, and asks there"));
         }
         let (mut person, desk) = Person::new(&self.home, self.life, self.by_page.unwrap_or(0));
-        let home = ServedHome::reach(&self.home, desk)?;
+        let (home, view): (Arc<dyn Home>, bool) = match ServedHome::reach(&self.home, desk) {
+            Ok(home) => (Arc::new(home), self.view),
+            Err(failure) => match LogAlone::of(&self.home, &failure) {
+                Some(alone) => {
+                    tell(&format!("only the log can be read: {}", plain(&failure.to_string())));
+                    (Arc::new(alone), true)
+                }
+                None => return Err(failure),
+            },
+        };
         // From here on no other program of the user reads a key that is unsealed in this one.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)
             .map_err(|e| Failure::Stream(e.into()))?;
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         setrlimit(Resource::Core, none).map_err(|error| Failure::Stream(error.into()))?;
-        let options = Options { port: self.port, view: self.view, idle: self.life };
+        let options = Options { port: self.port, view, idle: self.life };
         let port = self.port;
         let failed = |source| Failure::Port { port, source };
-        let page = Page::open(options, Arc::new(home)).map_err(failed)?;
+        let page = Page::open(options, home).map_err(failed)?;
         out.line(&page.address())?;
         if let (Some(port), true) = (page.port(), env::var_os("SSH_CONNECTION").is_some()) {
             out.line(&format!("from your own machine: ssh -L {port}:localhost:{port} THIS-HOST"))?;

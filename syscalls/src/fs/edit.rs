@@ -163,18 +163,7 @@ impl EditFile {
 
     /// The position of the text, and the content with the other in its place.
     fn apply(&self, before: &[u8]) -> Result<(usize, Vec<u8>), Refused> {
-        let refused = |got: &str| {
-            let refused = Refused::new(Reason::NoMatch).field("old").got(got);
-            refused.allowed("a text that stands in the file once")
-        };
-        let text = std::str::from_utf8(before).map_err(|_| refused("a file that is no text"))?;
-        let at = text.find(&*self.old).ok_or_else(|| refused("not in the file"))?;
-        if text.rfind(&*self.old) != Some(at) {
-            return Err(refused("more than once in the file"));
-        }
-        let (head, rest) = text.split_at_checked(at).ok_or_else(|| refused("no place"))?;
-        let tail = rest.strip_prefix(&*self.old).ok_or_else(|| refused("no place"))?;
-        let after = [head, &self.new, tail].concat().into_bytes();
+        let (at, after) = replaced(before, &self.old, &self.new)?;
         let size = u64::try_from(after.len()).unwrap_or(u64::MAX);
         if size > self.max_bytes {
             let refused = Refused::new(Reason::FileTooLarge).field("max_bytes");
@@ -183,4 +172,21 @@ impl EditFile {
         }
         Ok((at, after))
     }
+}
+
+/// The position of a text that stands in a content just once, and the content with another in its
+/// place.
+pub(super) fn replaced(before: &[u8], old: &str, new: &str) -> Result<(usize, Vec<u8>), Refused> {
+    let refused = |got: &str| {
+        let refused = Refused::new(Reason::NoMatch).field("old").got(got);
+        refused.allowed("a text that stands in the file once")
+    };
+    let text = std::str::from_utf8(before).map_err(|_| refused("a file that is no text"))?;
+    let at = text.find(old).ok_or_else(|| refused("not in the file"))?;
+    if text.rfind(old) != Some(at) {
+        return Err(refused("more than once in the file"));
+    }
+    let (head, rest) = text.split_at_checked(at).ok_or_else(|| refused("no place"))?;
+    let tail = rest.strip_prefix(old).ok_or_else(|| refused("no place"))?;
+    Ok((at, [head, new, tail].concat().into_bytes()))
 }

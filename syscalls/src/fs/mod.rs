@@ -14,6 +14,7 @@ pub(crate) mod path;
 mod read;
 mod rename;
 mod search;
+mod shown;
 mod stat;
 mod write;
 

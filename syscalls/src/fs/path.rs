@@ -103,7 +103,7 @@ impl Place {
 
     /// The location to open. The openers follow no link.
     pub(crate) fn location(&self) -> Result<Location, Refused> {
-        Location::new(&located(&self.path)).map_err(refusal)
+        location_of(&self.path).map_err(refusal)
     }
 
     /// The location of a file to open. A root is a folder, also where it is missing: a file in its
@@ -250,6 +250,11 @@ fn rooted<S: AsRef<str>>(names: &[S]) -> Option<RootedPath> {
         name => Root::named(name).ok()?,
     };
     RootedPath::new(root, rest).ok()
+}
+
+/// Where a path leads, by names from the base down.
+pub(super) fn location_of(path: &RootedPath) -> Result<Location, FsError> {
+    Location::new(&located(path))
 }
 
 /// The names from the base down that a root and a path in it stand for.

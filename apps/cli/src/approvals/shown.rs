@@ -1,5 +1,8 @@
 //! A call that waits, as it is shown, and an answer to it.
 
+use std::path::Path;
+
+use syscap::Home;
 use syscap::approvals::{Changed, Compared, WaitingCall};
 use syscap::format::json::from_data;
 use syscap::format::{ApprovalAnswer, Canonical, Seq, UnixMillis};
@@ -130,6 +133,13 @@ pub(super) fn text_as(out: &mut Out, call: &WaitingCall, standing: String) -> Re
     }
     out.line("arguments")?;
     all_arguments(out, call)
+}
+
+/// What it would change in a file.
+pub(super) fn difference(out: &mut Out, call: &WaitingCall, home: &Path) -> Result<(), Failure> {
+    let Some(text) = call.difference(&Home::at(home)) else { return Ok(()) };
+    out.line("changes")?;
+    text.lines().try_for_each(|line| out.line(&format!("  {}", plain(line))))
 }
 
 /// All of a call, for programs.

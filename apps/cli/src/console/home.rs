@@ -33,7 +33,7 @@ use crate::token::{self, Gift, narrow, show};
 use crate::tools::{self, accept};
 
 /// How often it is looked whether anything else is on record.
-const LOOK: Duration = Duration::from_secs(1);
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// A home and its server.
 pub(super) struct ServedHome {
@@ -99,18 +99,6 @@ impl ServedHome {
         let object = object.flag("untrusted", call.label.is_untrusted()).json("has_read", &read);
         let object = class.iter().fold(object, |it, class| it.text("class", class.name()));
         Ok((call, class, object.finish()))
-    }
-
-    fn timeline(&self, stretch: &Stretch) -> Result<String, Problem> {
-        let Stretch { before, agent, tool, since, refused, outside, .. } = stretch;
-        let (agent, tool, since) = (agent.as_deref(), tool.as_deref(), since.as_deref());
-        let filter = Filter::of(agent, tool, since, *refused, *outside);
-        let filter = filter.map_err(|field| {
-            let words = format!("`{field}` is not of the form that `syscap log show` takes");
-            Problem::new(400, "bad_field", words)
-        })?;
-        let page = timeline::page(&self.home, &filter, before.map(Seq::new));
-        page.map_err(|failure| problem(&failure))
     }
 
     fn answer(
@@ -377,7 +365,7 @@ impl Home for ServedHome {
                 approvals::list_json(&self.home).map_err(|failure| problem(&failure))
             }
             Wanted::Approval(ask) => self.whole(Seq::new(*ask)).map(|(_, _, json)| json),
-            Wanted::Timeline(stretch) => self.timeline(stretch),
+            Wanted::Timeline(_) | Wanted::Record(_) => logged(&self.home, wanted),
             Wanted::Home => {
                 let view = self.ask(Runtime::view)?;
                 overview::json(&self.home, &view).map_err(|failure| problem(&failure))
@@ -398,11 +386,6 @@ impl Home for ServedHome {
                 connector.map(|it| it.json()).map_err(|failure| problem(&failure))
             }
             Wanted::Gift { agent, tool } => self.gift(agent, tool).map(|gift| gift.json()),
-            Wanted::Record(seq) => {
-                let record = timeline::one(&self.home, Seq::new(*seq));
-                let record = record.map_err(|failure| problem(&failure))?;
-                record.ok_or_else(|| Problem::new(404, "unknown", "the log has no such record"))
-            }
             _ => Err(Problem::new(404, "unknown", "no such panel")),
         }
     }
@@ -443,6 +426,28 @@ impl Home for ServedHome {
     }
 }
 
+/// What is read from the log alone.
+pub(super) fn logged(home: &Path, wanted: &Wanted) -> Result<String, Problem> {
+    match wanted {
+        Wanted::Timeline(Stretch { before, agent, tool, since, refused, outside, .. }) => {
+            let (agent, tool, since) = (agent.as_deref(), tool.as_deref(), since.as_deref());
+            let filter = Filter::of(agent, tool, since, *refused, *outside);
+            let filter = filter.map_err(|field| {
+                let words = format!("`{field}` is not of the form that `syscap log show` takes");
+                Problem::new(400, "bad_field", words)
+            })?;
+            let page = timeline::page(home, &filter, before.map(Seq::new));
+            page.map_err(|failure| problem(&failure))
+        }
+        Wanted::Record(seq) => {
+            let record =
+                timeline::one(home, Seq::new(*seq)).map_err(|failure| problem(&failure))?;
+            record.ok_or_else(|| Problem::new(404, "unknown", "the log has no such record"))
+        }
+        _ => Err(Problem::new(404, "unknown", "no such panel")),
+    }
+}
+
 fn on_record(seq: Seq) -> String {
     Object::new().uint("record", seq.get()).finish()
 }
@@ -452,7 +457,7 @@ fn is_another() -> Problem {
     Problem::new(409, "changed", "it is another by now: look at it again")
 }
 
-fn gone(words: &str) -> Problem {
+pub(super) fn gone(words: &str) -> Problem {
     Problem::new(503, "no_server", words)
 }
 

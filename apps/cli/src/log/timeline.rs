@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use syscap::audit::SqliteReader;
+use syscap::audit::{SqliteReader, rows_read};
 use syscap::format::{ApprovalChannel, Body, EffectClass, Record, Seq};
 use syscap::kernel::{Next, StoreError, record_at};
 
@@ -63,6 +63,7 @@ impl Filter {
 pub(crate) fn page(home: &Path, filter: &Filter, before: Option<Seq>) -> Result<String, Failure> {
     let failed = |error: StoreError| Failure::home(home)(syscap::Error::Home(error));
     let mut reader = SqliteReader::open(home).map_err(failed)?;
+    let rows = rows_read();
     let head = reader.head().map_err(failed)?.map_or(Seq::GENESIS, |head| head.seq.next());
     let end = before.unwrap_or(head).min(head);
     let start = Seq::new(end.get().saturating_sub(RECORDS));
@@ -94,7 +95,8 @@ pub(crate) fn page(home: &Path, filter: &Filter, before: Option<Seq>) -> Result<
     let next = if is_last { "null".to_owned() } else { start.to_string() };
     let read = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
     let object = Object::new().json("lines", &array(lines.into_iter().map(Object::finish)));
-    Ok(object.json("next", &next).uint("read", read).finish())
+    let rows = rows_read().saturating_sub(rows);
+    Ok(object.json("next", &next).uint("read", read).uint("rows", rows).finish())
 }
 
 /// One record whole, with arguments and result.

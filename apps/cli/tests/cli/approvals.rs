@@ -109,6 +109,60 @@ fn calls_that_wait_are_listed_and_answered() {
     assert_eq!(home.verify(), 0);
 }
 
+/// What a call would change is shown of the file that its run is bound to, and of no other.
+#[test]
+fn change_of_a_file_is_shown_while_it_is_the_one_asked_about() {
+    let home = TestHome::new();
+    let path = home.path();
+    let of = |tool: &str| {
+        json!({"id": tool.replace('.', "-"), "effect": "allow", "subject": {"tool_id": tool},
+            "when": {"op": "eq", "args": ["args.path", ""]}, "on_fail": "ask", "reason": "Look."})
+    };
+    let tools = ["fs.write", "fs.edit", "fs.delete"];
+    let policy = json!({"v": 1, "constraints": tools.map(of)}).to_string();
+    run(["policy", "set", &path, &home.file("policy.json", &policy)]).fine();
+    let mut grant = vec!["--read", "workspace", "--write", "workspace"];
+    tools.iter().for_each(|tool| grant.extend(["--tool", tool]));
+    let token = home.token("a", &grant);
+    let file = home.workspace("a").join("a.txt");
+    let asked = |tool: &str, args: Value| {
+        let call = json!({"tool_id": tool, "args": args}).to_string();
+        ask(&home.call("a", &token, call.as_bytes())[0])
+    };
+    let shown = |ask: &str| {
+        run(["--json", "approvals", "show", &path, ask]).fine().one()["difference"].clone()
+    };
+    let new = asked("fs.write", json!({"path": "a.txt", "text": "new\n"}));
+    assert_eq!(shown(&new), json!(["@@ -0,0 +1 @@", "+new"]));
+    // Somebody puts one there.
+    std::fs::write(&file, "one\ntwo\nthree\n").unwrap();
+    assert_eq!(shown(&new), json!(null));
+    let edit = asked("fs.edit", json!({"path": "a.txt", "old": "two", "new": "\u{202e}2"}));
+    let lines = ["@@ -1,3 +1,3 @@", " one", "-two", "+\u{202e}2", " three"];
+    assert_eq!(shown(&edit), json!(lines));
+    let told = run(["approvals", "show", &path, &edit]).fine().out;
+    assert!(told.contains("changes\n  @@ -1,3 +1,3 @@\n   one\n  -two\n  +\\u202e2\n"), "{told}");
+    let written = asked("fs.write", json!({"path": "a.txt", "bytes": {"$bytes": "b25lCg=="}}));
+    let written = shown(&written);
+    assert_eq!(written, json!(["@@ -1,3 +1 @@", " one", "-two", "-three"]));
+    let delete = asked("fs.delete", json!({"path": "a.txt"}));
+    assert_eq!(shown(&delete), json!(["@@ -1,3 +0,0 @@", "-one", "-two", "-three"]));
+    let none = asked("fs.edit", json!({"path": "a.txt", "old": "four", "new": "4"}));
+    assert_eq!(shown(&none), json!(null));
+    // It is another file by now, and then a link to one that agents can't reach.
+    std::fs::write(&file, "one\ntwo\nthree\nfour\n").unwrap();
+    assert_eq!((shown(&edit), shown(&delete)), (json!(null), json!(null)));
+    let outside = home.file("outside", "one\ntwo\nthree\n");
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&outside, &file).unwrap();
+    assert_eq!((shown(&edit), shown(&delete)), (json!(null), json!(null)));
+    // As it was, but too large to be shown.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, vec![b'x'; (256 << 10) + 1]).unwrap();
+    let large = asked("fs.write", json!({"path": "a.txt", "text": "new"}));
+    assert_eq!(shown(&large), json!(null));
+}
+
 /// The approvers' key is sealed: an agent's own processes can't approve, a person can.
 #[test]
 fn a_person_approves_at_a_terminal() {

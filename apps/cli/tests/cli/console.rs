@@ -1,5 +1,6 @@
 //! `syscap console`: what its gate lets in, and what a wish of the page comes to.
 
+mod beside;
 mod clicks;
 mod gate;
 mod page;
@@ -70,27 +71,12 @@ impl Console {
             }
             None => drop(run(["policy", "set", &home.path(), &policy]).fine()),
         }
-        let flags: Vec<&str> = flags.to_vec();
         let files = ["--tool", "fs.write", "--read", "workspace", "--write", "workspace"];
         let token = home.token("a", &files);
-        // Standard output is no terminal here: the address comes there.
-        let path = home.path();
-        let mut person = Person::runs(["console", &path].into_iter().chain(flags));
-        let address = person.line();
-        let host = address.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
-        let port = host.rsplit(':').next().unwrap().parse().unwrap();
-        let page = Page { host, port, bearer: String::new() };
+        let (person, page) = opened(&home.path(), flags);
         let mut console = Self { home, token, person, page };
-        console.page.bearer = console.enter();
+        console.page.bearer = entered(&mut console.person, &console.page);
         console
-    }
-
-    /// Types the code into the page.
-    fn enter(&mut self) -> String {
-        let code = self.person.sees("code: ").next_word();
-        let said = self.page.post("login", &json!({ "code": code }));
-        assert_eq!(said.status, 200, "{}", said.body);
-        said.json()["token"].as_str().unwrap().to_owned()
     }
 
     /// Makes the call, which waits; the number of its request.
@@ -131,6 +117,24 @@ impl Console {
         assert_eq!(self.home.verify(), 0);
         self.home
     }
+}
+
+/// A console at a terminal of its own, and its page before the code is typed into it.
+fn opened(home: &str, flags: &[&str]) -> (Person, Page) {
+    // Standard output is no terminal here: the address comes there.
+    let mut person = Person::runs(["console", home].into_iter().chain(flags.iter().copied()));
+    let address = person.line();
+    let host = address.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let port = host.rsplit(':').next().unwrap().parse().unwrap();
+    (person, Page { host, port, bearer: String::new() })
+}
+
+/// Types the code into the page.
+fn entered(person: &mut Person, page: &Page) -> String {
+    let code = person.sees("code: ").next_word();
+    let said = page.post("login", &json!({ "code": code }));
+    assert_eq!(said.status, 200, "{}", said.body);
+    said.json()["token"].as_str().unwrap().to_owned()
 }
 
 impl Page {
@@ -310,7 +314,7 @@ fn wish_without_its_own_read_card_signs_nothing() {
     let card = console.card(ask);
     console.person.press(b"c");
     let mine = std::mem::take(&mut console.page.bearer);
-    console.page.bearer = console.enter();
+    console.page.bearer = entered(&mut console.person, &console.page);
     refused(&console, &wish(&card), "no_card");
     console.page.bearer = mine;
     // What has been answered elsewhere meanwhile is not what was shown.
@@ -378,6 +382,8 @@ fn timeline_shows_each_call_once_and_every_field_of_a_record() {
             assert_eq!(said.status, 200, "{}", said.body);
             let page = said.json();
             assert!(page["read"].as_u64().unwrap() <= 600, "{}", page["read"]);
+            // By the reader's own counter: what a line needs besides its record is bounded, too.
+            assert!(page["rows"].as_u64().unwrap() <= 600 * 4, "{filter} {}", page["rows"]);
             lines.extend(page["lines"].as_array().unwrap().clone());
             pages += 1;
             match page["next"].as_u64() {

@@ -2,7 +2,7 @@
 // The agents, their tokens that can be used, what is left, and the paths that each reaches.
 
 import * as api from './api.js';
-import { done } from './done.js';
+import { outcome } from './done.js';
 import { element, fill } from './dom.js';
 import { words } from './words.js';
 
@@ -39,8 +39,13 @@ export function panel(view, changed) {
 
   /** @param {() => Promise<any>} act */
   async function wish(act) {
-    await done(note, act);
-    await changed();
+    note.textContent = words.working;
+    const said = await outcome(act);
+    try {
+      await changed();
+    } finally {
+      note.textContent = said;
+    }
   }
 
   function show() {

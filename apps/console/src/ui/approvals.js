@@ -2,7 +2,7 @@
 // The calls that wait, and one of them whole.
 
 import * as api from './api.js';
-import { element, fill } from './dom.js';
+import { changedLines, element, fill } from './dom.js';
 import { leftUntil, words } from './words.js';
 
 /** Fields of a call that have a place of their own; all others are shown by their names. */
@@ -10,7 +10,7 @@ const PLACED = new Set([
   'ask', 'standing', 'agent', 'tool', 'arguments', 'resources', 'conditions', 'location',
   'constraint', 'label', 'since', 'expires', 'expires_ms', 'approved', 'threshold', 'last_like',
   'answers', 'command', 'has_read', 'untrusted', 'elsewhere', 'proposals', 'uses_max', 'class',
-  'still', 'can_sign',
+  'still', 'can_sign', 'difference',
 ]);
 
 /**
@@ -191,7 +191,20 @@ function whole(call) {
   for (const [name, value] of Object.entries(call)) {
     if (!PLACED.has(name)) add(name, [JSON.stringify(value)], true);
   }
-  return [title, tags, list, element('h3', {}, words.arguments), ...given(call.arguments)];
+  return [title, tags, list, ...difference(call), element('h3', {}, words.arguments),
+    ...given(call.arguments)];
+}
+
+/**
+ * What would change in the file that the call is bound to.
+ * @param {any} call
+ * @returns {HTMLElement[]}
+ */
+function difference(call) {
+  if (call.difference === null) {
+    return call.conditions.length ? [element('p', { class: 'dim' }, words.noDifference)] : [];
+  }
+  return [element('h3', {}, words.fileChanges), changedLines(words.fileChanges, call.difference)];
 }
 
 /**

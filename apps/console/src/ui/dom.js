@@ -44,6 +44,16 @@ export function element(name, attributes = {}, ...children) {
 }
 
 /**
+ * Lines of a difference.
+ * @param {string} name
+ * @param {string[]} lines
+ */
+export function changedLines(name, lines) {
+  return element('pre', { tabindex: 0, 'aria-label': name }, lines.map((line) =>
+    element('div', { class: line.startsWith('+') ? 'added' : line.startsWith('-') && 'gone' }, line)));
+}
+
+/**
  * Puts rows into an element. A row that is there already keeps its element, so that neither a focus
  * nor what a finger points at moves; one that says something else is made anew in its place.
  * @template Row

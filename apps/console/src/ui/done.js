@@ -4,7 +4,8 @@
 import { words } from './words.js';
 
 /**
- * Acts of a card, which is shown anew after each with what it came to.
+ * Acts of a card, which is shown anew after each. What the act came to is said once the card is the new
+ * one: a click on what it then says can't be lost with the old.
  * @param {HTMLElement} card
  * @param {HTMLElement} note
  * @param {() => Promise<void>} changed
@@ -13,27 +14,28 @@ import { words } from './words.js';
  */
 export function acting(card, note, changed, again) {
   return async (act) => {
-    await done(note, act);
-    await changed();
-    const said = note.textContent;
-    await again();
-    const place = card.querySelector('[role=status]');
-    if (place) place.textContent = said;
+    note.textContent = words.working;
+    const said = await outcome(act);
+    try {
+      await changed();
+      await again();
+    } finally {
+      const place = card.querySelector('[role=status]');
+      if (place) place.textContent = said;
+    }
   };
 }
 
 /**
- * Does an act, and says in a note what it came to.
- * @param {HTMLElement} note
+ * Does an act, and says in words what it came to.
  * @param {() => Promise<any>} act
  */
-export async function done(note, act) {
-  note.textContent = words.working;
+export async function outcome(act) {
   try {
     const { record, said } = await act();
     const all = [record && words.done(record), said].filter((one) => one);
-    note.textContent = all.join(' ') || words.nothingChanged;
+    return all.join(' ') || words.nothingChanged;
   } catch (problem) {
-    note.textContent = problem instanceof Error ? problem.message || words.gone : words.gone;
+    return problem instanceof Error ? problem.message || words.gone : words.gone;
   }
 }

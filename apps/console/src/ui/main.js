@@ -45,9 +45,12 @@ async function open(view) {
   const line = element('p', { class: 'dim', role: 'status' });
   const place = element('div');
   const waiting = approvals.panel(view, () => refresh());
-  const panels = [
+  const log = { name: words.timeline, panel: timeline.panel(), more: null };
+  // Of a home that nothing here can serve there is the log, and nothing else.
+  const alone = (await api.status()).log_alone === true;
+  const panels = alone ? [log] : [
     { name: words.approvals, panel: waiting, more: count },
-    { name: words.timeline, panel: timeline.panel(), more: null },
+    log,
     { name: words.agents, panel: agents.panel(view, () => refresh()), more: null },
     { name: words.tools, panel: tools.panel(view, () => refresh()), more: null },
     { name: words.connectors, panel: connectors.panel(view, () => refresh()), more: null },
@@ -66,7 +69,7 @@ async function open(view) {
     await refresh();
   };
   const refresh = async () => {
-    const waits = await waiting.refresh();
+    const waits = alone ? 0 : await waiting.refresh();
     count.textContent = String(waits);
     count.hidden = waits === 0;
     document.title = waits ? `(${waits}) ${words.title}` : words.title;

@@ -3,7 +3,7 @@
 
 import * as api from './api.js';
 import { acting } from './done.js';
-import { element, fill } from './dom.js';
+import { changedLines, element, fill } from './dom.js';
 import { words } from './words.js';
 
 /** Fields of a tool that have a place of their own; all others are shown by their names. */
@@ -72,9 +72,7 @@ export function panel(view, changed) {
    */
   function difference(tool, shown, wish) {
     if (!tool.offered_manifest) return [];
-    const lines = (tool.changes ?? []).map((/** @type {string} */ line) =>
-      element('div', { class: line.startsWith('+') ? 'added' : line.startsWith('-') && 'gone' }, line));
-    return [element('h3', {}, words.changes), element('pre', { tabindex: 0, 'aria-label': words.changes }, lines),
+    return [element('h3', {}, words.changes), changedLines(words.changes, tool.changes ?? []),
       view ? null : element('div', { class: 'acts' }, element('button', {
         class: 'main', onclick: () => void wish(() => api.accept(shown)),
       }, words.accept))].filter((one) => one !== null);

@@ -59,6 +59,8 @@ export const words = {
   settings: 'Settings',
   limits: 'Limits',
   changes: 'What differs from the definition on record',
+  fileChanges: 'What would change in the file',
+  noDifference: 'What would change in the file can\'t be shown: it is another by now, no text, too large, or its name can\'t be read.',
   accept: 'Accept as shown',
   working: 'Asked: where a question stands at the terminal, answer there.',
   nothingChanged: 'Nothing was changed.',
