@@ -4,13 +4,22 @@ use std::{fs, path::PathBuf};
 
 use host_support::new_home;
 use syscap::Args;
-use syscap::format::{Canonical, Durability, EffectClass, Item, Label, MapBuilder, Seq};
-use syscap::host::HostTool;
+use syscap::format::{Canonical, Durability, EffectClass, Item, Label, MapBuilder, Seq, Source};
+use syscap::host::{Failure, HostTool};
 use syscap::policy::Policy;
 use syscap::prelude::*;
+use syscap::verify::{Options as VerifyOptions, TrustSource, verify_home};
 
-const TOOLS: [&str; 7] =
-    ["fs.read", "fs.list", "fs.search", "memory.write", "memory.read", "result.page", "stranger"];
+const TOOLS: [&str; 8] = [
+    "fails",
+    "fs.list",
+    "fs.read",
+    "fs.search",
+    "memory.read",
+    "memory.write",
+    "result.page",
+    "stranger",
+];
 
 struct World {
     _dir: tempfile::TempDir,
@@ -22,7 +31,12 @@ fn world(policy: Option<&str>) -> World {
     let (dir, home) = new_home();
     let stranger = HostTool::new("stranger", EffectClass::Read).unwrap();
     let stranger = stranger.labelled(Label::UNTRUSTED).run(|_| Ok(LONG.repeat(2_000)));
+    let fails = HostTool::new("fails", EffectClass::Read).unwrap();
+    let fails = fails
+        .labelled(Label::UNTRUSTED)
+        .run(|_| Err::<String, _>(Failure::new(&LONG.repeat(2_000))));
     let options = Options::new().durability(Durability::Memory).tool(stranger).unwrap();
+    let options = options.tool(fails).unwrap();
     let options = match policy {
         Some(json) => options.policy(Policy::from_json(json.as_bytes()).unwrap()),
         None => options,
@@ -123,6 +137,35 @@ fn a_long_result_is_read_page_by_page() {
         let refused = page(&session, &of, 0, max_bytes);
         assert_eq!(refused.reason(), Some(Reason::BadArgument), "{max_bytes}");
     }
+}
+
+/// What a tool gave that failed by its own word can be referred to as a result is, by a call and by a
+/// change of the state; what the kernel refused can't.
+#[test]
+fn failing_tools_words_can_be_referred_to() {
+    let world = world(None);
+    let session = world.session();
+    let failed = session.call("fails", args! {}).unwrap();
+    assert_eq!(failed.reason(), Some(Reason::ToolFailed));
+    let record = failed.receipt().outcome_seq;
+    assert_eq!(pages(&session, &reference(record, &["output"]), 1_024).0, LONG.repeat(2_000));
+    let refused = session.call("fs.read", args! { "path": "none" }).unwrap();
+    let unknown = refused.receipt().outcome_seq;
+    let refused = page(&session, &reference(unknown, &[]), 0, 100);
+    assert_eq!(refused.reason(), Some(Reason::UnknownReference));
+    let other = page(&world.session(), &reference(record, &["output"]), 0, 100);
+    assert_eq!(other.reason(), Some(Reason::UnknownReference));
+    let learns = |inputs: &[Seq]| {
+        world.rt.observe(&session, Source::Tool, inputs, args! { "fact.seen": true })
+    };
+    learns(&[record]).unwrap();
+    let Err(Error::Refused(refused)) = learns(&[record, unknown]) else { panic!("it was taken") };
+    assert_eq!(refused.reason(), Reason::UnknownReference);
+    let report = Options::new().inspect(&world.home).unwrap().verify_vault().unwrap();
+    assert_eq!((report.altered, report.absent), (Vec::new(), 0));
+    let trust = TrustSource::File(world.home.join("trust.cbor"));
+    let report = verify_home(&world.home, &VerifyOptions { trust, ..Default::default() }).unwrap();
+    assert_eq!(report.findings_count, 0, "{report:?}");
 }
 
 /// Who was not given a result can't page through it, and who pages has its label.

@@ -9,7 +9,7 @@ mod reading;
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use syscap::artifact::{Cut, Short};
-use syscap::format::{Durability, EffectClass, Enforcement, Item, Label, Scope};
+use syscap::format::{Durability, EffectClass, Enforcement, Item, Label, Scope, TxOutcome};
 use syscap::host::HostTool;
 use syscap::launch::Launcher;
 use syscap::policy::Policy;
@@ -44,7 +44,8 @@ fn world_under(policy: Option<Policy>) -> World {
     World { dir, rt }
 }
 
-const PROGRAMS: [&str; 7] = ["cat", "cp", "head", "ln", "sh", "sleep", "yes"];
+const PROGRAMS: [&str; 9] =
+    ["/etc/passwd", "cat", "cp", "head", "ln", "sh", "sleep", "syscap-none", "yes"];
 
 fn grant() -> Grant {
     let tools = ["shell", "shell_script", "fs.read", "fs.write", "stranger.say", "result.page"];
@@ -122,6 +123,18 @@ fn a_program_runs_in_the_workspace_and_says_how_it_ended() {
     // What ends otherwise than with 0 has failed by its own word, and counts so.
     let counts = world.rt.view().unwrap().counts;
     assert_eq!((counts.allowed, counts.failed), (1, 2));
+    // Nor has one run that could not be started: there is none of that name, or it is no program.
+    let none = json(&session, "shell", r#"{"argv": ["syscap-none"]}"#);
+    assert_eq!(
+        (text(&none, "ended_at"), text(&none, "program")),
+        ("start".into(), "syscap-none".into())
+    );
+    assert_eq!((none.reason(), none.tx_outcome()), (Some(Reason::ToolFailed), TxOutcome::NoOp));
+    let plain = json(&session, "shell", r#"{"argv": ["/etc/passwd"]}"#);
+    assert_eq!(
+        (text(&plain, "ended_at"), plain.reason()),
+        ("start".into(), Some(Reason::ToolFailed))
+    );
     // Below the workspace: a token for a part of it will do for a program in that part.
     fs::create_dir(world.workspace().join("part")).unwrap();
     let ran = json(&session, "shell_script", r#"{"script": "echo in > x", "path": "part"}"#);
@@ -235,16 +248,34 @@ fn long_program_output_is_paged_to_its_end() {
     // What a person or a model is shown says where it goes on.
     let short = Short::of(&ran, Cut::default());
     assert!(short.excerpts[0].is_cut() && short.to_string().len() < 4_096);
-    let record = ran.receipt().outcome_seq;
-    let (mut whole, mut at) = (String::new(), Some(0));
-    while let Some(offset) = at {
-        let of = format!(r#"{{"$ref": {{"record": {record}, "path": ["stdout"]}}}}"#);
-        let args = format!(r#"{{"of": {of}, "offset": {offset}, "max_bytes": 100001}}"#);
-        let page = session.request("result.page").json(&args, Escapes::Read).wait().unwrap();
-        whole.push_str(&text(&page, "text"));
-        at = number(&page, "next_offset");
-    }
+    let paged = |ran: &ToolResult, path: &str| {
+        let record = ran.receipt().outcome_seq;
+        let (mut whole, mut at) = (String::new(), Some(0));
+        while let Some(offset) = at {
+            let of = format!(r#"{{"$ref": {{"record": {record}, "path": {path}}}}}"#);
+            let args = format!(r#"{{"of": {of}, "offset": {offset}, "max_bytes": 100001}}"#);
+            let page = session.request("result.page").json(&args, Escapes::Read).wait().unwrap();
+            whole.push_str(&text(&page, "text"));
+            at = number(&page, "next_offset");
+        }
+        whole
+    };
+    let whole = paged(&ran, r#"["stdout"]"#);
     assert!(whole == kept, "{} of {}", whole.len(), kept.len());
+    // What a program gave that a bound ended is kept as long, and read on in the same way.
+    let ended = json(&session, "shell", r#"{"argv": ["yes"]}"#);
+    let kept = text(&ended, "stdout");
+    assert_eq!((ended.reason(), kept.len() > 1_000_000), (Some(Reason::ToolFailed), true));
+    let short = Short::of(&ended, Cut::default()).to_string();
+    assert!(short.contains(r#""path": ["output", "stdout"]"#), "{short}");
+    let whole = paged(&ended, r#"["output", "stdout"]"#);
+    assert!(whole == kept, "{} of {}", whole.len(), kept.len());
+    // Of a refusal nothing can be read on.
+    let refused = json(&session, "fs.read", r#"{"path": "none"}"#);
+    let of = refused.receipt().outcome_seq;
+    let args = format!(r#"{{"of": {{"$ref": {{"record": {of}, "path": []}}}}}}"#);
+    let page = session.request("result.page").json(&args, Escapes::Read).wait().unwrap();
+    assert_eq!(page.reason(), Some(Reason::UnknownReference));
 }
 
 /// One that has read nothing reads what another, that has, is just writing.

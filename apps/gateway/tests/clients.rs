@@ -8,6 +8,7 @@ mod agents;
 mod beside;
 mod conformance;
 mod everything;
+mod failures;
 mod files;
 mod governed;
 mod home;

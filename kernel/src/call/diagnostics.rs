@@ -108,5 +108,12 @@ pub(crate) fn over_budget(context: &Context<'_>, lacks: Dimension, wanted: u64) 
         }
         _ => Refused::new(reason).field(lacks.name()),
     };
-    refused.got(&wanted).allowed(&context.token.left.get(lacks))
+    let (refused, left) = (refused.got(&wanted), context.token.left.get(lacks));
+    match lacks {
+        // Nobody has asked for so much: it is the most that the run may take.
+        Dimension::WallUs | Dimension::CpuUs => {
+            refused.allowed(&format_args!("{left}: a call sets its tool's limit aside"))
+        }
+        _ => refused.allowed(&left),
+    }
 }

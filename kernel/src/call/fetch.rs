@@ -100,6 +100,12 @@ impl Stored {
         let (hash, status) = self.result?;
         entry.committed(Commitment::Result(hash, status))
     }
+
+    /// The same of a tool that failed by its own word: what it gave stands in the error object.
+    fn failed(&self, entry: &VaultEntry) -> Option<Canonical> {
+        let (hash, _) = self.result?;
+        entry.committed(Commitment::Result(hash, Status::Error))
+    }
 }
 
 /// Reads each result once and takes the parts out of it.
@@ -127,7 +133,7 @@ fn read_parts(
     let mut kept = 0_usize;
     for result in &results {
         let entry = vault_rows(store, result.intent, result.outcome)?;
-        let Some(delivered) = result.committed(&entry) else {
+        let Some(delivered) = result.committed(&entry).or_else(|| result.failed(&entry)) else {
             return Ok(Err(Refused::new(Reason::ReferenceErased).field("$ref")));
         };
         for (part, place) in parts.iter().zip(&mut picked) {

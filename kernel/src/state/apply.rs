@@ -19,8 +19,8 @@ use syscap_format::{
     FreezeTarget, Genesis, Head, HomeId, Input, Intent, Issue, KeyChange, Label, Late, LateReport,
     Leaf, Notify, Object, ObjectId, Outcome, OutcomeFlags, PolicyBecause, PolicyChange,
     PreviousRun, Reason, Record, RecordView, Recovered, Recovery, RedactBody, Refusals, Role, Seq,
-    SessionChange, SessionPhase, Snapshot, StateChange, Status, Token, TokenBody, ToolId,
-    ToolsChange, TxOutcome, UnixMillis,
+    SessionChange, SessionPhase, Snapshot, StateChange, Token, TokenBody, ToolId, ToolsChange,
+    TxOutcome, UnixMillis,
 };
 
 /// The access of `apply` to the control documents that a record names.
@@ -469,7 +469,7 @@ impl State {
         self.tokens.give(open.token, outcome.label)?;
         if let Some(session) = self.sessions.get_mut(&open.session) {
             session.is_given(outcome.label);
-            if outcome.status == Status::Ok {
+            if outcome.is_of_the_tool() {
                 let result_hash = outcome.call.result_hash?;
                 session.release(Released { outcome: seq, intent: outcome.intent, result_hash });
             }

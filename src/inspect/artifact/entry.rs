@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use syscap_format::{Canonical, Seq, Status, TxOutcome, json};
+use syscap_format::{Canonical, Reason, Seq, TxOutcome, json};
 
 use crate::inspect::artifact::short::{Excerpt, Short};
 use crate::inspect::plain::push_plain;
@@ -25,7 +25,8 @@ pub(crate) enum Referred {
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_result = self.status == Status::Ok && self.intent.is_some();
+        let is_of_the_tool = matches!(self.reason, None | Some(Reason::ToolFailed));
+        let is_result = is_of_the_tool && self.intent.is_some();
         let can = if is_result { Referred::Can } else { Referred::Cannot };
         f.write_str(entry(self, usize::MAX, can).unwrap_or_default().trim_end())
     }

@@ -178,11 +178,11 @@ impl Walk {
         let is_meant = self.which.agent.as_ref().is_none_or(|a| call.agent_id.as_ref() == Some(a))
             && self.which.session.is_none_or(|session| call.session == Some(session));
         let changed = matches!(outcome.tx, TxOutcome::Committed | TxOutcome::Unknown);
-        if !is_meant || (outcome.status != Status::Ok && !changed) {
+        if !is_meant || !(outcome.is_of_the_tool() || changed) {
             return Ok(());
         }
         let open = |session: Seq| !self.booted && !self.closed.contains(&session);
-        let referable = outcome.status == Status::Ok && call.session.is_some_and(open);
+        let referable = outcome.is_of_the_tool() && call.session.is_some_and(open);
         let (artifact, _) = shown(store, seq, record.time, &outcome, referable, self.which.cut)?;
         self.found.artifacts.push(artifact);
         Ok(())

@@ -1,6 +1,7 @@
 //! The run: it looks through the folder, starts the program, waits, and marks the changes.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -9,7 +10,7 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::fs::{Mode, OFlags, open, readlink};
-use syscap_format::{Canonical, Dimension, Enforcement, Reason, Refused, TxOutcome};
+use syscap_format::{Canonical, Dimension, Enforcement, MapBuilder, Reason, Refused, TxOutcome};
 use syscap_kernel::{Demands, Permit, Plan, Ran};
 use syscap_launch::{
     Access, Ended, Granted, LaunchError, Launcher, Level, Limits, Plan as Launch, Report, Running,
@@ -40,8 +41,26 @@ pub struct ShellPlan {
     programs: Programs,
 }
 
-/// The fault, and the effect that it left.
-type Wrong = (Refused, TxOutcome);
+/// Why nothing came back.
+enum Wrong {
+    /// A fault, and the effect that it left.
+    Fault(Refused, TxOutcome),
+    /// The program could not be started: which, and why.
+    NotStarted(Canonical),
+}
+
+impl From<(Refused, TxOutcome)> for Wrong {
+    fn from((refused, tx): (Refused, TxOutcome)) -> Self {
+        Self::Fault(refused, tx)
+    }
+}
+
+impl Wrong {
+    fn not_started(program: &str, why: &dyn fmt::Display) -> Self {
+        let map = MapBuilder::new().text("ended_at", "start").text("program", program);
+        Self::NotStarted(map.text("why", &why.to_string()).finish())
+    }
+}
 
 impl ShellPlan {
     pub(super) const fn of(parsed: Parsed, programs: Programs) -> Self {
@@ -50,7 +69,7 @@ impl ShellPlan {
 
     /// The result, and whether the program ran to its end.
     fn execute(&self, permit: &mut Permit<'_, Self>) -> Result<(Canonical, bool), Wrong> {
-        let nothing = |refused| (refused, TxOutcome::NoOp);
+        let nothing = |refused| Wrong::Fault(refused, TxOutcome::NoOp);
         let at = self.parsed.folder.location().map_err(nothing)?;
         // Before it is looked through: what comes there meanwhile is seen by one of the two.
         let began = self.programs.base.begin(&at, permit.live().label);
@@ -58,8 +77,8 @@ impl ShellPlan {
         permit.brings(survey.label());
         began.reads(survey.label());
         let reads = permit.is_read_only() || self.parsed.read_only;
-        let plan = self.launch(folder, reads, permit).map_err(nothing)?;
-        let mut running = self.start(&plan).map_err(nothing)?;
+        let plan = self.launch(folder, reads, permit)?;
+        let mut running = self.start(&plan)?;
         drop(plan);
         let waited = wait(&mut running, permit.result_bytes_max());
         // All of it has ended when this is dropped, whatever was heard.
@@ -70,7 +89,7 @@ impl ShellPlan {
         drop(began);
         let (report, outcome) = match waited {
             Ok(waited) => waited,
-            Err(error) => return Err(of_launch(error)),
+            Err(error) => return Err(self.of_launch(&error)),
         };
         permit.used_elsewhere(report.cpu_us);
         permit.enforced_by(match report.achieved.level(self.parsed.network) {
@@ -103,10 +122,11 @@ impl ShellPlan {
         folder: OwnedFd,
         reads: bool,
         permit: &Permit<'_, Self>,
-    ) -> Result<Launch, Refused> {
+    ) -> Result<Launch, Wrong> {
         let parsed = &self.parsed;
         let program = find(parsed.program.as_str())?;
-        let failed = |_: io::Error| Refused::new(Reason::Failed).field("argv");
+        let nothing = |refused| Wrong::Fault(refused, TxOutcome::NoOp);
+        let failed = |_: io::Error| nothing(Refused::new(Reason::Failed).field("argv"));
         let name = parsed.argv.first().cloned().unwrap_or_default();
         let cwd = folder.try_clone().map_err(failed)?;
         let mut plan = Launch::new(program, OsString::from(name), cwd);
@@ -123,7 +143,7 @@ impl ShellPlan {
         let wall_ms = parsed.wall_ms.min(held(Dimension::WallUs).saturating_sub(MARGIN_MS));
         let disk_bytes = parsed.disk_bytes.min(permit.hold().get(Dimension::DiskWriteBytes));
         if cpu_ms == 0 || wall_ms == 0 {
-            return Err(Refused::new(Reason::OverHold).field("timeout_ms"));
+            return Err(nothing(Refused::new(Reason::OverHold).field("timeout_ms")));
         }
         plan.limits = Limits {
             wall_ms: Some(wall_ms),
@@ -137,12 +157,30 @@ impl ShellPlan {
         Ok(plan)
     }
 
-    fn start(&self, plan: &Launch) -> Result<Running, Refused> {
+    fn start(&self, plan: &Launch) -> Result<Running, Wrong> {
         let started = match &self.programs.launcher {
             Some(launcher) => launcher.start(plan),
             None => Launcher::this().and_then(|launcher| launcher.start(plan)),
         };
-        started.map_err(|error| of_launch(error).0)
+        started.map_err(|error| match self.of_launch(&error) {
+            // Nothing ran that could have left anything.
+            Wrong::Fault(refused, _) => Wrong::Fault(refused, TxOutcome::NoOp),
+            not_started => not_started,
+        })
+    }
+
+    /// What an error of the launcher means, and the effect that it left.
+    fn of_launch(&self, error: &LaunchError) -> Wrong {
+        let refused = |reason| Refused::new(reason).field("argv").got(&error.to_string());
+        match error {
+            LaunchError::Unsupported | LaunchError::Level { .. } | LaunchError::Helper(_) => {
+                (refused(Reason::NotConfined), TxOutcome::NoOp).into()
+            }
+            LaunchError::Plan(_) => (refused(Reason::BadArgument), TxOutcome::NoOp).into(),
+            LaunchError::Execute(why) => Wrong::not_started(self.parsed.program.as_str(), why),
+            LaunchError::Setup { .. } => (refused(Reason::Failed), TxOutcome::NoOp).into(),
+            _ => (refused(Reason::Failed), TxOutcome::Unknown).into(),
+        }
     }
 }
 
@@ -155,13 +193,14 @@ impl Plan for ShellPlan {
         match self.execute(&mut permit) {
             Ok((result, true)) => permit.ok(result, TxOutcome::Committed),
             Ok((output, false)) => permit.tool_failed(output, None, TxOutcome::Committed),
-            Err((refused, tx)) => permit.failed(refused, tx),
+            Err(Wrong::Fault(refused, tx)) => permit.failed(refused, tx),
+            Err(Wrong::NotStarted(why)) => permit.tool_failed(why, None, TxOutcome::NoOp),
         }
     }
 }
 
 /// Opens the program that the token names.
-fn find(program: &str) -> Result<OwnedFd, Refused> {
+fn find(program: &str) -> Result<OwnedFd, Wrong> {
     let flags = NAMED | OFlags::CLOEXEC;
     let open = |path: &Path| open(path, flags, Mode::empty());
     let found = match program.starts_with('/') {
@@ -172,11 +211,7 @@ fn find(program: &str) -> Result<OwnedFd, Refused> {
             .find(|found| !matches!(found, Err(rustix::io::Errno::NOENT)))
             .unwrap_or(Err(rustix::io::Errno::NOENT)),
     };
-    found.map_err(|errno| {
-        let not_there = errno == rustix::io::Errno::NOENT;
-        let reason = if not_there { Reason::NotFound } else { Reason::AccessDenied };
-        Refused::new(reason).field("argv").got(program)
-    })
+    found.map_err(|errno| Wrong::not_started(program, &errno))
 }
 
 /// The environment: the paths of programs, and the folder. Nothing of it is the host's.
@@ -233,20 +268,4 @@ fn charge(permit: &mut Permit<'_, ShellPlan>, grown: Grown) -> Result<(), Refuse
         }
     }
     over.map_or(Ok(()), Err)
-}
-
-/// The refusal for an error of the launcher, and the effect that it left.
-fn of_launch(error: LaunchError) -> Wrong {
-    let refused = |reason| Refused::new(reason).field("argv").got(&error.to_string());
-    match &error {
-        LaunchError::Unsupported | LaunchError::Level { .. } | LaunchError::Helper(_) => {
-            (refused(Reason::NotConfined), TxOutcome::NoOp)
-        }
-        LaunchError::Plan(_) => (refused(Reason::BadArgument), TxOutcome::NoOp),
-        LaunchError::Setup { .. } | LaunchError::Execute(_) => {
-            (refused(Reason::Failed), TxOutcome::NoOp)
-        }
-        LaunchError::Lost => (refused(Reason::Failed), TxOutcome::Unknown),
-        _ => (refused(Reason::Failed), TxOutcome::Unknown),
-    }
 }

@@ -784,7 +784,7 @@ class Fold:
         elif call.account:
             call.account.give(label)
         if session:
-            if r.status == C["Status.ok"]:
+            if r.status == C["Status.ok"] or r.reason == R["tool_failed"]:
                 session.released = (session.released + [r.seq])[-1024:]
         given_up = r.reason in (R["cancelled"], R["timed_out"], R["abandoned"], R["provider_gone"])
         if given_up:

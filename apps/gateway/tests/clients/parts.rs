@@ -77,6 +77,11 @@ impl Parts {
         vec![self.node(), self.package("server-filesystem/dist/index.js"), text(folder)]
     }
 
+    /// A server that is a Python module.
+    pub(crate) fn server_python(&self, module: &str) -> Vec<String> {
+        vec![text(&self.cache.join("venv/bin/python")), "-m".into(), module.into()]
+    }
+
     /// The server that has one of everything.
     pub(crate) fn server_everything(&self) -> Vec<String> {
         vec![self.node(), self.package("server-everything/dist/index.js"), "stdio".into()]

@@ -37,7 +37,7 @@ impl Ledger {
         }
         if let Some(session) = open.call.session.and_then(|seq| self.sessions.get_mut(&seq)) {
             session.is_given(label);
-            if outcome.status == Status::Ok {
+            if outcome.is_of_the_tool() {
                 session.release(entry.seq);
             }
         }

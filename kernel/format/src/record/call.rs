@@ -370,6 +370,13 @@ impl Outcome {
             [Reason::Cancelled, Reason::TimedOut, Reason::Abandoned, Reason::ProviderGone];
         self.reason.is_some_and(|reason| reasons.contains(&reason))
     }
+
+    /// True if what it delivered is the tool's: a result, or what a tool gave that failed by its own
+    /// word. Later calls of its session can refer to it.
+    #[must_use]
+    pub fn is_of_the_tool(&self) -> bool {
+        self.status == Status::Ok || self.reason == Some(Reason::ToolFailed)
+    }
 }
 
 code! {
