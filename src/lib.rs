@@ -66,6 +66,7 @@ mod transport;
 pub use crate::driver::{clock::SystemClock, counters::Counts, entropy::SystemEntropy};
 pub use crate::error::Error;
 pub use crate::home::{Home, options::Options, serving::Serving};
+pub use crate::inspect::granted::{Granted, GrantedTool, Left};
 pub use crate::inspect::recover::Unresolved;
 pub use crate::inspect::{Inspection, artifact, erase, learn, plain, remedy, verify, view};
 #[cfg(feature = "http")]

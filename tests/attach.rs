@@ -10,5 +10,6 @@ mod providers;
 mod share;
 mod sockets;
 mod turns;
+mod waits;
 mod wire;
 mod world;

@@ -18,4 +18,4 @@ pub use crate::approvals::compared::{Changed, Compared};
 #[cfg(feature = "sqlite")]
 pub use crate::approvals::live::Rows;
 pub use crate::approvals::proposals::Proposal;
-pub use crate::runtime::session::Waited;
+pub use crate::runtime::session::{Stands, Waited};

@@ -60,6 +60,8 @@ pub(crate) struct Core {
     pub(crate) notices: Arc<Notices>,
     /// Rung where what waits for a person changes.
     pub(crate) asks: Bell,
+    /// Rung with it, and where a request begins to wait.
+    pub(crate) waits: Bell,
     pub(crate) cancels: Cancels,
     /// As [`Shared::closed`], to be looked at without the lock.
     closed: AtomicBool,
@@ -143,6 +145,7 @@ impl Core {
             counters: Counters::new(),
             notices: Arc::default(),
             asks: Bell::default(),
+            waits: Bell::default(),
             cancels: Cancels::default(),
             closed: AtomicBool::new(false),
             ending: AtomicBool::new(false),

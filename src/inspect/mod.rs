@@ -2,6 +2,7 @@
 
 pub mod artifact;
 pub mod erase;
+pub(crate) mod granted;
 pub mod learn;
 pub mod plain;
 pub(crate) mod recover;

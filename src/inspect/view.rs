@@ -387,7 +387,7 @@ impl Inspection {
 }
 
 impl ToolInfo {
-    fn of(manifest: &Manifest, offers: Option<&Vec<Offer>>) -> Self {
+    pub(crate) fn of(manifest: &Manifest, offers: Option<&Vec<Offer>>) -> Self {
         let changed = offers.is_some_and(|offers| {
             !offers.is_empty() && offers.iter().all(|offer| offer.standing != Standing::Ready)
         });

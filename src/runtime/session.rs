@@ -19,7 +19,7 @@ use crate::runtime::failover::Open;
 pub use crate::runtime::session::call::Call;
 pub(crate) use crate::runtime::session::call::Handle;
 use crate::runtime::session::call::Written;
-pub use crate::runtime::session::wait::Waited;
+pub use crate::runtime::session::wait::{Stands, Waited};
 use crate::server::lend::SessionTicket;
 use crate::server::request::Request;
 use crate::transport::{Aborted, Ask, Charge, Opening, Proposed, Taken};
@@ -266,6 +266,11 @@ impl Session {
 
     /// Asks for something in the session, of whoever holds the home.
     fn ask<T: Field>(&self, ask: impl Fn(Seq) -> Ask) -> Result<T, Error> {
+        self.with(|up, at| up.ask(ask(at.session), Duration::MAX))
+    }
+
+    /// The same of what is asked on either channel.
+    pub(crate) fn told<T: Field>(&self, ask: impl Fn(Seq) -> Request) -> Result<T, Error> {
         self.with(|up, at| up.ask(ask(at.session), Duration::MAX))
     }
 

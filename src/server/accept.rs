@@ -22,6 +22,7 @@ use crate::server::client::Sessions;
 use crate::server::seat::Seat;
 use crate::server::shares::who_gives_up;
 use crate::server::uses::Uses;
+use crate::server::waits;
 use crate::tools::ConnectionId;
 use crate::transport::frame::Message as _;
 use crate::transport::frozen::{Command, HolderStatus, Phase, Response, Said};
@@ -173,7 +174,7 @@ impl Server {
         let uses = hub.runtime.uses();
         hub.state().closing = true;
         uses.close();
-        hub.runtime.core.asks.ring();
+        waits::ring(&hub.runtime.core);
         // Where that fails the thread that listens sees the mark with the next connection.
         self.socket.stop().unwrap_or(());
         let until = Instant::now() + DRAIN_TIME;

@@ -1,40 +1,20 @@
 //! Answering calls that wait for a person, with a key of this process.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use syscap_format::{
-    AgentId, ApprovalAnswer, ApprovalBody, ApprovalChannel, Control, ControlBody, Reason,
-    RecordKind, Refused, Seq, VaultText,
+    ApprovalAnswer, ApprovalBody, ApprovalChannel, Control, ControlBody, Reason, RecordKind,
+    Refused, Seq, VaultText,
 };
 use syscap_kernel::{AskView, Event};
 
 use crate::approvals::asks::{SetTerms, answerable, asked_for, body, manifest_of, reason_given};
 use crate::error::Error;
-use crate::runtime::session::Waited;
-use crate::server::Holding;
+use crate::server::{Holding, waits};
+use crate::transport::Watched;
 use crate::transport::limits::WAIT_TIME;
-use crate::transport::{Waits, Watched};
-
-/// How long nobody looks whether something has expired.
-const LOOK: Duration = Duration::from_millis(250);
 
 impl Holding {
-    /// How a call of an agent's stands that waits for a person: once it waits no more, the time is
-    /// over, or the server ends.
-    pub(crate) fn wait(&self, waits: &Waits) -> Result<Waited, Error> {
-        let limit = Duration::from_millis(waits.limit).min(WAIT_TIME);
-        let (since, bell) = (Instant::now(), &self.core.asks);
-        loop {
-            let rung = bell.count();
-            let found = self.stands_for(&waits.agent, waits.ask)?;
-            let left = limit.saturating_sub(since.elapsed());
-            if found != Waited::Waiting || left.is_zero() || self.uses().is_closing() {
-                return Ok(found);
-            }
-            bell.wait(rung, left.min(LOOK));
-        }
-    }
-
     /// How often what waits has changed: once that is another number than was seen, the time is
     /// over, or the server ends.
     pub(crate) fn watch(&self, watched: Watched) -> u64 {
@@ -42,20 +22,6 @@ impl Holding {
         match self.uses().is_closing() {
             true => self.core.asks.count(),
             false => self.core.asks.wait(watched.seen, limit),
-        }
-    }
-
-    fn stands_for(&self, agent: &AgentId, ask: Seq) -> Result<Waited, Error> {
-        // The kernel's time is that of its last event.
-        self.tick();
-        let found = self.look(|kernel| kernel.standing(agent, ask)).into();
-        if !matches!(found, Waited::Waiting | Waited::Approved) {
-            return Ok(found);
-        }
-        match self.stands(|view| view.ask == ask) {
-            // No yes is taken any more, and none that was given lets it through.
-            Err(Error::Refused(why)) if why.reason() == Reason::ToolChanged => Ok(Waited::Over),
-            stands => stands.map(|()| found),
         }
     }
 
@@ -73,7 +39,7 @@ impl Holding {
         let submitted = self.submit_as(control, |ticket, control, ancestor| {
             Event::Control(ticket, RecordKind::Approval, control, ancestor, why)
         });
-        self.core.asks.ring();
+        waits::ring(&self.core);
         submitted
     }
 
@@ -119,7 +85,7 @@ impl Holding {
                 Event::Control(ticket, RecordKind::Approval, control, ancestor, why)
             },
         );
-        self.core.asks.ring();
+        waits::ring(&self.core);
         signed
     }
 }

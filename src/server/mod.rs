@@ -17,6 +17,7 @@ mod shares;
 mod signing;
 mod tools;
 pub(crate) mod uses;
+pub(crate) mod waits;
 pub(crate) mod work;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,6 +35,7 @@ use crate::server::lend::Lent;
 pub(crate) use crate::server::record::By;
 pub(crate) use crate::server::session::{LocalSession, acknowledged, check_said};
 use crate::server::uses::Uses;
+use crate::server::waits::Waits;
 use crate::tools::Providers;
 use crate::{server::challenges::Challenges, server::desk::Desk};
 
@@ -77,6 +79,8 @@ struct Inner {
     lent: Lent,
     /// Until when it is served.
     uses: Uses,
+    /// The requests that wait for a person's answer.
+    waits: Waits,
 }
 
 impl Holding {
@@ -90,9 +94,20 @@ impl Holding {
     ) -> Self {
         let (signing, tooling, absent) = (Mutex::default(), Mutex::default(), Mutex::new(absent));
         let (desk, challenges) = (Desk::default(), Challenges::default());
-        let (lent, uses) = (Lent::default(), Uses::default());
-        let inner =
-            Inner { signer, files, home, signing, tooling, absent, desk, challenges, lent, uses };
+        let (lent, uses, waits) = (Lent::default(), Uses::default(), Waits::default());
+        let inner = Inner {
+            signer,
+            files,
+            home,
+            signing,
+            tooling,
+            absent,
+            desk,
+            challenges,
+            lent,
+            uses,
+            waits,
+        };
         Self { core, providers, inner: Arc::new(inner) }
     }
 
@@ -214,6 +229,10 @@ impl Holding {
 
     pub(crate) fn uses(&self) -> &Uses {
         &self.inner.uses
+    }
+
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.inner.waits
     }
 
     pub(crate) fn desk(&self) -> &Desk {

@@ -19,6 +19,7 @@ use syscap_kernel::AskView;
 
 use crate::approvals::asks::{self, WaitingCall};
 use crate::driver::core::{Core, Notices};
+use crate::server::waits;
 
 /// Longest description of one ask, in bytes of CBOR: of a longer one only its number is told.
 const ASK_BYTES_MAX: usize = 3_072;
@@ -35,7 +36,7 @@ pub(crate) fn answered(core: &Arc<Core>, result: &ToolResult) {
     // The same call, made again meanwhile, is refused by a record of its own.
     let began = result.ask().filter(|ask| *ask == result.receipt().outcome_seq);
     let Some(ask) = began else { return };
-    core.asks.ring();
+    waits::ring(core);
     if core.look(|kernel| kernel.notify().is_none()) || !core.notices.put(ask) {
         return;
     }

@@ -1,10 +1,11 @@
 //! Requests: what each verb does at the home stands here, once, for whoever asks.
 
 use syscap_format::field::Field;
-use syscap_format::{Encoder, Seq};
+use syscap_format::{Encoder, Reason, Refused, Seq};
 use syscap_kernel::Kernel;
 
 use crate::Error;
+use crate::inspect::granted::{granted, left};
 use crate::inspect::view::{Stamp, TOKENS_SCANNED_MAX, TokenDetail, ToolDetail, View, manifests};
 use crate::server::Holding;
 use crate::server::client::Client;
@@ -12,7 +13,7 @@ use crate::server::lend::SessionTicket;
 use crate::transport::frame::Message;
 use crate::transport::frozen::{Command, HolderStatus};
 use crate::transport::message::{
-    Aborted, AgentAsk, Ask, Begin, Call, Charge, Heard, Opening, Proposed, Settle,
+    Aborted, AgentAsk, Ask, Awaited, Begin, Call, Charge, Heard, Opening, Proposed, Settle,
 };
 use crate::transport::reply::{Leave, OnRecord};
 
@@ -23,6 +24,12 @@ pub(crate) enum Request {
     Take(SessionTicket),
     /// To end a session.
     Close(Seq),
+    /// How a call stands that waits for a person, once it waits no more.
+    Wait(Awaited),
+    /// The tools that a session's token grants.
+    Tools(Seq),
+    /// What is left of a session's token.
+    Left(Seq),
     /// On the operator's channel.
     Operator(Ask),
 }
@@ -33,6 +40,9 @@ impl Request {
         match self {
             Self::Take(ticket) => AgentAsk::Take(ticket).frame(id),
             Self::Close(session) => AgentAsk::Close(session).frame(id),
+            Self::Wait(awaited) => AgentAsk::Wait(awaited).frame(id),
+            Self::Tools(session) => AgentAsk::Tools(session).frame(id),
+            Self::Left(session) => AgentAsk::Left(session).frame(id),
             Self::Operator(ask) => ask.frame(id),
         }
     }
@@ -57,6 +67,9 @@ impl From<AgentAsk> for Asked {
         match ask {
             AgentAsk::Take(ticket) => Self::Request(Request::Take(ticket)),
             AgentAsk::Close(session) => Self::Request(Request::Close(session)),
+            AgentAsk::Wait(awaited) => Self::Request(Request::Wait(awaited)),
+            AgentAsk::Tools(session) => Self::Request(Request::Tools(session)),
+            AgentAsk::Left(session) => Self::Request(Request::Left(session)),
             AgentAsk::Call(call) => Self::Call(call),
             AgentAsk::Cancel(call) => Self::Cancel(call),
         }
@@ -70,6 +83,21 @@ impl Holding {
         match request {
             Request::Take(ticket) => body(client.take(self, &ticket)),
             Request::Close(session) => body(client.close(self, session)),
+            Request::Wait(awaited) => {
+                let session = client.session(awaited.session)?;
+                body(self.wait(session.agent(), awaited.ask, awaited.limit()?))
+            }
+            Request::Tools(session) => {
+                let session = client.session(session);
+                body(session.map(|session| granted(self, session.token())))
+            }
+            Request::Left(session) => {
+                let session = client.session(session)?;
+                // The kernel's time is that of its last event.
+                self.tick();
+                let left = self.look(|kernel| left(kernel, session.token()));
+                body(left.ok_or_else(|| Refused::new(Reason::UnknownToken).into()))
+            }
             Request::Operator(ask) => self.serve_operator(client, ask),
         }
     }
@@ -97,6 +125,19 @@ impl Holding {
     }
 
     fn serve_operator(&self, client: &Client, ask: Ask) -> Result<Vec<u8>, Error> {
+        let sets_tools = matches!(
+            ask,
+            Ask::Accept(_) | Ask::AcceptAs(_) | Ask::Forget(_) | Ask::Configure(_) | Ask::Submit(_)
+        );
+        let answer = self.answer_operator(client, ask);
+        if sets_tools {
+            // A call that waits may be of another tool by now.
+            self.core.waits.ring();
+        }
+        answer
+    }
+
+    fn answer_operator(&self, client: &Client, ask: Ask) -> Result<Vec<u8>, Error> {
         match ask {
             Ask::Issue(grant) => body(self.issue(*grant)),
             Ask::Register(wire) => body(self.register(&wire)),
@@ -123,7 +164,7 @@ impl Holding {
             }
             Ask::Watch(watched) => body(Ok(self.watch(watched))),
             Ask::Counts => body(Ok(self.counters().counts())),
-            Ask::Wait(waits) => body(self.wait(&waits)),
+            Ask::Wait(waits) => body(self.wait(&waits.agent, waits.ask, waits.limit())),
             Ask::Stay(stays) => body(Ok(self.stays(client.number, stays))),
             Ask::Provide(tools) => body(client.provide(self, tools)),
             Ask::Withdraw(tools) => body(client.withdraw(self, &tools)),

@@ -6,24 +6,26 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use syscap_format::{Reason, Refused, Seq, ToolResult};
+use syscap_format::{AgentId, Reason, Refused, Seq, ToolResult};
 
 use crate::Error;
 use crate::driver::backoff::Backoff;
 use crate::driver::guard::caught;
 use crate::driver::pool;
+use crate::runtime::session::Stands;
 use crate::server::Holding;
 use crate::server::client::{Client, Sessions};
-use crate::server::request::Asked;
+use crate::server::request::{Asked, Request};
+use crate::server::waits::Parked;
 use crate::tools::ConnectionId;
 use crate::tools::provide::Cancel;
 use crate::transport::frame::Frame;
 use crate::transport::limits::{
     ANSWERS_BYTES_MAX, END_TIME, REQUEST_BYTES_MAX, REQUESTS_MAX, TRY_PAUSE,
 };
-use crate::transport::message::Call;
+use crate::transport::message::{Ask, Call};
 use crate::transport::peer::Peer;
 use crate::transport::relay::Relay;
 use crate::transport::reply::{Answered, Reply};
@@ -185,7 +187,7 @@ impl Seat {
     /// Does what is asked, and tells `done` the answer: on this thread or, of a call that takes
     /// longer than it may, on another.
     pub(crate) fn work(
-        &self,
+        self: &Arc<Self>,
         runtime: &Holding,
         id: u64,
         asked: Asked,
@@ -194,6 +196,22 @@ impl Seat {
         match asked {
             Asked::Call(call) => {
                 self.call(id, *call, |answer| done(Reply::of(answer.map(Answered))));
+            }
+            Asked::Request(Request::Wait(awaited)) => {
+                let session = self.client.session(awaited.session);
+                let limit = session.and_then(|session| Ok((session, awaited.limit()?)));
+                let (session, limit) = match limit {
+                    Ok(found) => found,
+                    Err(error) => return done(Reply::of(Err::<Stands, _>(error))),
+                };
+                let (seat, number) = (Arc::clone(self), awaited.session);
+                let is_there = move || seat.has(number);
+                park(runtime, session.agent().clone(), awaited.ask, limit, is_there, done);
+            }
+            Asked::Request(Request::Operator(Ask::Wait(waits))) => {
+                let (seat, limit) = (Arc::clone(self), waits.limit());
+                let is_there = move || !seat.peer.is_over();
+                park(runtime, waits.agent, waits.ask, limit, is_there, done);
             }
             Asked::Request(request) => done(Reply::made(runtime.serve(&self.client, request))),
             Asked::Cancel(call) => {
@@ -254,4 +272,19 @@ impl Seat {
         // Every change is one step that can't break off half way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Has a call waited for, by no thread.
+fn park(
+    runtime: &Holding,
+    agent: AgentId,
+    ask: Seq,
+    limit: Duration,
+    is_there: impl Fn() -> bool + Send + 'static,
+    done: impl FnOnce(Reply) + Send + 'static,
+) {
+    let until = Instant::now().checked_add(limit).unwrap_or_else(Instant::now);
+    let done = Box::new(move |stands| done(Reply::of(stands)));
+    let (is_there, read) = (Box::new(is_there), None);
+    runtime.park(Parked { agent, ask, until, read, is_there, done });
 }

@@ -103,6 +103,11 @@ impl Hub {
             Err(Refusal::Broken(broken)) => return Err(broken),
         };
         let is_call = begun.kind == Work::Call;
+        if matches!(asked, Asked::Request(Request::Wait(_) | Request::Operator(Ask::Wait(_)))) {
+            // By this thread: it is parked, and holds none.
+            begun.work(asked);
+            return Ok(None);
+        }
         let call = PeerCall { id, make: Box::new(move || begun.work(asked)) };
         if is_call {
             return Ok(Some(call));

@@ -96,6 +96,8 @@ pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(30);
 pub(crate) const WAITING_MAX: usize = 4_096;
 /// How long a client's request waits for a person's answer: then it is asked anew.
 pub(crate) const WAIT_TIME: Duration = Duration::from_secs(30);
+/// The same of a wait on the agents' channel: a longer one is refused.
+pub(crate) const AGENTS_WAIT_TIME: Duration = Duration::from_secs(600);
 /// The same of the process that holds the home.
 pub(crate) const OWN_WAIT_TIME: Duration = Duration::from_millis(250);
 /// How long the last client waits for the end of a server that ends with it.

@@ -18,8 +18,7 @@ use crate::transport::frame::{Carries, Message};
 use crate::transport::limits::TOOLS_MAX;
 
 choice! {
-    /// A request on either channel: to call through a session. It is all that there is on the
-    /// agents' lane.
+    /// A request on either channel, by a session. It is all that there is on the agents' lane.
     pub(crate) enum AgentAsk {
         /// To have the session that was lent by this ticket.
         1 => Take(SessionTicket),
@@ -29,6 +28,12 @@ choice! {
         3 => Cancel(u64),
         /// To end a session.
         4 => Close(Seq),
+        /// How a call of its agent stands that waits for a person, once it waits no more.
+        5 => Wait(Awaited),
+        /// The tools that a session's token grants.
+        6 => Tools(Seq),
+        /// What is left of a session's token.
+        7 => Left(Seq),
     }
 }
 
@@ -189,6 +194,18 @@ shape! {
         1 => pub(crate) agent: AgentId,
         2 => pub(crate) ask: Seq,
         /// In milliseconds; 30 seconds at most.
+        3 => pub(crate) limit: u64,
+    }
+}
+
+shape! {
+    /// A call that waits for a person, of a session's agent, and for how long its answer is waited
+    /// for.
+    #[derive(Copy)]
+    pub(crate) struct Awaited {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) ask: Seq,
+        /// In milliseconds; 10 minutes at most.
         3 => pub(crate) limit: u64,
     }
 }

@@ -128,6 +128,11 @@ fn the_holder_keeps_the_lanes_apart() {
     assert_eq!(refused(&ask(&mut stream, &within)), Some(wrong));
     let close = asking(1, AGENT_ASK, CLOSE, |encoder| encoder.uint(number));
     assert_eq!(refused(&ask(&mut stream, &close)), no_session);
+    // Nor is it told what that one has.
+    for verb in [TOOLS, LEFT] {
+        let look = asking(1, AGENT_ASK, verb, |encoder| encoder.uint(number));
+        assert_eq!(refused(&ask(&mut stream, &look)), no_session);
+    }
     let token = [&[0x83, 4, 7, 0x58, 0x20][..], other.token().as_bytes()].concat();
     let frozen: [&[u8]; 5] = [
         &token,

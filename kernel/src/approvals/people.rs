@@ -1,7 +1,7 @@
 //! Headless mode: decides if calls may wait for a person.
 
 use crate::{approvals::answers::Standing, machine::Kernel};
-use syscap_format::{AgentId, Seq, UnixMillis};
+use syscap_format::{AgentId, Seq, TextHash, UnixMillis};
 
 /// Decides if a call may wait for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,9 @@ pub enum AskStanding {
     Waits,
     /// It may run, once the same call is made again.
     Approved,
-    /// It may not.
-    Denied,
+    /// It may not: the record that says so, and why, where that was said. The text is in the vault
+    /// beside that record.
+    Denied(Seq, Option<TextHash>),
     /// No person answered in time.
     Expired,
 }
@@ -40,16 +41,20 @@ impl Kernel {
     /// How a call stands that an agent's session was told to wait for; `None` where there is no
     /// such call of that agent, or it is over: it has run, or what was approved has ended.
     pub fn standing(&self, agent: &AgentId, ask: Seq) -> Option<AskStanding> {
-        let now = self.now();
+        let (now, durable) = (self.now(), self.durable_seq());
         // Also what has ended, as long as it is known.
         let mut all = self.state.asks.live(UnixMillis::new(0));
         if let Some((_, found)) = all.find(|(seq, _)| *seq == ask) {
             let standing = match found.standing {
                 _ if now >= found.expires => AskStanding::Expired,
                 Standing::Pending(..) => AskStanding::Waits,
+                // Nobody is told of what may not be on record.
+                Standing::Granted(by, _) | Standing::Denied(by, _) if by > durable => {
+                    AskStanding::Waits
+                }
                 Standing::Granted(_, until) if now >= until => AskStanding::Expired,
                 Standing::Granted(..) => AskStanding::Approved,
-                Standing::Denied(..) => AskStanding::Denied,
+                Standing::Denied(by, why) => AskStanding::Denied(by, why),
             };
             return (found.agent == *agent).then_some(standing);
         }

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use syscap_format::field::code;
-use syscap_format::{AgentId, Seq};
+use syscap_format::field::{code, shape};
+use syscap_format::{AgentId, Reason, Refused, Seq};
 use syscap_kernel::AskStanding;
 
 use crate::runtime::backend::Step;
 use crate::runtime::session::Session;
-use crate::transport::Ask;
-use crate::transport::{Waits, limits};
+use crate::server::request::Request;
+use crate::transport::message::Awaited;
+use crate::transport::{Ask, Waits, limits};
 use crate::{Error, Runtime};
 
 code! {
@@ -31,12 +32,22 @@ code! {
     }
 }
 
+shape! {
+    /// How a call stands that waited for a person.
+    pub struct Stands {
+        /// What became of it.
+        1 => pub waited: Waited,
+        /// Why it was refused, where the person said so.
+        2 => pub why: Option<String>,
+    }
+}
+
 impl From<Option<AskStanding>> for Waited {
     fn from(standing: Option<AskStanding>) -> Self {
         match standing {
             Some(AskStanding::Waits) => Self::Waiting,
             Some(AskStanding::Approved) => Self::Approved,
-            Some(AskStanding::Denied) => Self::Denied,
+            Some(AskStanding::Denied(..)) => Self::Denied,
             Some(AskStanding::Expired) => Self::Expired,
             None => Self::Over,
         }
@@ -72,10 +83,30 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Closed`] where the home is closed meanwhile; [`Error::NoServer`]; on the agents'
-    /// lane [`Error::Refused`]: there the same call, made again, says how it stands.
+    /// [`Error::Closed`] where the home is closed meanwhile; [`Error::NoServer`].
     pub fn wait(&self, ask: Seq, limit: Duration) -> Result<Waited, Error> {
-        self.home.wait(&self.agent, ask, limit)
+        self.standing(ask, limit).map(|stands| stands.waited)
+    }
+
+    /// The same, and why the person refused it.
+    ///
+    /// # Errors
+    /// As [`Session::wait`].
+    pub fn standing(&self, ask: Seq, limit: Duration) -> Result<Stands, Error> {
+        if !self.home.is_agents() {
+            return self.home.wait(&self.agent, ask, limit);
+        }
+        let since = Instant::now();
+        loop {
+            let left = limit.saturating_sub(since.elapsed());
+            let step = u64::try_from(left.min(limits::AGENTS_WAIT_TIME).as_millis());
+            let step = step.unwrap_or(u64::MAX);
+            let wait = |session| Request::Wait(Awaited { session, ask, limit: step });
+            let found: Stands = self.told(wait)?;
+            if found.waited != Waited::Waiting || left.is_zero() {
+                return Ok(found);
+            }
+        }
     }
 }
 
@@ -85,16 +116,16 @@ impl Runtime {
     /// # Errors
     /// As [`Session::wait`].
     pub fn wait(&self, agent: &AgentId, ask: Seq, limit: Duration) -> Result<Waited, Error> {
-        self.home.wait(agent, ask, limit)
+        self.home.wait(agent, ask, limit).map(|stands| stands.waited)
     }
 }
 
 impl crate::runtime::failover::Failover {
-    fn wait(&self, agent: &AgentId, ask: Seq, limit: Duration) -> Result<Waited, Error> {
+    fn wait(&self, agent: &AgentId, ask: Seq, limit: Duration) -> Result<Stands, Error> {
         let since = Instant::now();
         loop {
             let left = limit.saturating_sub(since.elapsed());
-            let found = self.each(|up| {
+            let found: Stands = self.each(|up| {
                 // A home of this process can be closed meanwhile: it waits for what it does itself.
                 let most = match up.held() {
                     None => limits::WAIT_TIME,
@@ -108,9 +139,29 @@ impl crate::runtime::failover::Failover {
                     step => step,
                 }
             })?;
-            if found != Waited::Waiting || left.is_zero() {
+            if found.waited != Waited::Waiting || left.is_zero() {
                 return Ok(found);
             }
         }
+    }
+}
+
+impl Awaited {
+    /// For how long it waits.
+    pub(crate) fn limit(&self) -> Result<Duration, Refused> {
+        let most = limits::AGENTS_WAIT_TIME;
+        let limit = Duration::from_millis(self.limit);
+        if limit > most {
+            let refused = Refused::new(Reason::TooLarge).field("limit").got(&self.limit);
+            return Err(refused.allowed(&format_args!("at most {} ms", most.as_millis())));
+        }
+        Ok(limit)
+    }
+}
+
+impl Waits {
+    /// For how long it waits: a longer wait is asked for anew.
+    pub(crate) fn limit(&self) -> Duration {
+        Duration::from_millis(self.limit).min(limits::WAIT_TIME)
     }
 }
