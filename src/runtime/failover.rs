@@ -23,6 +23,7 @@ use crate::server::uses::Until;
 use crate::tools::provide::Provider;
 use crate::transport::client::{Entry, Found, Holder, attach};
 use crate::transport::limits::{TRY_PAUSE, TRY_TIME};
+use crate::transport::message::Ticketed;
 use crate::transport::{Command, Lane};
 use crate::{Error, Options};
 
@@ -65,6 +66,8 @@ pub(crate) struct Failover {
     state: Mutex<Option<Arc<dyn Backend>>>,
     /// The tools of this process, to be offered to each new server.
     offered: Mutex<Vec<Provided>>,
+    /// The tickets of this process, to be registered with each new server.
+    tickets: Mutex<Vec<Ticketed>>,
 }
 
 impl Failover {
@@ -79,6 +82,7 @@ impl Failover {
             closing: Mutex::default(),
             state: Mutex::default(),
             offered: Mutex::default(),
+            tickets: Mutex::default(),
         })
     }
 
@@ -378,7 +382,7 @@ impl Failover {
                 // A server that was told to end stays away until somebody needs it.
                 let starter = me.starter().filter(|_| first && !orderly);
                 let limit = if first { TRY_TIME } else { Duration::ZERO };
-                let is_done = me.offered().is_empty() || me.check_open().is_err();
+                let is_done = me.offers_nothing() || me.check_open().is_err();
                 if is_done || me.search(starter, limit).is_ok() {
                     break;
                 }

@@ -94,7 +94,7 @@ impl Backend for Held {
         Step::Done(match request {
             // Who holds the home opens sessions, and takes none.
             Request::Take(_) => Err(Refused::new(Reason::WrongLane).into()),
-            Request::Operator(Ask::Lend(_)) if self.server.is_none() => {
+            Request::Operator(Ask::Lend(_) | Ask::Ticket(_)) if self.server.is_none() => {
                 Err(Error::Unserved(self.holding.home().folder().to_path_buf()))
             }
             request => self.holding.serve(&self.client, request),

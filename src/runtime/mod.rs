@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use syscap_format::field::Field;
 use syscap_format::{AgentId, Head, HomeId, Manifest, Seq, SnapshotId, Source, TokenId, ToolId};
-use syscap_kernel::{Halt, Kernel};
+use syscap_kernel::{Entropy as _, Halt, Kernel};
 
 use crate::inspect::view::{Stamp, TokenDetail, ToolDetail, View, Whose};
 use crate::runtime::backend::Step;
@@ -54,8 +54,9 @@ use crate::tools::host::uses::{Begun, Prompt, Reported, Settled, ToolUse};
 use crate::tools::provide::{Offer, Provider};
 use crate::transport::client::Entry;
 use crate::transport::limits::ANSWER_TIME;
+use crate::transport::message::Ticketed;
 use crate::transport::{Ask, Begin, Lane, Leave, Looked, OnRecord, Prompted, Settle};
-use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session};
+use crate::{AgentState, Args, Changed, Counts, Error, Home, Options, Session, SystemEntropy};
 
 /// A home, served by this process or by another. It can be shared between threads, and cloned: all
 /// clones are one handle.
@@ -239,6 +240,22 @@ impl Runtime {
     /// opens sessions, and takes none; [`Error::HolderGone`].
     pub fn take(&self, ticket: &SessionTicket) -> Result<Session, Error> {
         Session::take(&self.home, ticket)
+    }
+
+    /// A ticket by which an agent's programs open sessions of their own, each connection one with this
+    /// agent and token: at most 16 connections at a time, as long as this process has the home. It is
+    /// registered anew with each server. After that it opens nothing, and what it has opened ends.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where there is no such token, it is another agent's, or the server has no
+    /// room; [`Error::HolderGone`]; [`Error::Entropy`].
+    pub fn ticket(&self, agent: &AgentId, token: TokenId) -> Result<SessionTicket, Error> {
+        let mut bytes = [0; 32];
+        SystemEntropy.fill(&mut bytes)?;
+        let ticket = SessionTicket::from_bytes(bytes);
+        let ticketed = Ticketed { ticket: ticket.clone(), agent: agent.clone(), token };
+        self.home.register(ticketed)?;
+        Ok(ticket)
     }
 
     /// Writes to the state of a session's agent in somebody's name: a user's `goal.*`, a tool's or

@@ -470,7 +470,12 @@ impl Hub {
         // A home that closes ends all sessions at once.
         let sessions = if closing { Sessions::Left } else { Sessions::Ended };
         caught(|| seat.leave(&self.runtime, sessions)).unwrap_or(());
+        // What its tickets have opened ends with it.
+        let orphans = self.runtime.lent().gone(seat.number);
         let mut state = self.state();
+        for orphan in orphans.iter().filter_map(|orphan| state.seats.get(orphan)) {
+            orphan.peer.break_off();
+        }
         state.seats.remove(&seat.number);
         state.placed.remove(&seat.number);
         state.settled.remove(&seat.number);

@@ -13,7 +13,7 @@ use crate::server::{Holding, LocalSession};
 use crate::tools::provide::{Offered, Provider, Standing};
 use crate::tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn};
 use crate::transport::limits::{SESSIONS_MAX, TOOLS_MAX};
-use crate::transport::message::Provided;
+use crate::transport::message::{Provided, Ticketed};
 use crate::transport::reply::{Offers, Taken};
 
 /// A client.
@@ -86,9 +86,32 @@ impl Client {
     pub(crate) fn take(&self, holding: &Holding, ticket: &SessionTicket) -> Result<Taken, Error> {
         self.check_room()?;
         let no_ticket = || Refused::new(Reason::NotBound).field("ticket");
-        let session = holding.lent().take(ticket).ok_or_else(no_ticket)?;
+        let session = match holding.lent().take(ticket) {
+            Some(session) => session,
+            None => {
+                let shown = holding.lent().show(ticket, self.number).ok_or_else(no_ticket)?;
+                let (agent, token) = shown?;
+                Arc::new(holding.session(agent.as_str(), token)?)
+            }
+        };
         let (agent, token): (AgentId, TokenId) = (session.agent().clone(), session.token());
         Ok(Taken { session: self.seat(holding, session)?, agent, token })
+    }
+
+    /// Registers a ticket, for a token that is the agent's.
+    pub(crate) fn register(&self, holding: &Holding, ticketed: Ticketed) -> Result<(), Error> {
+        let Ticketed { ticket, agent, token } = ticketed;
+        let whose = holding.look(|kernel| kernel.token(&token).map(|it| it.body.agent.clone()));
+        let whose = whose.ok_or_else(|| Refused::new(Reason::UnknownToken).field("token"))?;
+        if whose != agent {
+            return Err(Refused::new(Reason::NotBound).field("token").into());
+        }
+        holding.lent().register(self.number, &ticket, agent, token)?;
+        if self.state().gone {
+            // It went meanwhile, and whoever saw to that may have missed this one.
+            holding.lent().gone(self.number);
+        }
+        Ok(())
     }
 
     /// Closes a session.

@@ -1,21 +1,22 @@
-//! Sessions that an operator has opened for agents. A ticket opens one, once: whoever has the
-//! token's id and no ticket opens nothing.
+//! Sessions that an operator has opened for agents, and tickets by which programs of theirs open their
+//! own: whoever has the token's id and no ticket opens nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use syscap_format::{
-    AgentId, DecodeError, Decoder, Encoder, Leaf, Reason, Refused, field::Field, leaf,
+    AgentId, DecodeError, Decoder, Encoder, Leaf, Reason, Refused, TokenId, field::Field, leaf,
 };
 
 use crate::Error;
 use crate::server::{Holding, LocalSession};
 use crate::tools::ConnectionId;
-use crate::transport::limits::LENT_MAX;
+use crate::transport::limits::{LENT_MAX, TICKET_CONNECTIONS_MAX};
 
-/// Opens a session that was lent, once, at the holder that it was lent at. Its bearer can open the
-/// session.
+/// Opens a session that was lent, once, at the server that it was lent at; or a session of its own for
+/// each connection that shows it, while the process is there that has registered it. Its bearer can
+/// open the session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionTicket([u8; 32]);
 
@@ -50,10 +51,27 @@ impl fmt::Debug for SessionTicket {
     }
 }
 
-/// Sessions that wait to be taken. A ticket is found by its hash, so that the time that a look
-/// takes says nothing about it.
+/// What tickets open. A ticket is found by its hash, so that the time that a look takes says nothing
+/// about it.
 #[derive(Default)]
-pub(crate) struct Lent(Mutex<BTreeMap<Leaf, (ConnectionId, Arc<LocalSession>)>>);
+pub(crate) struct Lent(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Sessions that wait to be taken, with who has lent them.
+    sessions: BTreeMap<Leaf, (ConnectionId, Arc<LocalSession>)>,
+    /// Tickets that open sessions of their own, as long as who registered them is there.
+    tickets: BTreeMap<Leaf, Ticket>,
+}
+
+/// A ticket of a process that stays: each connection that shows it gets a session of its own.
+struct Ticket {
+    by: ConnectionId,
+    agent: AgentId,
+    token: TokenId,
+    /// The connections that have shown it, and are there.
+    at: BTreeSet<ConnectionId>,
+}
 
 impl Lent {
     /// Lends a session that `from` has opened.
@@ -64,32 +82,86 @@ impl Lent {
         session: Arc<LocalSession>,
     ) -> Result<SessionTicket, Error> {
         let ticket = SessionTicket(runtime.core.salts.bytes()?);
-        let mut sessions = self.sessions();
-        if sessions.len() >= LENT_MAX {
+        let mut state = self.state();
+        if state.sessions.len() >= LENT_MAX {
             return Err(Refused::new(Reason::TooManySessions).into());
         }
-        sessions.insert(leaf(ticket.as_bytes()), (from, session));
+        state.sessions.insert(leaf(ticket.as_bytes()), (from, session));
         Ok(ticket)
     }
 
     /// The session of a ticket, which opens nothing from here on.
     pub(crate) fn take(&self, ticket: &SessionTicket) -> Option<Arc<LocalSession>> {
-        self.sessions().remove(&leaf(ticket.as_bytes())).map(|(_, session)| session)
+        self.state().sessions.remove(&leaf(ticket.as_bytes())).map(|(_, session)| session)
+    }
+
+    /// Takes a ticket that a process has drawn, and stays for. The same one, registered again by
+    /// another connection, is that one's from here on: its process has come back.
+    pub(crate) fn register(
+        &self,
+        by: ConnectionId,
+        ticket: &SessionTicket,
+        agent: AgentId,
+        token: TokenId,
+    ) -> Result<(), Refused> {
+        let (name, mut state) = (leaf(ticket.as_bytes()), self.state());
+        if let Some(known) = state.tickets.get_mut(&name) {
+            if (&known.agent, known.token) != (&agent, token) {
+                return Err(Refused::new(Reason::NotBound).field("ticket"));
+            }
+            known.by = by;
+            return Ok(());
+        }
+        if state.tickets.len() >= LENT_MAX {
+            return Err(Refused::new(Reason::TooManySessions).field("tickets"));
+        }
+        state.tickets.insert(name, Ticket { by, agent, token, at: BTreeSet::new() });
+        Ok(())
+    }
+
+    /// Whose session a ticket opens that is shown by a connection; it counts among its connections
+    /// from here on. `None` where there is no such ticket.
+    pub(crate) fn show(
+        &self,
+        ticket: &SessionTicket,
+        shown_by: ConnectionId,
+    ) -> Option<Result<(AgentId, TokenId), Refused>> {
+        let mut state = self.state();
+        let found = state.tickets.get_mut(&leaf(ticket.as_bytes()))?;
+        if !found.at.contains(&shown_by) && found.at.len() >= TICKET_CONNECTIONS_MAX {
+            let got = format_args!("{} connections", found.at.len());
+            let refused = Refused::new(Reason::Overloaded).field("ticket").got(&got);
+            return Some(Err(refused.allowed(&TICKET_CONNECTIONS_MAX)));
+        }
+        found.at.insert(shown_by);
+        Some(Ok((found.agent.clone(), found.token)))
     }
 
     /// The agent whose session a ticket opens.
     pub(crate) fn agent_of(&self, ticket: &SessionTicket) -> Option<AgentId> {
-        let sessions = self.sessions();
-        sessions.get(&leaf(ticket.as_bytes())).map(|(_, session)| session.agent().clone())
+        let (name, state) = (leaf(ticket.as_bytes()), self.state());
+        let lent = state.sessions.get(&name).map(|(_, session)| session.agent().clone());
+        lent.or_else(|| state.tickets.get(&name).map(|ticket| ticket.agent.clone()))
     }
 
     /// The sessions that a connection has delegated and that were not taken.
     pub(crate) fn take_all(&self, from: ConnectionId) -> Vec<Arc<LocalSession>> {
-        let mut sessions = self.sessions();
-        sessions.extract_if(.., |_, (by, _)| *by == from).map(|(_, (_, session))| session).collect()
+        let mut state = self.state();
+        let lent = state.sessions.extract_if(.., |_, (by, _)| *by == from);
+        lent.map(|(_, (_, session))| session).collect()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, BTreeMap<Leaf, (ConnectionId, Arc<LocalSession>)>> {
+    /// A connection has gone, and its tickets with it; those that had shown them end, too.
+    pub(crate) fn gone(&self, connection: ConnectionId) -> BTreeSet<ConnectionId> {
+        let mut state = self.state();
+        for ticket in state.tickets.values_mut() {
+            ticket.at.remove(&connection);
+        }
+        let gone = state.tickets.extract_if(.., |_, ticket| ticket.by == connection);
+        gone.flat_map(|(_, ticket)| ticket.at).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         // Every change is one step that can't break off half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

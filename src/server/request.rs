@@ -188,6 +188,7 @@ impl Holding {
             Ask::Prompted(asked) => body(self.desk().heard(self, asked.token, &asked.prompt)),
             Ask::Open(Opening { agent, token }) => body(client.open(self, &agent, token)),
             Ask::Lend(session) => body(client.lend(self, session)),
+            Ask::Ticket(ticketed) => body(client.register(self, ticketed)),
             Ask::Charge(Charge { session, amounts }) => {
                 body(client.session(session).and_then(|session| session.charge(amounts)))
             }

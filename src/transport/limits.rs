@@ -63,6 +63,8 @@ pub(crate) const SHORT_BYTES_MAX: usize = 64 << 10;
 pub(crate) const SESSIONS_MAX: usize = 1_024;
 /// Most sessions that are lent and that nobody has taken.
 pub(crate) const LENT_MAX: usize = 1_024;
+/// Most connections at a time that have shown one ticket.
+pub(crate) const TICKET_CONNECTIONS_MAX: usize = 16;
 /// Most tools that a connection may offer at once.
 pub(crate) const TOOLS_MAX: usize = 512;
 /// Most tokens and most sessions in a view: the newest; and most running calls and freezes.

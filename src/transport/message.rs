@@ -86,6 +86,8 @@ choice! {
         36 => Watch(Watched),
         /// The token that goes on in the place of that one.
         37 => Successor(TokenId),
+        /// A ticket by which an agent's programs open sessions, while this connection is there.
+        38 => Ticket(Ticketed),
     }
 }
 
@@ -149,6 +151,15 @@ shape! {
     pub(crate) struct Opening {
         1 => pub(crate) agent: String,
         2 => pub(crate) token: TokenId,
+    }
+}
+
+shape! {
+    /// A ticket that a process has drawn, and what it opens.
+    pub(crate) struct Ticketed {
+        1 => pub(crate) ticket: SessionTicket,
+        2 => pub(crate) agent: AgentId,
+        3 => pub(crate) token: TokenId,
     }
 }
 

@@ -6,7 +6,7 @@ use clap::Command;
 
 /// The groups, and their commands.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start", &["init", "mcp", "hook", "run", "call", "demo"]),
+    ("Start", &["init", "mcp", "hook", "run", "ticket", "call", "demo"]),
     ("Work each day", &["approvals", "console", "top", "freeze", "thaw", "cancel", "revoke"]),
     ("People and keys", &["token", "credits", "resume", "keys", "secret"]),
     ("Policy and tools", &["policy", "learn", "state", "tools", "http"]),
@@ -35,7 +35,7 @@ Exit codes:
   12  verify: sound or incomplete, but not anchored, and --require-anchor was given
   13  verify: newer software wrote records that this version does not know
  conformance  1 a check did not pass; 3 the runner could not do its part
- run  the program's own; 128+N where signal N ended it; 137 where a freeze or a revocation did;
+ run, ticket  the program's own; 128+N where signal N ended it; 137 where a freeze or a revocation did;
       125 not started, 126 can't be executed, 127 not found
 ";
 

@@ -47,6 +47,7 @@ mod started;
 mod starter;
 mod state;
 mod terminal;
+mod ticket;
 mod token;
 mod tools;
 mod top;
@@ -115,6 +116,8 @@ enum Command {
     State(state::State),
     /// Make calls from JSON lines.
     Call(call::Call),
+    /// Start an agent's program with a ticket for sessions of its own.
+    Ticket(ticket::Ticket),
     /// Put syscap in front of MCP servers.
     Mcp(Box<mcp::Mcp>),
     /// Judge the tools that an agent's client runs itself.
@@ -188,6 +191,7 @@ fn main() -> ExitCode {
         Command::Policy(policy) => policy.run(&mut out),
         Command::State(state) => state.run(&mut out),
         Command::Call(call) => call.run(&mut out),
+        Command::Ticket(ticket) => ticket.run(),
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
         Command::Run(run) => run.run(),

@@ -40,6 +40,7 @@ mod states;
 mod streams;
 pub(crate) mod support;
 mod terminal;
+mod tickets;
 mod tokens;
 mod tooling;
 mod tops;

@@ -11,6 +11,7 @@ use crate::runtime::failover::{Failover, Provided};
 use crate::tools::provide::{Offer, Offered, Provider};
 use crate::transport::Ask;
 use crate::transport::limits::{TOOLS_MAX, TRY_TIME};
+use crate::transport::message::Ticketed;
 
 impl Failover {
     /// Offers tools, now and to each new holder.
@@ -54,12 +55,37 @@ impl Failover {
         drop(gone);
     }
 
+    /// Registers a ticket, now and with each new server.
+    pub(crate) fn register(&self, ticketed: Ticketed) -> Result<(), Error> {
+        self.tickets().push(ticketed.clone());
+        let registered = self.each(|up| up.ask(Ask::Ticket(ticketed.clone()), Duration::MAX));
+        if registered.is_err() {
+            self.tickets().retain(|one| one.ticket != ticketed.ticket);
+        }
+        registered
+    }
+
+    /// True if no new server is to be told of anything.
+    pub(super) fn offers_nothing(&self) -> bool {
+        self.offered().is_empty() && self.tickets().is_empty()
+    }
+
+    fn tickets(&self) -> MutexGuard<'_, Vec<Ticketed>> {
+        // Every change is one step.
+        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks a new holder to stay, and offers it everything. A tool that it does not accept can't be
     /// called.
     pub(super) fn set_up(&self, up: &dyn Backend) {
         if self.stays() {
             // One that does not hear it is over, and another is looked for.
             drop(up.ask::<bool>(Ask::Stay(true), TRY_TIME));
+        }
+        let tickets = self.tickets().clone();
+        for ticketed in tickets {
+            // One that it does not take opens nothing there.
+            drop(up.ask::<()>(Ask::Ticket(ticketed), TRY_TIME));
         }
         let offered = self.offered().clone();
         let mut rest = &offered[..];

@@ -2,6 +2,7 @@
 //! that was opened without `O_CLOEXEC` (open(2)) is open in it, and in all that it starts.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use crate::sys;
@@ -23,4 +24,10 @@ pub fn keep_no_others(command: &mut Command) {
         closed => closed,
     };
     sys::before_exec(command, close);
+}
+
+/// Gives a file to a program that is started, under that number. It is in place of what this process
+/// has there, in that program alone.
+pub fn give(command: &mut Command, handle: OwnedFd, number: u8) {
+    sys::before_exec(command, move || sys::put_at(&handle, number));
 }

@@ -35,7 +35,7 @@ mod sys;
 mod wire;
 
 #[cfg(target_os = "linux")]
-pub use crate::inherited::{keep_no_others, keep_none_on_exec};
+pub use crate::inherited::{give, keep_no_others, keep_none_on_exec};
 pub use crate::launcher::{Launcher, Lease, Orders, Running, Said, Serving, Stream, entry};
 pub use crate::plan::{Access, DEVICES, DOOR, Granted, Level, Limits, Network, Plan, SYSTEM};
 pub use crate::report::{Achieved, Bound, Ended, LaunchError, Report};

@@ -1,6 +1,6 @@
 //! The system calls that have no safe form: each with the reason why it is sound here.
 //!
-//! But for [`before_exec`] and [`close_others_on_exec`] they run in the supervisor, which has a
+//! But for [`before_exec`], [`put_at`] and [`close_others_on_exec`] they run in the supervisor, which has a
 //! single thread from its start to its end ([`alone`] is asked first), so that a forked child may do
 //! whatever its parent may.
 #![allow(unsafe_code, reason = "what forks, executes and mounts has no safe form")]
@@ -66,10 +66,27 @@ pub(crate) fn close_others_on_exec() -> io::Result<()> {
 
 /// Has a program that is started do this before it becomes the program: one system call, and nothing
 /// that takes memory or a lock.
-pub(crate) fn before_exec(command: &mut Command, act: fn() -> io::Result<()>) {
+pub(crate) fn before_exec(
+    command: &mut Command,
+    act: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) {
     // SAFETY: what is done between fork and exec makes a system call and returns: it takes no lock
     // and no memory, as the caller says above.
     unsafe { command.pre_exec(act) };
+}
+
+/// Puts a file under a number, where it is not closed at an exec. To be called between fork and exec:
+/// what had the number is closed.
+pub(crate) fn put_at(handle: &OwnedFd, number: u8) -> io::Result<()> {
+    let (handle, number) = (handle.as_raw_fd(), libc::c_int::from(number));
+    let done = match handle == number {
+        // SAFETY: it takes no pointers, and changes a flag of a descriptor that is open.
+        true => unsafe { libc::fcntl(handle, libc::F_SETFD, 0) },
+        // SAFETY: it takes no pointers. What it closes is this child's copy, and the objects that own
+        // it in the parent are never dropped here: the child executes a program, or ends.
+        false => unsafe { libc::dup2(handle, number) },
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Executes the program that is open, where the path is empty, or the one of that path; comes back

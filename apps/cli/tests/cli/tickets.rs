@@ -1,0 +1,238 @@
+//! `ticket`: an agent's program opens sessions of its own, by descriptor 3 and nothing else.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use syscap::prelude::*;
+use syscap::{Session, SessionTicket};
+
+use crate::cli::support::{Serving, TestHome, run, syscap, until};
+
+/// Reads the ticket and the home of descriptor 3, and waits until its standard input ends.
+const PROGRAM: &str = r"import os, sys
+size = os.fstat(3).st_size
+print(os.pread(3, size, 0).hex(), os.environ.get('SYSCAP_TICKET'), sorted(os.listdir('/proc/self/fd')), flush=True)
+try:
+    os.pwrite(3, b'x', 0)
+except PermissionError:
+    print('sealed', flush=True)
+sys.stdin.read()
+sys.exit(7)
+";
+
+/// The command, and the program that it has started.
+struct Started {
+    parent: Child,
+    input: Option<ChildStdin>,
+    ticket: SessionTicket,
+    home: PathBuf,
+}
+
+impl Started {
+    fn of(home: &TestHome, token: &str) -> Self {
+        let mut command = syscap();
+        let program = ["python3", "-c", PROGRAM];
+        command.args(["ticket", &home.path(), "--agent", "a", "--token", token, "--"]);
+        command.args(program).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut parent = command.spawn().unwrap();
+        let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
+        let line = said.next().unwrap().unwrap();
+        let words: Vec<&str> = line.splitn(2, ' ').collect();
+        let byte = |at: usize| u8::from_str_radix(&words[0][at..at + 2], 16).unwrap();
+        let bytes: Vec<u8> = (0..words[0].len()).step_by(2).map(byte).collect();
+        // Nothing in its environment, and no other descriptor: one is the listing's own.
+        assert_eq!(words[1], "None ['0', '1', '2', '3', '4']");
+        assert_eq!(said.next().unwrap().unwrap(), "sealed");
+        let (ticket, path) = bytes.split_at(32);
+        Self {
+            input: parent.stdin.take(),
+            parent,
+            ticket: SessionTicket::from_bytes(ticket.try_into().unwrap()),
+            home: PathBuf::from(std::str::from_utf8(path).unwrap()),
+        }
+    }
+
+    fn take(&self) -> Result<Session, Error> {
+        Runtime::agent(&self.home)?.take(&self.ticket)
+    }
+
+    fn ends(mut self) -> Option<i32> {
+        drop(self.input.take());
+        self.parent.wait().unwrap().code()
+    }
+}
+
+fn is_not_bound<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Refused(refused)) if refused.reason() == Reason::NotBound)
+}
+
+fn echo(session: &Session) -> Result<ToolResult, Error> {
+    session.call("echo", args! { "value": 1 })
+}
+
+/// Sixteen connections at a time, each with a session of its own, and only while the command runs; the
+/// token's budget is one.
+#[test]
+fn program_opens_sessions_by_its_ticket() {
+    let home = TestHome::new();
+    let token = home.token("a", &["--tool", "echo", "--budget", "calls=20"]);
+    let started = Started::of(&home, &token);
+    assert_eq!(started.home, home.beside("home"));
+    let guessed = Runtime::agent(&started.home).unwrap().take(&SessionTicket::from_bytes([7; 32]));
+    assert!(is_not_bound(guessed));
+    let mut sessions: Vec<Session> = (0..16).map(|_| started.take().unwrap()).collect();
+    let full = started.take();
+    assert!(matches!(full, Err(Error::Refused(why)) if why.reason() == Reason::Overloaded));
+    let numbers: std::collections::BTreeSet<_> = sessions.iter().map(Session::number).collect();
+    assert_eq!(numbers.len(), 16, "a session each");
+    for session in &sessions {
+        assert_eq!((session.agent().as_str(), session.token().to_string()), ("a", token.clone()));
+        assert_eq!(echo(session).unwrap().reason(), None);
+    }
+    // A place is free once its connection has gone.
+    drop(sessions.pop());
+    let mut last = None;
+    until("there is a place again", || {
+        last = started.take().ok();
+        last.is_some()
+    });
+    let last = last.unwrap();
+    let spent: Vec<_> = (0..5).map(|_| echo(&last).unwrap().reason()).collect();
+    assert_eq!(spent, [None, None, None, None, Some(Reason::OverBudget)]);
+    // With the command everything ends that it let in.
+    let (path, ticket) = (started.home.clone(), started.ticket.clone());
+    let first = sessions.swap_remove(0);
+    assert_eq!(started.ends(), Some(7), "the program's own exit code");
+    until("its sessions have ended", || echo(&first).is_err());
+    drop((first, sessions, last));
+    until("no server is left", || home.server().is_none());
+    let serving = Serving::of(&home.path(), &[]);
+    assert!(is_not_bound(Runtime::agent(&path).unwrap().take(&ticket)));
+    serving.stop();
+    assert_eq!(home.verify(), 0);
+}
+
+/// Four workers call 600 times while the server is killed again and again: nothing is lost, nothing runs
+/// twice, and the ticket holds with each new server. When the command is killed, it opens nothing.
+#[test]
+fn ticket_outlives_its_server_and_not_its_command() {
+    const CALLS: u64 = 600;
+    let home = TestHome::new();
+    assert_eq!(run(["config", &home.path(), "--idle", "1s"]).code, 0);
+    let grant = ["--tool", "memory.write", "--budget", "calls=100000"];
+    let token = home.token("a", &grant);
+    let started = Started::of(&home, &token);
+    let (done, lost, next) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut session = taken(&started);
+                loop {
+                    let number = next.fetch_add(1, Ordering::SeqCst);
+                    if number >= CALLS {
+                        break;
+                    }
+                    let args = args! { "key": format!("k{number}"), "value": "x" };
+                    // What has a key is sent again, until it is answered.
+                    let key = format!("call-{number}");
+                    loop {
+                        let call = session.request("memory.write").args(args.clone()).key(&key);
+                        match call.wait() {
+                            Ok(answer) if answer.reason() == Some(Reason::OutcomeUnknown) => {
+                                lost.fetch_add(1, Ordering::SeqCst);
+                                break;
+                            }
+                            Ok(answer) => {
+                                assert_eq!(answer.reason(), None);
+                                done.fetch_add(1, Ordering::SeqCst);
+                                break;
+                            }
+                            Err(_) => session = taken(&started),
+                        }
+                    }
+                }
+            });
+        }
+        for _ in 0..3 {
+            let before = done.load(Ordering::SeqCst);
+            until("some calls more", || done.load(Ordering::SeqCst) >= (before + 60).min(CALLS));
+            home.kill_server();
+        }
+    });
+    let (done, lost) = (done.into_inner(), lost.into_inner());
+    assert_eq!(done + lost, CALLS);
+    assert!(lost <= 12, "only what ran as a server was killed: {lost}");
+    // Each key's call ran once: an intent each, and what was recovered among them.
+    let log = home.log();
+    let of = |kind: &str| {
+        let all = log.iter().filter(|one| one["kind"] == kind && one["tool_id"] == "memory.write");
+        all.count()
+    };
+    assert_eq!(of("intent"), usize::try_from(CALLS).unwrap());
+    // The command is killed, and its program with it, as a supervisor does.
+    let mut started = started;
+    let session = taken(&started);
+    started.parent.kill().unwrap();
+    started.parent.wait().unwrap();
+    drop(started.input.take());
+    until("its sessions have ended", || echo(&session).is_err());
+    drop(session);
+    until("no server is left", || home.server().is_none());
+    let serving = Serving::of(&home.path(), &[]);
+    assert!(is_not_bound(started.take()));
+    serving.stop();
+    assert_eq!(home.verify(), 0);
+}
+
+/// A session by the ticket, once a server is there that knows it.
+fn taken(started: &Started) -> Session {
+    let since = Instant::now();
+    loop {
+        match started.take() {
+            Ok(session) => return session,
+            Err(error) => assert!(since.elapsed() < Duration::from_secs(20), "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Signals and exit codes are the program's; what can't be started says so; another agent's token, a
+/// revoked one and an unknown one start nothing.
+#[test]
+fn ticket_starts_what_it_is_told_and_passes_on() {
+    let home = TestHome::new();
+    let path = home.path();
+    let token = home.token("a", &["--tool", "echo"]);
+    let start = |agent: &str, token: &str, command: &[&str]| {
+        let begin = ["ticket", &path, "--agent", agent, "--token", token, "--"];
+        run(begin.iter().chain(command))
+    };
+    assert_eq!(start("a", &token, &["sh", "-c", "exit 5"]).code, 5);
+    assert_eq!(start("a", &token, &["sh", "-c", "kill -9 $$"]).code, 137);
+    assert_eq!(start("a", &token, &["syscap-none"]).code, 127);
+    assert_eq!(start("a", &token, &["/etc/passwd"]).code, 126);
+    let ran = home.beside("ran");
+    let mark = ["touch", ran.to_str().unwrap()];
+    start("b", &token, &mark).failed(3);
+    start("a", &"0".repeat(64), &mark).failed(3);
+    assert_eq!(run(["ticket", &path, "--agent", "a", "--token", &token]).code, 2);
+    assert!(!ran.exists());
+    // It forks: all of them have the file, and each its own place in it.
+    let forks = "import os\nfor _ in range(4): os.fork()\nassert len(os.pread(3, 32, 0)) == 32";
+    assert_eq!(start("a", &token, &["python3", "-c", forks]).code, 0);
+    let mut command = syscap();
+    command.args(["ticket", &path, "--agent", "a", "--token", &token, "--", "sh", "-c"]);
+    command.arg("trap 'exit 9' TERM; echo up; while :; do sleep 0.05; done");
+    let mut parent = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let process = Pid::from_raw(i32::try_from(parent.id()).unwrap()).unwrap();
+    kill_process(process, Signal::TERM).unwrap();
+    assert_eq!(parent.wait().unwrap().code(), Some(9));
+    until("no server is left", || home.server().is_none());
+    assert_eq!(home.verify(), 0);
+}
