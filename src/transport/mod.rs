@@ -23,6 +23,8 @@
 //! that hangs, dies or misbehaves can cost the others. On the agents' lane a peer has less: calls
 //! through what was lent to it.
 
+#[cfg(test)]
+mod channel;
 pub(crate) mod client;
 pub(crate) mod frame;
 pub(crate) mod frozen;

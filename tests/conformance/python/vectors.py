@@ -6,6 +6,7 @@ import sys
 
 import arguments
 import cbor
+import channel
 import crypto
 import envelope
 import frames
@@ -168,6 +169,8 @@ KINDS = {
     "admission": lambda case: envelope.admit(case["faults"]), "scope": scope, "at_most": at_most, "permits": permits,
     "error": lambda case: envelope.error(bytes.fromhex(case["bytes"]), case["tx"]),
     "result": lambda case: envelope.result(bytes.fromhex(case["bytes"])),
+    "channel": lambda case: same(
+        channel.channel(bytes.fromhex(case["bytes"]), case["by"], case.get("verb")), case.get("reason")),
     "frame": lambda case: same(frames.frame(bytes.fromhex(case["bytes"]), case["by"]), case.get("reason")),
     "token": token, "derive": derive, "policy": is_policy, "decide": decide,
     "leaf": leaf, "commitment": commitment, "message": message, "record": is_record, "object": is_object, "row": is_row,

@@ -166,13 +166,16 @@ fn ticket_outlives_its_server_and_not_its_command() {
     let (done, lost) = (done.into_inner(), lost.into_inner());
     assert_eq!(done + lost, CALLS);
     assert!(lost <= 12, "only what ran as a server was killed: {lost}");
-    // Each key's call ran once: an intent each, and what was recovered among them.
+    // Each key's call ran once: an intent each, and one more where a boot has proved that nothing was done.
     let log = home.log();
-    let of = |kind: &str| {
-        let all = log.iter().filter(|one| one["kind"] == kind && one["tool_id"] == "memory.write");
-        all.count()
-    };
-    assert_eq!(of("intent"), usize::try_from(CALLS).unwrap());
+    let intents: Vec<&serde_json::Value> = log
+        .iter()
+        .filter(|one| one["kind"] == "intent" && one["tool_id"] == "memory.write")
+        .map(|one| &one["seq"])
+        .collect();
+    let undone = log.iter().filter(|one| one["kind"] == "recovery" && one["verdict"] == "not_done");
+    let undone = undone.filter(|one| intents.contains(&&one["intent"])).count();
+    assert_eq!(intents.len() - undone, usize::try_from(CALLS).unwrap());
     // The command is killed, and its program with it, as a supervisor does.
     let mut started = started;
     let session = taken(&started);
@@ -233,6 +236,87 @@ fn ticket_starts_what_it_is_told_and_passes_on() {
     let process = Pid::from_raw(i32::try_from(parent.id()).unwrap()).unwrap();
     kill_process(process, Signal::TERM).unwrap();
     assert_eq!(parent.wait().unwrap().code(), Some(9));
+    until("no server is left", || home.server().is_none());
+    assert_eq!(home.verify(), 0);
+}
+
+/// The client of the page, in another language: it sees what it has, calls, waits for a person and goes
+/// on, is refused by name, and sends nothing that has no exact form.
+#[test]
+fn client_of_the_page_calls_waits_and_goes_on() {
+    const SCRIPT: &str = r#"
+import os, sys, threading, time
+import client
+session = client.join()
+print(sorted(tool["name"] for tool in session.tools()), session.agent, flush=True)
+write = {"path": "a.txt", "text": "hello"}
+asked = session.call("fs.write", write)["error"]
+print(asked["reason"], asked["got"], flush=True)
+stands = session.wait(int(asked["got"]))
+print(*stands, session.call("fs.write", write)["status"], flush=True)
+asked = session.call("fs.write", {"path": "b.txt", "text": "x"})["error"]
+print(asked["reason"], asked["got"], flush=True)
+print(*session.wait(int(asked["got"])), flush=True)
+assert session.call("fs.read", {"path": "a.txt"})["error"]["reason"] == "not_granted"
+for value in (float("nan"), float("inf"), 1 << 64, {1, 2}, "\ud800", {"a": [object()]}):
+    try:
+        session.call("echo", {"value": value})
+    except ValueError:
+        continue
+    raise SystemExit(f"{value!r} was sent")
+one = session.call("echo", {"value": 1}, key="turn-1")
+assert session.call("echo", {"value": 1}, key="turn-1")["result"] == one["result"]
+answers = []
+call = lambda n: answers.append(session.call("echo", {"value": n})["result"]["value"])
+threads = [threading.Thread(target=call, args=[n]) for n in range(12)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+assert sorted(answers) == list(range(12)), answers
+try:
+    session.channel.ask(client.WAIT, {1: session.number, 2: 1, 3: 600001})
+except client.Refused as refused:
+    assert (refused.reason, refused.allowed) == (102, "at most 600000 ms"), refused
+else:
+    raise SystemExit("it waits too long")
+try:
+    session.channel.ask(8, None)
+except client.Lost:
+    session = client.join()
+if os.fork() == 0:
+    try:
+        session.left()
+    except client.Lost:
+        os._exit(0 if client.join().call("echo", {"value": 1})["status"] == "ok" else 1)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+print("left", session.left()[0], flush=True)
+"#;
+    let home = TestHome::new();
+    let path = home.path();
+    let policy = r#"{"id": "echoes", "effect": "allow", "subject": {"tool_id": "echo"},
+        "when": {"op": "all", "args": []}, "on_fail": "block", "reason": "x"}, {"id""#;
+    let policy = crate::cli::approvals::POLICY.replacen("{\"id\"", policy, 1);
+    run(["policy", "set", &path, &home.file("policy.json", &policy)]).fine();
+    let flags = ["--tool", "echo,fs.write", "--write", "workspace", "--read", "workspace"];
+    let token = home.token("a", &[&flags[..], &["--budget", "calls=100"]].concat());
+    let mut command = syscap();
+    command.args(["ticket", &path, "--agent", "a", "--token", &token, "--"]);
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
+    command.args(["python3", "-B", "-c", SCRIPT]).env("PYTHONPATH", examples);
+    let mut parent = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
+    let mut next = || said.next().unwrap().unwrap();
+    assert_eq!(next(), "['echo', 'fs_write'] a");
+    let asked = |line: String| line.strip_prefix("asked ").unwrap().to_owned();
+    let first = asked(next());
+    run(["approvals", "approve", &path, &first]).fine();
+    assert_eq!(next(), "approved None ok");
+    assert_eq!(std::fs::read_to_string(home.workspace("a").join("a.txt")).unwrap(), "hello");
+    let second = asked(next());
+    run(["approvals", "deny", &path, &second, "--because", "not today"]).fine();
+    assert_eq!(next(), "denied not today");
+    assert_eq!(next(), "left 81");
+    assert_eq!(parent.wait().unwrap().code(), Some(0));
+    assert!(!home.workspace("a").join("b.txt").exists());
     until("no server is left", || home.server().is_none());
     assert_eq!(home.verify(), 0);
 }

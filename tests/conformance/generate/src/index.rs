@@ -33,6 +33,8 @@ const ONE_SIDED: &[(&str, &str)] = &[
     ("SYSCAP-CALL-087", "a null is dropped"),
     ("SYSCAP-CALL-088", "a null is kept"),
     ("SYSCAP-CALL-055", "it has an answer: nothing ends"),
+    ("SYSCAP-CHAN-003", "it has an answer: nothing ends"),
+    ("SYSCAP-CHAN-006", "it has an answer: nothing ends"),
     ("SYSCAP-CBOR-013", "text that is normalised is other text: nothing is refused"),
     ("SYSCAP-CBOR-018", "the bytes are given: what is hashed tells"),
     ("SYSCAP-DER-015", "what is free can't be broken"),

@@ -10,6 +10,7 @@ mod admission;
 mod arguments;
 mod case;
 mod cbor;
+mod channel;
 mod envelopes;
 mod errors;
 mod forms;
@@ -42,6 +43,7 @@ fn files() -> Vec<(&'static str, Cases)> {
         ("admission", admission::cases()),
         ("arguments", arguments::cases()),
         ("cbor", cbor::cases()),
+        ("channel", channel::cases()),
         ("envelopes", envelopes::cases()),
         ("errors", errors::cases()),
         ("forms", forms::cases()),
