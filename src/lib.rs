@@ -83,6 +83,7 @@ pub use crate::runtime::state::{AgentState, Changed};
 pub use crate::runtime::submit::{Beside, Configured, PolicyPlace, PolicyWhy};
 pub use crate::runtime::{Runtime, resume};
 pub use crate::server::lend::SessionTicket;
+pub use crate::server::offered::Prefix;
 pub use crate::server::uses::Until;
 pub use crate::tools::{host, provide};
 #[cfg(any(fuzzing, test))]

@@ -9,6 +9,7 @@ mod points;
 mod providers;
 mod share;
 mod sockets;
+mod tickets;
 mod turns;
 mod waits;
 mod wire;

@@ -49,6 +49,8 @@ use crate::runtime::connect::{Connect, Setup};
 use crate::runtime::failover::{Failover, Mode, Open};
 use crate::server::Holding;
 use crate::server::lend::SessionTicket;
+use crate::server::offered::Prefix;
+use crate::server::request::Request;
 use crate::server::uses::Until;
 use crate::tools::host::uses::{Begun, Prompt, Reported, Settled, ToolUse};
 use crate::tools::provide::{Offer, Provider};
@@ -246,14 +248,24 @@ impl Runtime {
     /// agent and token: at most 16 connections at a time, as long as this process has the home. It is
     /// registered anew with each server. After that it opens nothing, and what it has opened ends.
     ///
+    /// Such a program may offer tools under names of these prefixes, 16 at most: for the sessions of
+    /// this ticket alone, of a class that is no milder than the prefix's, and 64 new names in all; more of
+    /// them, and changed ones, wait for an operator.
+    ///
     /// # Errors
-    /// [`Error::Refused`] where there is no such token, it is another agent's, or the server has no
-    /// room; [`Error::HolderGone`]; [`Error::Entropy`].
-    pub fn ticket(&self, agent: &AgentId, token: TokenId) -> Result<SessionTicket, Error> {
+    /// [`Error::Refused`] where there is no such token, it is another agent's, a prefix covers a name
+    /// that is another's, or the server has no room; [`Error::HolderGone`]; [`Error::Entropy`].
+    pub fn ticket(
+        &self,
+        agent: &AgentId,
+        token: TokenId,
+        prefixes: &[Prefix],
+    ) -> Result<SessionTicket, Error> {
         let mut bytes = [0; 32];
         SystemEntropy.fill(&mut bytes)?;
         let ticket = SessionTicket::from_bytes(bytes);
-        let ticketed = Ticketed { ticket: ticket.clone(), agent: agent.clone(), token };
+        let (agent, prefixes) = (agent.clone(), prefixes.to_vec());
+        let ticketed = Ticketed { ticket: ticket.clone(), agent, token, prefixes };
         self.home.register(ticketed)?;
         Ok(ticket)
     }
@@ -312,6 +324,10 @@ impl Runtime {
     /// [`Error::HolderGone`]; the tools are not offered again even so.
     pub fn withdraw(&self, tools: &[ToolId]) -> Result<(), Error> {
         self.home.forget(tools);
+        if self.home.is_agents() {
+            let tools = tools.to_vec();
+            return self.home.each(|up| up.ask(Request::Withdraw(tools.clone()), Duration::MAX));
+        }
         self.act(Ask::Withdraw(tools.to_vec()))
     }
 

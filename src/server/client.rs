@@ -9,6 +9,7 @@ use syscap_format::{AgentId, Reason, Refused, Seq, TokenId, ToolId};
 use crate::Error;
 use crate::driver::guard::caught;
 use crate::server::lend::SessionTicket;
+use crate::server::offered::bound;
 use crate::server::{Holding, LocalSession};
 use crate::tools::provide::{Offered, Provider, Standing};
 use crate::tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn};
@@ -90,7 +91,8 @@ impl Client {
             Some(session) => session,
             None => {
                 let shown = holding.lent().show(ticket, self.number).ok_or_else(no_ticket)?;
-                let (agent, token) = shown?;
+                let (name, agent, token) = shown?;
+                holding.providers.lock().tickets.insert(self.number, name);
                 Arc::new(holding.session(agent.as_str(), token)?)
             }
         };
@@ -100,13 +102,14 @@ impl Client {
 
     /// Registers a ticket, for a token that is the agent's.
     pub(crate) fn register(&self, holding: &Holding, ticketed: Ticketed) -> Result<(), Error> {
-        let Ticketed { ticket, agent, token } = ticketed;
+        let token = ticketed.token;
         let whose = holding.look(|kernel| kernel.token(&token).map(|it| it.body.agent.clone()));
         let whose = whose.ok_or_else(|| Refused::new(Reason::UnknownToken).field("token"))?;
-        if whose != agent {
+        if whose != ticketed.agent {
             return Err(Refused::new(Reason::NotBound).field("token").into());
         }
-        holding.lent().register(self.number, &ticket, agent, token)?;
+        holding.check_prefixes(&ticketed.prefixes)?;
+        holding.lent().register(self.number, ticketed)?;
         if self.state().gone {
             // It went meanwhile, and whoever saw to that may have missed this one.
             holding.lent().gone(self.number);
@@ -119,6 +122,14 @@ impl Client {
         let taken = self.remove(session)?;
         holding.unbind(session);
         taken.end()
+    }
+
+    /// Offers tools by the ticket that it has shown.
+    pub(crate) fn offer(&self, holding: &Holding, tools: Vec<Provided>) -> Result<Offers, Error> {
+        let no_ticket = || Refused::new(Reason::NotBound).field("ticket");
+        let prefixes = holding.lent().prefixes_of(self.number).ok_or_else(no_ticket)?;
+        let tools = bound(tools.into_iter().map(Offered::from).collect(), &prefixes)?;
+        self.provide(holding, tools.into_iter().map(Provided::from).collect())
     }
 
     /// Offers tools.

@@ -10,9 +10,11 @@ use syscap_format::{
 };
 
 use crate::Error;
+use crate::server::offered::{NEW_NAMES_MAX, Prefix};
 use crate::server::{Holding, LocalSession};
 use crate::tools::ConnectionId;
 use crate::transport::limits::{LENT_MAX, TICKET_CONNECTIONS_MAX};
+use crate::transport::message::Ticketed;
 
 /// Opens a session that was lent, once, at the server that it was lent at; or a session of its own for
 /// each connection that shows it, while the process is there that has registered it. Its bearer can
@@ -69,6 +71,9 @@ struct Ticket {
     by: ConnectionId,
     agent: AgentId,
     token: TokenId,
+    prefixes: Vec<Prefix>,
+    /// How many new names it has put on record.
+    new_names: usize,
     /// The connections that have shown it, and are there.
     at: BTreeSet<ConnectionId>,
 }
@@ -100,13 +105,11 @@ impl Lent {
     pub(crate) fn register(
         &self,
         by: ConnectionId,
-        ticket: &SessionTicket,
-        agent: AgentId,
-        token: TokenId,
+        Ticketed { ticket, agent, token, prefixes }: Ticketed,
     ) -> Result<(), Refused> {
         let (name, mut state) = (leaf(ticket.as_bytes()), self.state());
         if let Some(known) = state.tickets.get_mut(&name) {
-            if (&known.agent, known.token) != (&agent, token) {
+            if (&known.agent, known.token, &known.prefixes) != (&agent, token, &prefixes) {
                 return Err(Refused::new(Reason::NotBound).field("ticket"));
             }
             known.by = by;
@@ -115,7 +118,8 @@ impl Lent {
         if state.tickets.len() >= LENT_MAX {
             return Err(Refused::new(Reason::TooManySessions).field("tickets"));
         }
-        state.tickets.insert(name, Ticket { by, agent, token, at: BTreeSet::new() });
+        let (new_names, at) = (0, BTreeSet::new());
+        state.tickets.insert(name, Ticket { by, agent, token, prefixes, new_names, at });
         Ok(())
     }
 
@@ -125,16 +129,44 @@ impl Lent {
         &self,
         ticket: &SessionTicket,
         shown_by: ConnectionId,
-    ) -> Option<Result<(AgentId, TokenId), Refused>> {
-        let mut state = self.state();
-        let found = state.tickets.get_mut(&leaf(ticket.as_bytes()))?;
+    ) -> Option<Result<(Leaf, AgentId, TokenId), Refused>> {
+        let (name, mut state) = (leaf(ticket.as_bytes()), self.state());
+        let others = state.tickets.iter().filter(|(other, _)| **other != name);
+        if others.into_iter().any(|(_, other)| other.at.contains(&shown_by)) {
+            // What it offers, and who runs it, would be of two.
+            let refused = Refused::new(Reason::NotBound).field("ticket");
+            return Some(Err(refused.allowed("the ticket that this connection has shown")));
+        }
+        let found = state.tickets.get_mut(&name)?;
         if !found.at.contains(&shown_by) && found.at.len() >= TICKET_CONNECTIONS_MAX {
             let got = format_args!("{} connections", found.at.len());
             let refused = Refused::new(Reason::Overloaded).field("ticket").got(&got);
             return Some(Err(refused.allowed(&TICKET_CONNECTIONS_MAX)));
         }
         found.at.insert(shown_by);
-        Some(Ok((found.agent.clone(), found.token)))
+        Some(Ok((name, found.agent.clone(), found.token)))
+    }
+
+    /// The names that a connection may offer tools under, by the ticket that it has shown; how many new
+    /// ones may still go on record, of which so many are taken.
+    pub(crate) fn prefixes_of(&self, shown_by: ConnectionId) -> Option<Vec<Prefix>> {
+        let state = self.state();
+        let mut all = state.tickets.values();
+        let ticket = all.find(|ticket| ticket.at.contains(&shown_by))?;
+        (!ticket.prefixes.is_empty()).then(|| ticket.prefixes.clone())
+    }
+
+    /// Counts new names that the ticket of a connection puts on record, where there is room for all.
+    pub(crate) fn takes_new_names(&self, shown_by: ConnectionId, count: usize) -> bool {
+        let mut state = self.state();
+        let mut all = state.tickets.values_mut();
+        let Some(ticket) = all.find(|ticket| ticket.at.contains(&shown_by)) else { return false };
+        let more = ticket.new_names.saturating_add(count);
+        let fits = more <= NEW_NAMES_MAX;
+        if fits {
+            ticket.new_names = more;
+        }
+        fits
     }
 
     /// The agent whose session a ticket opens.

@@ -8,6 +8,7 @@ mod desk;
 pub(crate) mod issuing;
 pub(crate) mod lend;
 pub(crate) mod notify;
+pub(crate) mod offered;
 pub(crate) mod org;
 mod record;
 pub(crate) mod request;

@@ -1,7 +1,7 @@
 //! Requests: what each verb does at the home stands here, once, for whoever asks.
 
 use syscap_format::field::Field;
-use syscap_format::{Encoder, Reason, Refused, Seq};
+use syscap_format::{Encoder, Reason, Refused, Seq, ToolId};
 use syscap_kernel::Kernel;
 
 use crate::Error;
@@ -13,7 +13,8 @@ use crate::server::lend::SessionTicket;
 use crate::transport::frame::Message;
 use crate::transport::frozen::{Command, HolderStatus};
 use crate::transport::message::{
-    Aborted, AgentAsk, Ask, Awaited, Begin, Call, Charge, Heard, Opening, Proposed, Settle,
+    Aborted, AgentAsk, Ask, Awaited, Begin, Call, Charge, Heard, Opening, Proposed, Provided,
+    Settle,
 };
 use crate::transport::reply::{Leave, OnRecord};
 
@@ -30,6 +31,10 @@ pub(crate) enum Request {
     Tools(Seq),
     /// What is left of a session's token.
     Left(Seq),
+    /// To offer tools by a ticket.
+    Offer(Vec<Provided>),
+    /// To take some of them back.
+    Withdraw(Vec<ToolId>),
     /// On the operator's channel.
     Operator(Ask),
 }
@@ -43,6 +48,8 @@ impl Request {
             Self::Wait(awaited) => AgentAsk::Wait(awaited).frame(id),
             Self::Tools(session) => AgentAsk::Tools(session).frame(id),
             Self::Left(session) => AgentAsk::Left(session).frame(id),
+            Self::Offer(tools) => AgentAsk::Offer(tools).frame(id),
+            Self::Withdraw(tools) => AgentAsk::Withdraw(tools).frame(id),
             Self::Operator(ask) => ask.frame(id),
         }
     }
@@ -70,6 +77,8 @@ impl From<AgentAsk> for Asked {
             AgentAsk::Wait(awaited) => Self::Request(Request::Wait(awaited)),
             AgentAsk::Tools(session) => Self::Request(Request::Tools(session)),
             AgentAsk::Left(session) => Self::Request(Request::Left(session)),
+            AgentAsk::Offer(tools) => Self::Request(Request::Offer(tools)),
+            AgentAsk::Withdraw(tools) => Self::Request(Request::Withdraw(tools)),
             AgentAsk::Call(call) => Self::Call(call),
             AgentAsk::Cancel(call) => Self::Cancel(call),
         }
@@ -98,6 +107,8 @@ impl Holding {
                 let left = self.look(|kernel| left(kernel, session.token()));
                 body(left.ok_or_else(|| Refused::new(Reason::UnknownToken).into()))
             }
+            Request::Offer(tools) => body(client.offer(self, tools)),
+            Request::Withdraw(tools) => body(client.withdraw(self, &tools)),
             Request::Operator(ask) => self.serve_operator(client, ask),
         }
     }

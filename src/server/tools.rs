@@ -42,10 +42,16 @@ impl Holding {
         let mut waiting: Vec<ToolId> = Vec::new();
         if !new.is_empty() {
             let names = new.iter().map(|manifest| manifest.tool.clone()).collect();
-            match self.change_tools(delta(new, Vec::new(), &self.providers)?, By::Signer) {
-                Ok(_) => drop(self.providers.lock().pins.insert(connection, pins)),
-                Err(Error::Signer(_)) => waiting = names,
-                Err(error) => return Err(error),
+            // An agent's program puts only so many on record.
+            let by_ticket = self.providers.lock().tickets.contains_key(&connection);
+            if by_ticket && !self.lent().takes_new_names(connection, new.len()) {
+                waiting = names;
+            } else {
+                match self.change_tools(delta(new, Vec::new(), &self.providers)?, By::Signer) {
+                    Ok(_) => drop(self.providers.lock().pins.insert(connection, pins)),
+                    Err(Error::Signer(_)) => waiting = names,
+                    Err(error) => return Err(error),
+                }
             }
         }
         // What is a provider's is dropped when nothing is locked: it may do anything then.
@@ -105,6 +111,7 @@ impl Holding {
         table.awaiting.retain(|_, places| !places.is_empty());
         if let Withdrawn::All = which {
             table.pins.remove(&connection);
+            table.tickets.remove(&connection);
         }
         drop(table);
         drop(gone);

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use syscap_format::{
-    AgentId, Amounts, Canonical, DefinitionHash, Dimension, EffectClass, Enforcement, Manifest,
-    ObjectId, ObjectKind, Profile, Reason, Refused, Seq, ToolId, ToolsObject, TxOutcome,
+    AgentId, Amounts, Canonical, DefinitionHash, Dimension, EffectClass, Enforcement, Leaf,
+    Manifest, ObjectId, ObjectKind, Profile, Reason, Refused, Seq, ToolId, ToolsObject, TxOutcome,
 };
 use syscap_kernel::{
     Demands, Kernel, Live, Permit, Plan, Ran, Registry, Request, Store, Ticket, Tool, ToolsDelta,
@@ -87,6 +87,9 @@ pub(crate) struct Table {
     /// The bytes of the desk's events that each agent has not paid for.
     owed: BTreeMap<AgentId, u64>,
     pub(crate) runs: BTreeMap<Seq, RunOut>,
+    /// The connections that have shown a ticket, each with its name: they run calls of each other's
+    /// sessions, and nobody else's.
+    pub(crate) tickets: BTreeMap<ConnectionId, Leaf>,
     /// How many tools an attached process has had put on record.
     pub(crate) pins: BTreeMap<ConnectionId, usize>,
     /// How often tools came on record here, or went.
@@ -259,7 +262,8 @@ impl Table {
         live: Live,
     ) -> Result<Chosen<'_>, Reason> {
         let own = self.sessions.get(&live.session).copied();
-        self.tools.get(tool).ok_or(Reason::NoProvider)?.provider(own, pinned)
+        let known = self.tools.get(tool).ok_or(Reason::NoProvider)?;
+        known.provider(own, pinned, |connection| self.tickets.get(&connection))
     }
 
     /// Where a call acts: the desk's client states it with each use, any other when it offers.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use syscap_format::{DefinitionHash, Manifest, Reason};
+use syscap_format::{DefinitionHash, Leaf, Manifest, Reason};
 
 use crate::tools::provide::{Location, Offered, Provider, Standing};
 use crate::tools::{ConnectionId, identity};
@@ -61,17 +61,25 @@ impl Place {
 impl Known {
     /// The provider of a call: of its own connection if there is one, else of any. `pinned` is what
     /// the kernel's own manifest stands for.
-    pub(crate) fn provider(
+    pub(crate) fn provider<'t>(
         &self,
         own: Option<ConnectionId>,
         pinned: DefinitionHash,
+        ticket_of: impl Fn(ConnectionId) -> Option<&'t Leaf>,
     ) -> Result<Chosen<'_>, Reason> {
         // Who offers the tool, or did, means its own: another's may reach other things.
         if let Some(place) = self.places.iter().rev().find(|p| Some(p.connection) == own) {
             return place.take(pinned);
         }
-        // What is run by the desk's clients is nobody else's to run.
-        let others = self.places.iter().rev().filter(|p| p.connection != ConnectionId::DESK);
+        // What a ticket's programs offer is for their sessions, and what is run by the desk's clients
+        // is nobody else's to run.
+        let ticket = own.and_then(&ticket_of);
+        let of_ticket = ticket.is_some()
+            && self.places.iter().any(|place| ticket_of(place.connection) == ticket);
+        let wanted = if of_ticket { ticket } else { None };
+        let others = self.places.iter().rev().filter(|place| {
+            place.connection != ConnectionId::DESK && ticket_of(place.connection) == wanted
+        });
         let mut why = Reason::NoProvider;
         for place in others {
             match place.take(pinned) {

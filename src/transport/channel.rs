@@ -14,7 +14,7 @@ use crate::transport::limits::{
     SESSIONS_MAX, TICKET_CONNECTIONS_MAX,
 };
 use crate::transport::message::{AgentAsk, Order};
-use crate::transport::reply::{Reply, Taken};
+use crate::transport::reply::{Offers, Reply, Taken};
 use crate::transport::wire::Broken;
 
 fn file(name: &str) -> String {
@@ -42,7 +42,8 @@ fn by_server(bytes: &[u8], verb: Option<u64>) -> Result<(), Broken> {
         (Carries::Order, _) => frame.take::<Order>().map(drop),
         (Carries::AgentAsk | Carries::Ask, _) => Err(Broken::Form),
         (Carries::Done, Some(1)) => frame.take::<Taken>().map(drop),
-        (Carries::Done, Some(3)) => frame.take::<()>(),
+        (Carries::Done, Some(3 | 9)) => frame.take::<()>(),
+        (Carries::Done, Some(8)) => frame.take::<Offers>().map(drop),
         (Carries::Done, Some(4)) => frame.take::<Seq>().map(drop),
         (Carries::Done, Some(5)) => frame.take::<Stands>().map(drop),
         (Carries::Done, Some(6)) => frame.take::<Granted>().map(drop),
@@ -80,12 +81,16 @@ fn page_of_the_channel_has_its_verbs_and_limits() {
         AgentAsk::Wait(_) => "wait",
         AgentAsk::Tools(_) => "tools",
         AgentAsk::Left(_) => "left",
+        AgentAsk::Offer(_) => "offer",
+        AgentAsk::Withdraw(_) => "withdraw",
     };
     for (verb, ask) in [
         (3, AgentAsk::Cancel(1)),
         (4, AgentAsk::Close(Seq::new(1))),
         (6, AgentAsk::Tools(Seq::new(1))),
         (7, AgentAsk::Left(Seq::new(1))),
+        (8, AgentAsk::Offer(Vec::new())),
+        (9, AgentAsk::Withdraw(Vec::new())),
     ] {
         assert!(page.contains(&format!("\n| {verb} | {} |", name(&ask))), "{verb}");
     }

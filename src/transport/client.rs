@@ -62,6 +62,7 @@ pub(crate) struct Holder {
     peer: Peer,
     /// Which home it holds, as it said when it let this process in.
     home: HomeId,
+    lane: Option<Lane>,
     /// True if it takes no more requests.
     ending: AtomicBool,
     state: Mutex<State>,
@@ -115,7 +116,11 @@ pub(crate) fn attach(
     let ending = AtomicBool::new(false);
     let holder = Arc::new_cyclic(|me| {
         let (me, state) = (Weak::clone(me), Mutex::default());
-        Holder { me, peer, home, ending, state }
+        let lane = match entry {
+            Entry::Lane(lane) => Some(lane),
+            Entry::Bare => None,
+        };
+        Holder { me, peer, home, lane, ending, state }
     });
     let (takes, finishes, ends) = (Arc::clone(&holder), Arc::clone(&holder), Arc::clone(&holder));
     let reading = Reading {
@@ -293,7 +298,15 @@ impl Holder {
         let mut state = self.state();
         let room = state.runs.len() < REQUESTS_MAX && !state.runs.contains_key(&id);
         // What was let through under another definition is not this one's to run.
-        let provider = state.providers.get(&(call.tool.clone(), call.definition));
+        let provider = match self.lane {
+            // The server has put its class into what was offered by a ticket, and knows whose that is:
+            // it is run by its name, unless there are two of it.
+            Some(Lane::Agents) => {
+                let mut named = state.providers.iter().filter(|((it, _), _)| *it == call.tool);
+                named.next().filter(|_| named.next().is_none()).map(|(_, provider)| provider)
+            }
+            _ => state.providers.get(&(call.tool.clone(), call.definition)),
+        };
         let provider = provider.filter(|_| room).map(Arc::clone);
         let Some(provider) = provider else {
             drop(state);
@@ -403,7 +416,11 @@ impl Backend for Holder {
             before.push((key, state.providers.insert(key.clone(), Arc::clone(provider))));
         }
         drop(state);
-        let tools = Ask::Provide(tools.into_iter().map(Provided::from).collect());
+        let tools: Vec<Provided> = tools.into_iter().map(Provided::from).collect();
+        let tools = match self.lane {
+            Some(Lane::Agents) => Request::Offer(tools),
+            _ => Request::from(Ask::Provide(tools)),
+        };
         let offered = self.here().ask(tools, limit).map(|Offers { list }| list);
         let mut state = self.state();
         let mut gone = Vec::new();

@@ -11,6 +11,7 @@ use crate::runtime::grant::Grant;
 use crate::runtime::session::call::Sent;
 use crate::runtime::submit::{Configured, Submission};
 use crate::server::lend::SessionTicket;
+use crate::server::offered::{PREFIXES_MAX, Prefix};
 use crate::tools::DELEGATED_MAX;
 use crate::tools::host::uses::{Prompt, Reported, ToolUse};
 use crate::tools::provide::{Cancel, HostCall, Location, Offered};
@@ -34,6 +35,10 @@ choice! {
         6 => Tools(Seq),
         /// What is left of a session's token.
         7 => Left(Seq),
+        /// To offer tools by the ticket that the connection has shown.
+        8 => Offer(Vec<Provided> [..TOOLS_MAX]),
+        /// To take some of them back.
+        9 => Withdraw(Vec<ToolId> [..DELEGATED_MAX]),
     }
 }
 
@@ -160,6 +165,8 @@ shape! {
         1 => pub(crate) ticket: SessionTicket,
         2 => pub(crate) agent: AgentId,
         3 => pub(crate) token: TokenId,
+        /// The names under which it may offer tools.
+        4 => pub(crate) prefixes: Vec<Prefix> [..PREFIXES_MAX],
     }
 }
 

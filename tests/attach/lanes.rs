@@ -76,7 +76,8 @@ fn the_agents_lane_takes_calls_only() {
     assert!(is_wrong_lane(agent.set_policy_object(&preset(Preset::Recording))));
     assert!(is_wrong_lane(agent.set_shadow_object(&preset(Preset::Recording))));
     assert!(is_wrong_lane(agent.clear_shadow()));
-    assert!(is_wrong_lane(agent.provide(vec![manifest("t.a")], Gate::opened().provider())));
+    // By a ticket that has said so tools are offered, and by nothing else.
+    assert!(is_not_bound(agent.provide(vec![manifest("t.a")], Gate::opened().provider())));
     assert!(is_wrong_lane(agent.accept(&[tool("echo")])));
     assert!(is_wrong_lane(agent.forget(&[tool("echo")])));
     // Not even the tokens that there are, nor what may be called.

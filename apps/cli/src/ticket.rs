@@ -15,8 +15,8 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
-use syscap::SessionTicket;
-use syscap::format::AgentId;
+use syscap::format::{AgentId, EffectClass, ToolId};
+use syscap::{Prefix, SessionTicket};
 
 use crate::exit::{Ended, Exit, Failure};
 use crate::starter::{self, Presence};
@@ -29,8 +29,9 @@ const NUMBER: u8 = 3;
 /// Start an agent's program with a ticket for sessions of its own.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Example:
+Examples:
   syscap ticket home --agent a --token 3f0c -- python3 agent.py
+  syscap ticket home --agent a --token 3f0c --offer py.=read -- python3 agent.py
 
 Descriptor 3 of COMMAND is a file that nobody can change: 32 bytes of ticket, and then the path of the home.
 Whoever has it opens sessions with this agent and token, on the agents' channel of the home's socket: at
@@ -45,11 +46,26 @@ pub(crate) struct Ticket {
     /// Its token.
     #[arg(long, value_name = "ID", value_parser = TokenName::parse)]
     token: TokenName,
+    /// Names that the program may offer tools under, by whole components (py.). What it offers there counts
+    /// as external_write, or as CLASS; its own word counts where it is more. At most 16.
+    #[arg(long, value_name = "PREFIX[=CLASS]", value_parser = prefix)]
+    offer: Vec<Prefix>,
     #[command(flatten)]
     people: runtime::People,
     /// The program, and what it is given.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+fn prefix(text: &str) -> Result<Prefix, String> {
+    let (name, class) = text.split_once('=').map_or((text, None), |(name, it)| (name, Some(it)));
+    let prefix = ToolId::new(name.strip_suffix('.').unwrap_or(name))
+        .ok_or_else(|| format!("`{name}` begins no tool's name"))?;
+    let class = class.map(|class| {
+        let named = EffectClass::ALL.iter().find(|known| known.name() == class);
+        named.copied().ok_or_else(|| format!("`{class}` is no class of effects"))
+    });
+    Ok(Prefix { prefix, class: class.transpose()?.unwrap_or(EffectClass::ExternalWrite) })
 }
 
 impl Ticket {
@@ -62,7 +78,7 @@ impl Ticket {
         let access = starter::reach(&self.home, self.people, Presence::Stays)?;
         runtime::finish(access, |access| {
             let token = runtime::going_on(access, self.token.of(&self.home)?)?;
-            let ticket = access.ticket(&self.agent, token)?;
+            let ticket = access.ticket(&self.agent, token, &self.offer)?;
             let file = sealed(&ticket, &home).map_err(Failure::Stream)?;
             let ended = started(&self.command, file)?;
             let signal = ended.signal().and_then(|signal| u8::try_from(signal).ok());

@@ -84,14 +84,43 @@ def agent(value):
     tables.name("AgentId", value)
 
 
+def listed(form):
+    def check(value):
+        need(isinstance(value, list), "a list")
+        [form(one) for one in value]
+
+    return check
+
+
+def tool_id(value):
+    tables.name("ToolId", value)
+
+
+def manifest(value):
+    tables.shape("Manifest", value)
+
+
+def offered(value):
+    need(isinstance(value, dict), "a record")
+    record(value, *(manifest, text)[:max(1, len(value))])
+
+
+def run(value):
+    record(value, tool_id, lambda it: bstr(it, 32), agent, uint, uint, lambda args: need(args is not None, "args"),
+           amounts, uint, boolean, uint)
+
+
+ORDERS = {1: run, 2: uint, 3: null}
 REQUESTS = {
     1: lambda value: bstr(value, 32), 2: lambda value: record(value, uint, sent), 3: uint, 4: uint,
-    5: lambda value: record(value, uint, uint, uint), 6: uint, 7: uint,
+    5: lambda value: record(value, uint, uint, uint), 6: uint, 7: uint, 8: listed(offered), 9: listed(tool_id),
 }
 ANSWERS = {
     1: lambda value: record(value, uint, agent, lambda token: bstr(token, 32)), 3: null, 4: uint,
     5: lambda value: record(value, lambda how: uint(how, STANDS), why), 6: tools,
     7: lambda value: record(value, lambda it: uint(it, range(1, 8)), amounts, amounts, uint, uint),
+    8: lambda value: record(
+        value, listed(lambda one: record(one, manifest, lambda it: uint(it, (1, 2, 3, 4))))), 9: null,
 }
 
 
@@ -116,7 +145,8 @@ def channel(data, by, verb=None):
     elif kind in (2, 4):
         need(isinstance(body, list) and len(body) == 2, "a verb and a value")
         if kind == 4:
-            need(body == [3, None], "an order")
+            need(tables.is_uint(body[0]) and body[0] in ORDERS, "an order")
+            ORDERS[body[0]](body[1])
         else:
             need(tables.is_uint(body[0]) and body[0] in REQUESTS, "a verb")
             REQUESTS[body[0]](body[1])

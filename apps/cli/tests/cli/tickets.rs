@@ -34,9 +34,13 @@ struct Started {
 
 impl Started {
     fn of(home: &TestHome, token: &str) -> Self {
+        Self::with(home, token, &[])
+    }
+
+    fn with(home: &TestHome, token: &str, flags: &[&str]) -> Self {
         let mut command = syscap();
-        let program = ["python3", "-c", PROGRAM];
-        command.args(["ticket", &home.path(), "--agent", "a", "--token", token, "--"]);
+        let program = ["--", "python3", "-c", PROGRAM];
+        command.args(["ticket", &home.path(), "--agent", "a", "--token", token]).args(flags);
         command.args(program).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut parent = command.spawn().unwrap();
         let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
@@ -317,6 +321,44 @@ print("left", session.left()[0], flush=True)
     assert_eq!(next(), "left 81");
     assert_eq!(parent.wait().unwrap().code(), Some(0));
     assert!(!home.workspace("a").join("b.txt").exists());
+    until("no server is left", || home.server().is_none());
+    assert_eq!(home.verify(), 0);
+}
+
+/// What is offered below a prefix has the class that the operator has written, and names that are another's
+/// are no prefix.
+#[test]
+fn offers_of_a_program_have_the_class_that_was_written() {
+    use syscap::format::{EffectClass, Manifest};
+    use syscap::provide::{HostCall, HostRan, Provider};
+
+    struct Quiet;
+    impl Provider for Quiet {
+        fn run(&self, _: HostCall) -> HostRan {
+            let none = syscap::format::Canonical::null();
+            HostRan::new(Ok(none), syscap::format::TxOutcome::NoOp, syscap::format::Amounts::ZERO)
+        }
+    }
+
+    let home = TestHome::new();
+    let token = home.token("a", &["--tool", "echo"]);
+    let started = Started::with(&home, &token, &["--offer", "py.=read", "--offer", "send"]);
+    let agent = Runtime::agent(&started.home).unwrap();
+    let session = agent.take(&started.ticket).unwrap();
+    let tools = ["py.find", "send"]
+        .map(|name| Manifest::new(ToolId::new(name).unwrap(), EffectClass::Pure));
+    agent.provide(tools.to_vec(), std::sync::Arc::new(Quiet)).unwrap();
+    let path = home.path();
+    for (tool, class) in [("py.find", "read"), ("send", "external_write")] {
+        let shown = run(["--json", "tools", "show", &path, tool]).fine().one();
+        assert_eq!(shown["effect"], class, "{shown}");
+    }
+    for (offer, code) in [("fs.", 3), ("claude_code", 3), ("py=none", 2), ("Py", 2)] {
+        let flags = ["ticket", &path, "--agent", "a", "--token", &token, "--offer", offer];
+        assert_eq!(run(flags.iter().chain(&["--", "true"])).code, code, "{offer}");
+    }
+    drop((session, agent));
+    assert_eq!(started.ends(), Some(7));
     until("no server is left", || home.server().is_none());
     assert_eq!(home.verify(), 0);
 }

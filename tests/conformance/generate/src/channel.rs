@@ -2,7 +2,7 @@
 //! `src/transport/channel.rs` holds our readers against them.
 
 use serde_json::json;
-use syscap_format::{Encoder, Reason};
+use syscap_format::{EffectClass, Encoder, Manifest, Reason, ToolId};
 
 use crate::case::{Cases, Of, hex};
 
@@ -185,7 +185,28 @@ fn requests(frames: &mut Frames<'_>) {
         frames.refused(LANE, what, &carrying(3, body), Reason::WrongLane);
     }
     let wait = |ms: u64| asking(5, &|encoder| record(encoder, &[&uint(3), &uint(9), &uint(ms)]));
-    let valid: [(&str, Vec<u8>); 9] = [
+    let manifest = Manifest::new(ToolId::new("py.find").expect("an id"), EffectClass::Read);
+    let manifest = manifest.to_bytes();
+    let offer = |more: &'static str| {
+        asking(8, &|encoder| {
+            encoder.array(1);
+            let (manifest, place) = (|encoder: &mut Encoder| raw(encoder, &manifest), text(more));
+            match more.is_empty() {
+                true => record(encoder, &[&manifest]),
+                false => record(encoder, &[&manifest, &place]),
+            }
+        })
+    };
+    let valid: [(&str, Vec<u8>); 12] = [
+        ("offer", offer("")),
+        ("offer, and where", offer("the workspace")),
+        (
+            "withdraw",
+            asking(9, &|encoder| {
+                encoder.array(1);
+                encoder.text("py.find");
+            }),
+        ),
         ("take", asking(1, &bytes(&[7; 32]))),
         ("call in CBOR", asking(2, &|encoder| call(encoder, 1, 2, 0))),
         ("call in JSON", asking(2, &|encoder| call(encoder, 2, 2, 0))),
@@ -211,7 +232,9 @@ fn requests(frames: &mut Frames<'_>) {
         ("call on behalf of 65", asking(2, &|encoder| call(encoder, 1, 2, 65))),
         ("wait without a limit", asking(5, &|encoder| record(encoder, &[&uint(3), &uint(9)]))),
         ("verb 0", asking(0, &null)),
-        ("verb 8", asking(8, &null)),
+        ("verb 10", asking(10, &null)),
+        ("offer of null", asking(8, &null)),
+        ("withdraw of no id", asking(9, &text("py.find"))),
         ("close of null", asking(4, &null)),
         ("no array", carrying(2, &null)),
         (
@@ -238,6 +261,31 @@ fn answers(frames: &mut Frames<'_>) {
     };
     frames.add(ORDER, true, "closing", &order(3, &null));
     frames.add(ORDER, false, "closing, with a number", &order(3, &uint(0)));
+    frames.add(ORDER, true, "cancel", &order(2, &uint(7)));
+    let run = |encoder: &mut Encoder, definition: usize| {
+        let definition = vec![7; definition];
+        let (tool, agent, definition) = (text("py.find"), text("a"), bytes(&definition));
+        let args = |encoder: &mut Encoder| {
+            encoder.map(1);
+            encoder.text("word");
+            encoder.text("x");
+        };
+        let values: [Write<'_>; 10] = [
+            &tool,
+            &definition,
+            &agent,
+            &uint(3),
+            &uint(9),
+            &args,
+            &amounts,
+            &uint(1 << 20),
+            &boolean(false),
+            &uint(0),
+        ];
+        record(encoder, &values);
+    };
+    frames.add(ORDER, true, "run", &order(1, &|encoder| run(encoder, 32)));
+    frames.add(ORDER, false, "run, a short definition", &order(1, &|encoder| run(encoder, 31)));
     frames.add(ORDER, false, "verb 9", &order(9, &null));
     frames.add(ORDER, false, "no array", &carrying(4, &null));
     let taken = |encoder: &mut Encoder| record(encoder, &[&uint(3), &text("a"), &bytes(&[7; 32])]);
@@ -248,6 +296,8 @@ fn answers(frames: &mut Frames<'_>) {
     frames.answer(false, 1, "taken, without a token", &|encoder| {
         record(encoder, &[&uint(3), &text("a")]);
     });
+    frames.answer(true, 9, "null", &null);
+    frames.answer(false, 8, "null", &null);
     for verb in [3, 4] {
         frames.answer(verb == 3, verb, "null", &null);
         frames.answer(verb == 4, verb, "a number", &uint(9));

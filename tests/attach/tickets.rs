@@ -1,0 +1,178 @@
+//! Tools that an agent's programs offer by their ticket.
+
+use std::path::Path;
+
+use host_support::end;
+use syscap::Prefix;
+use syscap::format::{Canonical, EffectClass, Manifest};
+use syscap::prelude::*;
+use syscap::provide::Standing;
+
+use crate::attach::world::*;
+
+fn is_not_bound<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Refused(refused)) if refused.reason() == Reason::NotBound)
+}
+
+fn prefix(name: &str, class: EffectClass) -> Prefix {
+    Prefix { prefix: tool(name), class }
+}
+
+fn token_for(holder: &Runtime, tools: &[&str]) -> TokenId {
+    holder.issue(Grant::to("a").tools(tools).budget(budget(1_000))).unwrap()
+}
+
+fn of_class(name: &str, effect: EffectClass) -> Manifest {
+    Manifest { effect, ..manifest(name) }
+}
+
+fn on_record(holder: &Runtime, name: &str) -> EffectClass {
+    holder.tool(&tool(name)).unwrap().manifest.effect
+}
+
+/// Puts tools on record, as a program does that is started for the first time: a token can grant them
+/// then.
+fn meet(holder: &Runtime, home: &Path, prefixes: &[Prefix], tools: Vec<Manifest>) {
+    let token = token_for(holder, &["echo"]);
+    let ticket = holder.ticket(&AgentId::new("a").unwrap(), token, prefixes).unwrap();
+    let (program, _session) = joined(home, &ticket);
+    let offers = program.provide(tools, Gate::opened().provider()).unwrap();
+    assert!(offers.iter().all(|offer| offer.standing == Standing::Ready), "{offers:?}");
+}
+
+/// A connection that has shown the ticket.
+fn joined(home: &Path, ticket: &syscap::SessionTicket) -> (Runtime, Session) {
+    let agent = Runtime::agent(home).unwrap();
+    let session = agent.take(ticket).unwrap();
+    (agent, session)
+}
+
+/// What is offered below a prefix is of the operator's class at the least, and its calls go to the
+/// ticket's own connections; nobody else's calls do.
+#[test]
+fn ticket_offers_tools_to_its_own_sessions() {
+    let (_dir, home) = home();
+    let holder = Runtime::open(&home).unwrap();
+    let agent = AgentId::new("a").unwrap();
+    let prefixes = [prefix("py", EffectClass::ExternalWrite), prefix("ro", EffectClass::Read)];
+    let gate = Gate::opened();
+    let offered = [
+        of_class("py.find", EffectClass::Read),
+        of_class("py.send", EffectClass::Irreversible),
+        of_class("ro.look", EffectClass::Pure),
+        of_class("ro.keep", EffectClass::LocalWrite),
+    ];
+    meet(&holder, &home, &prefixes, offered.to_vec());
+    let token = token_for(&holder, &["py.find", "py.send", "ro.look", "ro.keep", "echo"]);
+    let ticket = holder.ticket(&agent, token, &prefixes).unwrap();
+    let (first, session) = joined(&home, &ticket);
+    let offers = first.provide(offered.to_vec(), gate.provider()).unwrap();
+    assert!(offers.iter().all(|offer| offer.standing == Standing::Ready), "{offers:?}");
+    let classes = ["py.find", "py.send", "ro.look", "ro.keep"].map(|name| on_record(&holder, name));
+    let wanted = [
+        EffectClass::ExternalWrite,
+        EffectClass::Irreversible,
+        EffectClass::Read,
+        EffectClass::LocalWrite,
+    ];
+    assert_eq!(classes, wanted);
+    assert_eq!(call(&session, "py.find", args! {}).unwrap().reason(), None);
+    // Another program of the same ticket; one of the operator's; one of another ticket.
+    let (_second, beside) = joined(&home, &ticket);
+    assert_eq!(call(&beside, "py.find", args! {}).unwrap().reason(), None);
+    assert_eq!(gate.came().len(), 2);
+    let strangers = [
+        holder.session("a", token).unwrap(),
+        joined(&home, &holder.ticket(&agent, token, &prefixes).unwrap()).1,
+    ];
+    for stranger in &strangers {
+        let answer = call(stranger, "py.find", args! {}).unwrap();
+        assert_eq!(answer.reason(), Some(Reason::NoProvider));
+    }
+    assert_eq!(gate.came().len(), 2);
+    // What an operator's process offers is everybody's, a ticket's sessions among them.
+    let open = Gate::opened();
+    holder.provide(vec![manifest("t.any")], open.provider()).unwrap();
+    let any = token_for(&holder, &["t.any"]);
+    let (_third, caller) = joined(&home, &holder.ticket(&agent, any, &[]).unwrap());
+    assert_eq!(call(&caller, "t.any", args! {}).unwrap().reason(), None);
+    // Taken back, it is nobody's.
+    first.withdraw(&[tool("py.find")]).unwrap();
+    let answer = call(&session, "py.find", args! {}).unwrap();
+    assert_eq!(answer.reason(), Some(Reason::NoProvider));
+    drop((session, beside, strangers, caller, first));
+    end(&holder, &home);
+}
+
+#[test]
+fn ticket_offers_nothing_beside_its_prefixes() {
+    let (_dir, home) = home();
+    let holder = Runtime::open(&home).unwrap();
+    let agent = AgentId::new("a").unwrap();
+    let token = token_for(&holder, &["echo"]);
+    // Names of the server's own tools, of agents' clients and of another server's.
+    let foreign = Canonical::map(vec![("name", Canonical::text("find").item())]);
+    let notes = manifest("notes.find").defined_as(&foreign);
+    holder.provide(vec![notes], Gate::opened().provider()).unwrap();
+    for taken in ["fs", "fs.read", "echo", "notes", "notes.find", "claude_code", "gemini_cli.x"] {
+        let refused = holder.ticket(&agent, token, &[prefix(taken, EffectClass::Read)]);
+        assert!(is_not_bound(refused), "{taken}");
+    }
+    let external = EffectClass::ExternalWrite;
+    let ticket = holder.ticket(&agent, token, &[prefix("py", external)]).unwrap();
+    let (program, _session) = joined(&home, &ticket);
+    let before = records(&home).len();
+    let offer = |offered| program.provide(vec![offered], Gate::opened().provider());
+    for other in ["pyx.find", "other.find", "p", "notes.other"] {
+        assert!(is_not_bound(offer(manifest(other))), "{other}");
+    }
+    assert!(is_not_bound(offer(manifest("py.find").alias(tool("other_find")))));
+    assert_eq!(records(&home).len(), before, "nothing was put on record");
+    // By whole components, the prefix itself among them.
+    for own in ["py", "py.find", "py.a.b"] {
+        assert_eq!(offer(manifest(own)).unwrap()[0].standing, Standing::Ready, "{own}");
+    }
+    // A ticket without prefixes, a session that was lent, and a second ticket on one connection.
+    let bare = holder.ticket(&agent, token, &[]).unwrap();
+    let (other, _other_session) = joined(&home, &bare);
+    let made = || vec![manifest("py.other")];
+    assert!(is_not_bound(other.provide(made(), Gate::opened().provider())));
+    let lent = holder.session("a", token).unwrap().lend().unwrap();
+    let (third, _third_session) = joined(&home, &lent);
+    assert!(is_not_bound(third.provide(made(), Gate::opened().provider())));
+    assert!(is_not_bound(other.take(&ticket)));
+    drop((program, other, third));
+    end(&holder, &home);
+}
+
+/// New names are bounded, and a definition that changed waits for the operator.
+#[test]
+fn new_names_of_a_ticket_are_bounded_and_changed_ones_wait() {
+    let (_dir, home) = home();
+    let holder = Runtime::open(&home).unwrap();
+    let agent = AgentId::new("a").unwrap();
+    let named = |from: usize, to: usize| -> Vec<Manifest> {
+        (from..to).map(|n| manifest(&format!("py.t{n}"))).collect()
+    };
+    let prefixes = [prefix("py", EffectClass::ExternalWrite)];
+    meet(&holder, &home, &prefixes, named(0, 1));
+    let token = token_for(&holder, &["py.t0"]);
+    let ticket = holder.ticket(&agent, token, &prefixes).unwrap();
+    let (program, session) = joined(&home, &ticket);
+    let offers = program.provide(named(0, 65), Gate::opened().provider()).unwrap();
+    assert!(offers.iter().all(|offer| offer.standing == Standing::Ready));
+    // By another of its connections, too.
+    let (more, _session) = joined(&home, &ticket);
+    let offers = more.provide(named(65, 66), Gate::opened().provider()).unwrap();
+    assert_eq!(offers[0].standing, Standing::New);
+    assert_eq!(call(&session, "py.t0", args! {}).unwrap().reason(), None);
+    let mut changed = named(0, 1);
+    changed[0].description = "Does something else.".into();
+    let offers = program.provide(changed, Gate::opened().provider()).unwrap();
+    assert_eq!(offers[0].standing, Standing::Changed);
+    assert_eq!(call(&session, "py.t0", args! {}).unwrap().reason(), Some(Reason::ToolChanged));
+    holder.accept(&[tool("py.t0"), tool("py.t65")]).unwrap();
+    assert_eq!(call(&session, "py.t0", args! {}).unwrap().reason(), None);
+    drop((session, program, more));
+    end(&holder, &home);
+}
