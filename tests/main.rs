@@ -18,6 +18,7 @@ mod calendar_tools;
 mod callers;
 mod carried;
 mod client_means;
+mod contract;
 mod crash;
 mod crash_tools;
 mod credits;

@@ -1,8 +1,5 @@
-"""A client of the agents' channel in plain Python, from docs/spec/channel.md.
-
+"""A client of the agents' channel, from docs/spec/channel.md. It lists what may be called, or calls:
     syscap ticket HOME --agent A --token T -- python3 client.py [TOOL ARGUMENTS]
-
-starts it with a ticket. It calls the tool, or lists what the agent may call.
 """
 
 import contextlib
@@ -12,12 +9,13 @@ import math
 import os
 import socket
 import struct
+import subprocess
 import sys
 import threading
 
 VERSION, AGENTS = 8, 2
 REQUEST, ORDER, DONE, REFUSED = 2, 4, 5, 6
-TAKE, CALL, CANCEL, CLOSE, WAIT, TOOLS, LEFT = range(1, 8)
+TAKE, CALL, CANCEL, CLOSE, WAIT, TOOLS, LEFT, OFFER, WITHDRAW = range(1, 10)
 STANDS = {1: "approved", 2: "denied", 3: "expired", 4: "over", 5: "waiting"}
 FRAME_BYTES_MAX, TEXT = 1114112, 3
 
@@ -43,10 +41,9 @@ def encode(value):
             with contextlib.suppress(OverflowError):
                 if struct.unpack(form, packed := struct.pack(form, value))[0] == value:
                     return first + packed
-    if isinstance(value, bytes):
-        return head(2, len(value)) + value
-    if isinstance(value, str):
-        return head(TEXT, len(value.encode())) + value.encode()
+    if isinstance(value, (bytes, str)):
+        data = value.encode() if isinstance(value, str) else value
+        return head(2 if data is value else TEXT, len(data)) + data
     if isinstance(value, (list, tuple)):
         return head(4, len(value)) + b"".join(map(encode, value))
     if isinstance(value, dict):
@@ -93,12 +90,10 @@ class Refused(Exception):
 class Channel:
     """A connection. Requests may be made from many threads; answers are found by id."""
 
-    def __init__(self, home):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(os.path.join(home, b"socket" if isinstance(home, bytes) else "socket"))
-        self.process, self.ids, self.lost = os.getpid(), itertools.count(1), False
-        self.reader = self.socket.makefile("rb")
-        self.writing, self.waiting = threading.Lock(), {}
+    def __init__(self, reader, writer):
+        self.reader, self.writer, self.process = reader, writer, os.getpid()
+        self.ids, self.waiting, self.lost = itertools.count(1), {}, False
+        self.writing = threading.Lock()
         self._write(encode([1, VERSION, VERSION, AGENTS]))
         welcome = self._read()
         if welcome[0] != 2:
@@ -124,7 +119,8 @@ class Channel:
             raise Lost("this connection is the parent's: connect after the fork")
         try:
             with self.writing:
-                self.socket.sendall(struct.pack(">I", len(frame)) + frame)
+                self.writer.write(struct.pack(">I", len(frame)) + frame)
+                self.writer.flush()
         except OSError as error:
             raise Lost("the server has gone") from error
 
@@ -153,8 +149,6 @@ class Channel:
 
 
 class Session:
-    """An agent's session."""
-
     def __init__(self, channel, ticket):
         taken = channel.ask(TAKE, ticket)
         self.channel, (self.number, self.agent, self.token) = channel, map(taken.get, (1, 2, 3))
@@ -180,14 +174,22 @@ class Session:
     def left(self):
         return self.channel.ask(LEFT, self.number)[3]
 
-    def close(self):
-        self.channel.ask(CLOSE, self.number)
-
 
 def join(descriptor=3):
     """A session by the ticket that `syscap ticket` has put there."""
     data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    return Session(Channel(data[32:]), data[:32])
+    home = socket.socket(socket.AF_UNIX)
+    home.connect(os.path.join(data[32:], b"socket"))
+    return Session(Channel(home.makefile("rb"), home.makefile("wb")), data[:32])
+
+
+def over(command):
+    """A session by a program's streams: `syscap channel` in a run, or over ssh."""
+    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    first = program.stdout.read(33)
+    if first[:1] != b"C":
+        raise Lost("no channel was given")
+    return Session(Channel(program.stdout, program.stdin), first[1:])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ use clap::Command;
 
 /// The groups, and their commands.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start", &["init", "mcp", "hook", "run", "ticket", "call", "demo"]),
+    ("Start", &["init", "mcp", "hook", "run", "ticket", "channel", "call", "demo"]),
     ("Work each day", &["approvals", "console", "top", "freeze", "thaw", "cancel", "revoke"]),
     ("People and keys", &["token", "credits", "resume", "keys", "secret"]),
     ("Policy and tools", &["policy", "learn", "state", "tools", "http"]),

@@ -7,7 +7,9 @@
 //! from it           frames: a kind (one byte), a length (four, the greatest first), so many bytes
 //! ```
 //!
-//! Only an end frame ends well: a lane that breaks off has answered nothing.
+//! Only an end frame ends well: a lane that breaks off has answered nothing. The service `channel` is
+//! answered by `C`, a ticket of 32 bytes and then what the home's server says; where it is refused,
+//! by frames.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -16,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::{env, thread};
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{AddressFamily, Protocol, SocketType, socket};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, socket};
 use syscap::launch::DOOR;
 
 use crate::exit::{Failure, diagnose};
@@ -25,6 +27,8 @@ use crate::exit::{Failure, diagnose};
 pub(crate) const VARIABLE: &str = "SYSCAP_LANE";
 /// Longest name of a service with its line feed, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 16;
+/// How a channel begins that was given: no frame begins so.
+pub(crate) const CHANNEL: u8 = 0x43;
 /// Longest content of a frame, in bytes.
 pub(crate) const FRAME_BYTES_MAX: usize = 1 << 16;
 /// Most bytes that are kept of an answer which is only given whole.
@@ -41,10 +45,13 @@ pub(crate) enum Service {
     Call,
     /// The same with `--short`.
     CallShort,
+    /// `syscap channel`.
+    Channel,
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 4] = [Self::Hook, Self::Mcp, Self::Call, Self::CallShort];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Hook, Self::Mcp, Self::Call, Self::CallShort, Self::Channel];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -52,6 +59,7 @@ impl Service {
             Self::Mcp => "mcp",
             Self::Call => "call",
             Self::CallShort => "call-short",
+            Self::Channel => "channel",
         }
     }
 }
@@ -115,7 +123,7 @@ pub(crate) fn is_here() -> bool {
 pub(crate) fn explain(failure: &Failure) {
     if is_here() && !matches!(failure, Failure::Usage { .. } | Failure::Lane(_) | Failure::Pipe) {
         diagnose(
-            "within `syscap run` no home is reached, but by `syscap call`, `hook` and `mcp`: \
+            "within `syscap run` no home is reached, but by `syscap call`, `channel`, `hook` and `mcp`: \
              an operator runs this outside",
         );
     }
@@ -148,6 +156,22 @@ pub(crate) fn forward(
             (kind, bytes) => take(kind, &bytes).map_err(|error| error.to_string())?,
         }
     }
+}
+
+/// The agents' channel, for the run's own token: what comes begins with `C` and a ticket.
+pub(crate) fn channel() -> Result<UnixStream, String> {
+    let mut lane = connect()?;
+    let broken = |error: io::Error| format!("the lane broke off: {error}");
+    lane.write_all(format!("{}\n", Service::Channel.name()).as_bytes()).map_err(broken)?;
+    let mut first = [0; 1];
+    // It is looked at, and left to be read.
+    rustix::net::recv(&lane, &mut first[..], RecvFlags::PEEK)
+        .map_err(|error| broken(error.into()))?;
+    if first == [CHANNEL] {
+        return Ok(lane);
+    }
+    let (_, why) = read_frame(&mut lane).map_err(broken)?;
+    Err(String::from_utf8_lossy(&why).trim().to_owned())
 }
 
 /// The same for an answer that counts only as a whole: what it wrote, and the exit code.

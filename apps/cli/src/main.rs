@@ -9,6 +9,7 @@ mod artifacts;
 mod call;
 mod cancel;
 mod changes;
+mod channel;
 mod config;
 mod console;
 mod credits;
@@ -118,6 +119,8 @@ enum Command {
     Call(call::Call),
     /// Start an agent's program with a ticket for sessions of its own.
     Ticket(ticket::Ticket),
+    /// Carry the agents' channel on standard input and output.
+    Channel(channel::Channel),
     /// Put syscap in front of MCP servers.
     Mcp(Box<mcp::Mcp>),
     /// Judge the tools that an agent's client runs itself.
@@ -192,6 +195,7 @@ fn main() -> ExitCode {
         Command::State(state) => state.run(&mut out),
         Command::Call(call) => call.run(&mut out),
         Command::Ticket(ticket) => ticket.run(),
+        Command::Channel(channel) => channel.run(),
         Command::Mcp(mcp) => mcp.run(&mut out),
         Command::Hook(hook) => hook.run(&mut out),
         Command::Run(run) => run.run(),

@@ -3,6 +3,7 @@
 
 mod attacks;
 mod changes;
+mod channel;
 mod clients;
 mod confined;
 mod day;

@@ -9,12 +9,15 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use syscap::SessionTicket;
+
+use crate::channel;
 use crate::exit::{Exit, Failure};
 use crate::lane::{self, FRAME_BYTES_MAX, Kind, NAME_BYTES_MAX, Service};
 
@@ -41,7 +44,7 @@ const fn most(service: Service) -> usize {
     match service {
         Service::Hook => 16,
         Service::Mcp => 4,
-        Service::Call | Service::CallShort => 8,
+        Service::Call | Service::CallShort | Service::Channel => 8,
     }
 }
 
@@ -54,6 +57,9 @@ struct Shared {
     commands: Vec<Command>,
     /// True if the gateways' messages are kept for the end: the terminal is the program's.
     keeps: bool,
+    /// What opens sessions for the run's token, and its home.
+    ticket: SessionTicket,
+    home: PathBuf,
     state: Mutex<State>,
     left: Condvar,
 }
@@ -72,15 +78,21 @@ struct Guest {
 }
 
 impl Door {
-    pub(super) fn new(commands: Vec<Command>, keeps: bool) -> Result<Self, Failure> {
+    pub(super) fn new(
+        commands: Vec<Command>,
+        keeps: bool,
+        ticket: SessionTicket,
+        home: &Path,
+    ) -> Result<Self, Failure> {
         let program = env::current_exe().map_err(Failure::Stream)?;
-        let (state, left) = (Mutex::default(), Condvar::new());
-        Ok(Self(Arc::new(Shared { program, commands, keeps, state, left })))
+        let (state, left, home) = (Mutex::default(), Condvar::new(), home.to_path_buf());
+        Ok(Self(Arc::new(Shared { program, commands, keeps, ticket, home, state, left })))
     }
 
     /// The services that there are, as the program finds them in its environment.
     pub(super) fn services(&self) -> String {
-        let names = self.0.commands.iter().map(|command| command.service.name());
+        let names = self.0.commands.iter().map(|command| command.service);
+        let names = names.chain([Service::Channel]).map(Service::name);
         names.collect::<Vec<_>>().join(",")
     }
 
@@ -135,6 +147,9 @@ impl Shared {
 impl Guest {
     fn answer(&mut self, mut stream: UnixStream) -> io::Result<()> {
         let service = named(&mut stream)?;
+        if service == Some(Service::Channel) {
+            return self.splice(stream);
+        }
         let command = self.door.commands.iter().find(|command| Some(command.service) == service);
         let Some(command) = command.cloned() else {
             return refuse(
@@ -162,6 +177,31 @@ impl Guest {
             Ok(child) => self.carry(&stream, command.service, child),
             Err(error) => refuse(&mut stream, service, &format!("it can't be started: {error}")),
         }
+    }
+
+    /// Carries the agents' channel: this process reads none of it.
+    fn splice(&mut self, mut stream: UnixStream) -> io::Result<()> {
+        let service = Service::Channel;
+        if !self.takes_place(service) {
+            let why = "too many of this service are under way: try again when one has ended";
+            return refuse(&mut stream, Some(service), why);
+        }
+        let server = match channel::dial(&self.door.home) {
+            Ok(server) => server,
+            Err(error) => {
+                let why = format!("the home's server is not reached: {error}");
+                return refuse(&mut stream, Some(service), &why);
+            }
+        };
+        let begin = [&[lane::CHANNEL], &self.door.ticket.as_bytes()[..]].concat();
+        stream.write_all(&begin)?;
+        thread::scope(|scope| {
+            scope.spawn(|| hand(&stream, &server));
+            hand(&server, &stream);
+            // The server's end is the end, for who still writes, too.
+            drop((stream.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both)));
+        });
+        Ok(())
     }
 
     fn takes_place(&mut self, service: Service) -> bool {
@@ -259,6 +299,13 @@ fn refuse(stream: &mut UnixStream, service: Option<Service>, why: &str) -> io::R
     stream.set_read_timeout(Some(NAME_TIME))?;
     let most = u64::try_from(REFUSED_BYTES_MAX).unwrap_or(u64::MAX);
     io::copy(&mut stream.take(most), &mut io::sink()).map(drop)
+}
+
+/// Hands on what comes, to its end.
+fn hand(mut from: &UnixStream, mut to: &UnixStream) {
+    // One that has gone takes and gives nothing more.
+    drop(io::copy(&mut from, &mut to));
+    to.shutdown(Shutdown::Write).unwrap_or(());
 }
 
 /// Brings the input to the command, to its end.

@@ -362,3 +362,119 @@ fn offers_of_a_program_have_the_class_that_was_written() {
     until("no server is left", || home.server().is_none());
     assert_eq!(home.verify(), 0);
 }
+
+/// The same over the streams of a program, as over ssh; without a ticket the client brings its own.
+#[test]
+fn channel_is_carried_by_a_program() {
+    const SCRIPT: &str = r#"
+import os, subprocess, sys
+import client
+carried = client.over([sys.argv[1], "channel"])
+print(carried.call("echo", {"value": 1})["status"], carried.agent, flush=True)
+data = os.pread(3, os.fstat(3).st_size, 0)
+bare = subprocess.Popen([sys.argv[1], "channel", data[32:]], stdin=-1, stdout=-1, pass_fds=())
+assert bare.stdout.read(1) == b"-"
+own = client.Session(client.Channel(bare.stdout, bare.stdin), data[:32])
+print(own.call("echo", {"value": "x" * 500000})["status"], own.number != carried.number, flush=True)
+"#;
+    let home = TestHome::new();
+    let path = home.path();
+    let token = home.token("a", &["--tool", "echo"]);
+    let mut command = syscap();
+    command.args(["ticket", &path, "--agent", "a", "--token", &token, "--"]);
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
+    // `over` hands descriptor 3 on, as a shell does.
+    let script = SCRIPT.replace(
+        "import client\n",
+        "import client\nos.set_inheritable(3, True)\n\
+        popen = subprocess.Popen\n\
+        client.subprocess.Popen = lambda *a, **k: popen(*a, **{'pass_fds': (3,), **k})\n",
+    );
+    command.args(["python3", "-B", "-c", &script, env!("CARGO_BIN_EXE_syscap")]);
+    let output = command.env("PYTHONPATH", examples).output().unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!((output.status.code(), &*out), (Some(0), "ok a\nok True\n"), "{err}");
+    // Neither a ticket nor a home; a home that nobody serves.
+    until("no server is left", || home.server().is_none());
+    assert_eq!(run(["channel"]).code, 2);
+    assert_ne!(run(["channel", &path]).code, 0);
+    assert_eq!(home.verify(), 0);
+}
+
+/// Each call of the contract is answered to the client in Python as the library answers it, and on record
+/// by the same kinds.
+#[test]
+fn client_in_python_keeps_the_contract() {
+    const SCRIPT: &str = r#"
+import base64, json, sys
+import client
+KEPT = "kind", "reason", "field", "allowed", "retry", "output"
+
+def value(given):
+    """A value of JSON with its escapes, as CBOR has it: `$ref` and `$lit` are the server's to read."""
+    if isinstance(given, dict) and list(given) == ["$bytes"]:
+        return base64.b64decode(given["$bytes"])
+    if isinstance(given, dict):
+        return {key: value(one) for key, one in given.items()}
+    return [value(one) for one in given] if isinstance(given, list) else given
+
+def plain(given):
+    if isinstance(given, bytes):
+        return {"$bytes": base64.b64encode(given).decode()}
+    if isinstance(given, dict) and list(given) in (["$bytes"], ["$ref"], ["$lit"]):
+        return {"$lit": given}
+    if isinstance(given, dict):
+        return {key: plain(one) for key, one in given.items()}
+    return [plain(one) for one in given] if isinstance(given, list) else given
+
+session = client.join()
+for line in json.load(open(sys.argv[1]))["calls"]:
+    call = line["call"]
+    envelope = {"tool_id": call["tool"], "args": value(call["args"])}
+    if "key" in call:
+        envelope["idempotency_key"] = call["key"]
+    sent = {1: client.encode(envelope), 2: 1, 3: 2, 4: {1: 0, 2: [], 3: False}}
+    answer, delivered = session.channel.ask(client.CALL, {1: session.number, 2: sent})
+    said = {"status": answer["status"], "tx_outcome": answer["tx_outcome"]}
+    if answer["status"] == "ok":
+        said["result"] = plain(delivered)
+    else:
+        said["error"] = {name: plain(delivered[name]) for name in KEPT if name in delivered}
+        if delivered.get("field") == "$ref.record":
+            del said["error"]["allowed"]  # Numbers of records of this home.
+    if said != line["answer"]:
+        raise SystemExit(f"{json.dumps(call)[:300]}\\n{json.dumps(said)}\\n{json.dumps(line['answer'])}")
+"#;
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let contract = format!("{root}/bindings/contract/calls.json");
+    let read: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&contract).unwrap()).unwrap();
+    let home = TestHome::new();
+    let path = home.path();
+    run(["policy", "set", &path, &home.file("policy.json", &read["policy"].to_string())]).fine();
+    let tools: Vec<&str> =
+        read["tools"].as_array().unwrap().iter().map(|tool| tool.as_str().unwrap()).collect();
+    let tools = tools.join(",");
+    let flags = ["--tool", &tools, "--read", "workspace", "--write", "workspace"];
+    let token = home.token("a", &flags);
+    let before = home.log().len();
+    let mut command = syscap();
+    command.args(["ticket", &path, "--agent", "a", "--token", &token, "--"]);
+    command.args(["python3", "-B", "-c", SCRIPT, &contract]);
+    let output = command.env("PYTHONPATH", format!("{root}/docs/examples")).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    until("no server is left", || home.server().is_none());
+    // But for the beginning and the end of server and session.
+    let kinds = home.log()[before..]
+        .iter()
+        .map(|record| record["kind"].as_str().unwrap().to_owned())
+        .filter(|kind| !["boot", "session", "shutdown", "refusals"].contains(&&**kind))
+        .collect::<Vec<_>>();
+    let wanted = read["calls"].as_array().unwrap().iter().flat_map(|call| {
+        call["records"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap().to_owned())
+    });
+    assert_eq!(kinds, wanted.collect::<Vec<_>>());
+    assert_eq!(home.verify(), 0);
+}

@@ -372,11 +372,11 @@ fn which_client_it_is_can_be_said() {
     let Some(world) = World::new() else { return };
     let program = client(&world, "claude", "print(len(sys.argv), os.environ['SYSCAP_LANE'])");
     let run = |options: &[&str], program: &str| world.run(options, &[program]).out;
-    assert_eq!(run(&[], &program), "3 call,call-short,hook\n");
-    assert_eq!(run(&["--client", "none"], &program), "1 call,call-short\n");
+    assert_eq!(run(&[], &program), "3 call,call-short,hook,channel\n");
+    assert_eq!(run(&["--client", "none"], &program), "1 call,call-short,channel\n");
     let other = client(&world, "other", "print(len(sys.argv), os.environ['SYSCAP_LANE'])");
-    assert_eq!(run(&[], &other), "1 call,call-short\n");
-    assert_eq!(run(&["--client", "claude-code"], &other), "3 call,call-short,hook\n");
+    assert_eq!(run(&[], &other), "1 call,call-short,channel\n");
+    assert_eq!(run(&["--client", "claude-code"], &other), "3 call,call-short,hook,channel\n");
     for wrong in [["--hook", "--setup"], ["--hook", "--no-such"], ["--mcp", "--no-such"]] {
         assert_eq!(world.run(&wrong, &[&program]).code, 2, "{wrong:?}");
     }
