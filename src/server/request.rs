@@ -10,6 +10,7 @@ use crate::inspect::view::{Stamp, TOKENS_SCANNED_MAX, TokenDetail, ToolDetail, V
 use crate::server::Holding;
 use crate::server::client::Client;
 use crate::server::lend::SessionTicket;
+use crate::server::waits;
 use crate::transport::frame::Message;
 use crate::transport::frozen::{Command, HolderStatus};
 use crate::transport::message::{
@@ -143,7 +144,7 @@ impl Holding {
         let answer = self.answer_operator(client, ask);
         if sets_tools {
             // A call that waits may be of another tool by now.
-            self.core.waits.ring();
+            waits::ring(&self.core);
         }
         answer
     }

@@ -22,7 +22,7 @@ pub(crate) struct Parked {
     pub(crate) agent: AgentId,
     pub(crate) ask: Seq,
     pub(crate) until: Instant,
-    /// The bell's count when the rows were read for it.
+    /// How often what waits had changed when the rows were read for it.
     pub(crate) read: Option<u64>,
     /// Whether who asks is still there: the session, or the connection.
     pub(crate) is_there: Box<dyn Fn() -> bool + Send>,
@@ -66,29 +66,42 @@ impl Holding {
             return;
         }
         let home = self.weak();
-        let look = move || while home.upgrade().is_some_and(|home| home.look_after_waits()) {};
-        if pool::spawn(Box::new(look)).is_err() {
-            let mut state = self.waits().state();
-            state.looks = false;
-            let parked = std::mem::take(&mut state.parked);
-            drop(state);
-            for parked in parked {
-                (parked.done)(Err(Refused::new(Reason::Overloaded).into()));
+        let look = move || {
+            while let Some(home) = home.upgrade() {
+                match caught(|| home.look_after_waits()) {
+                    Some(true) => {}
+                    Some(false) => return,
+                    None => return home.waits_for_nobody(),
+                }
             }
+        };
+        if pool::spawn(Box::new(look)).is_err() {
+            self.waits_for_nobody();
+        }
+    }
+
+    /// Nobody looks: who waits is told to come again.
+    fn waits_for_nobody(&self) {
+        let mut state = self.waits().state();
+        state.looks = false;
+        let parked = std::mem::take(&mut state.parked);
+        drop(state);
+        for parked in parked {
+            (parked.done)(Err(Refused::new(Reason::Overloaded).into()));
         }
     }
 
     /// Looks at all that wait, once, and rests; false once none does.
     fn look_after_waits(&self) -> bool {
         let bell = &self.core.waits;
-        let rung = bell.count();
+        let (rung, changes) = (bell.count(), self.core.asks.count());
         // The kernel's time is that of its last event.
         self.tick();
         let all = std::mem::take(&mut self.waits().state().parked);
         let mut still = Vec::new();
         for mut parked in all {
-            let reads = parked.read != Some(rung);
-            parked.read = Some(rung);
+            let reads = parked.read != Some(changes);
+            parked.read = Some(changes);
             match self.comes_to(&parked, reads) {
                 Some(answer) => caught(|| (parked.done)(answer)).unwrap_or(()),
                 None => still.push(parked),
@@ -97,12 +110,12 @@ impl Holding {
         let mut state = self.waits().state();
         state.parked.append(&mut still);
         state.looks = !state.parked.is_empty();
-        let goes_on = state.looks;
+        let first = state.parked.iter().map(|parked| parked.until).min();
         drop(state);
-        if goes_on {
-            bell.wait(rung, LOOK);
+        if let Some(first) = first {
+            bell.wait(rung, LOOK.min(first.saturating_duration_since(Instant::now())));
         }
-        goes_on
+        first.is_some()
     }
 
     /// The end of a wait, if it has come.
