@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use syscap_format::{
     AgentId, DecodeError, Decoder, Encoder, Leaf, Reason, Refused, TokenId, field::Field, leaf,
@@ -13,7 +14,9 @@ use crate::Error;
 use crate::server::offered::{NEW_NAMES_MAX, Prefix};
 use crate::server::{Holding, LocalSession};
 use crate::tools::ConnectionId;
-use crate::transport::limits::{LENT_MAX, TICKET_CONNECTIONS_MAX};
+use crate::transport::limits::{
+    LENT_MAX, TICKET_CONNECTIONS_MAX, TICKET_SESSIONS_MAX, TICKET_TIME,
+};
 use crate::transport::message::Ticketed;
 
 /// Opens a session that was lent, once, at the server that it was lent at; or a session of its own for
@@ -76,6 +79,9 @@ struct Ticket {
     new_names: usize,
     /// The connections that have shown it, and are there.
     at: BTreeSet<ConnectionId>,
+    /// When the present minute began, and how many sessions were opened in it: each is on record, and
+    /// paid by nobody.
+    minute: (Instant, usize),
 }
 
 impl Lent {
@@ -118,8 +124,9 @@ impl Lent {
         if state.tickets.len() >= LENT_MAX {
             return Err(Refused::new(Reason::TooManySessions).field("tickets"));
         }
-        let (new_names, at) = (0, BTreeSet::new());
-        state.tickets.insert(name, Ticket { by, agent, token, prefixes, new_names, at });
+        let (new_names, at, minute) = (0, BTreeSet::new(), (Instant::now(), 0));
+        let ticket = Ticket { by, agent, token, prefixes, new_names, at, minute };
+        state.tickets.insert(name, ticket);
         Ok(())
     }
 
@@ -143,6 +150,15 @@ impl Lent {
             let refused = Refused::new(Reason::Overloaded).field("ticket").got(&got);
             return Some(Err(refused.allowed(&TICKET_CONNECTIONS_MAX)));
         }
+        if found.minute.0.elapsed() >= TICKET_TIME {
+            found.minute = (Instant::now(), 0);
+        }
+        if found.minute.1 >= TICKET_SESSIONS_MAX {
+            let refused = Refused::new(Reason::Overloaded).field("ticket").got(&found.minute.1);
+            let most = format_args!("{TICKET_SESSIONS_MAX} sessions in a minute");
+            return Some(Err(refused.allowed(&most)));
+        }
+        found.minute.1 = found.minute.1.saturating_add(1);
         found.at.insert(shown_by);
         Some(Ok((name, found.agent.clone(), found.token)))
     }

@@ -11,7 +11,7 @@ use crate::runtime::session::Stands;
 use crate::transport::frame::{Carries, Frame};
 use crate::transport::limits::{
     AGENTS_FRAME_BYTES_MAX, AGENTS_WAIT_TIME, FRAME_BYTES_MAX, REQUEST_BYTES_MAX, REQUESTS_MAX,
-    SESSIONS_MAX, TICKET_CONNECTIONS_MAX,
+    SESSIONS_MAX, TICKET_CONNECTIONS_MAX, TICKET_SESSIONS_MAX,
 };
 use crate::transport::message::{AgentAsk, Order};
 use crate::transport::reply::{Offers, Reply, Taken};
@@ -102,6 +102,7 @@ fn page_of_the_channel_has_its_verbs_and_limits() {
         REQUEST_BYTES_MAX,
         SESSIONS_MAX,
         TICKET_CONNECTIONS_MAX,
+        TICKET_SESSIONS_MAX,
         milliseconds,
     ];
     let rows = page.split("| Limit of the channel | Value |\n|---|---|\n").nth(1).unwrap();

@@ -65,6 +65,9 @@ pub(crate) const SESSIONS_MAX: usize = 1_024;
 pub(crate) const LENT_MAX: usize = 1_024;
 /// Most connections at a time that have shown one ticket.
 pub(crate) const TICKET_CONNECTIONS_MAX: usize = 16;
+/// Most sessions that a ticket opens within that time: each is on record.
+pub(crate) const TICKET_SESSIONS_MAX: usize = 256;
+pub(crate) const TICKET_TIME: Duration = Duration::from_secs(60);
 /// Most tools that a connection may offer at once.
 pub(crate) const TOOLS_MAX: usize = 512;
 /// Most tokens and most sessions in a view: the newest; and most running calls and freezes.

@@ -145,6 +145,31 @@ fn ticket_offers_nothing_beside_its_prefixes() {
     end(&holder, &home);
 }
 
+/// Sessions are on record and paid by nobody: a ticket opens only so many in a minute, whatever ends
+/// meanwhile.
+#[test]
+fn ticket_opens_so_many_sessions_in_a_minute() {
+    let (_dir, home) = home();
+    let holder = Runtime::open(&home).unwrap();
+    let token = token_for(&holder, &["echo"]);
+    let ticket = holder.ticket(&AgentId::new("a").unwrap(), token, &[]).unwrap();
+    let program = Runtime::agent(&home).unwrap();
+    for _ in 0..256 {
+        program.take(&ticket).unwrap().close().unwrap();
+    }
+    let before = records(&home).len();
+    match program.take(&ticket) {
+        Err(Error::Refused(refused)) => assert_eq!(refused.reason(), Reason::Overloaded),
+        other => panic!("{:?}", other.map(|session| session.number())),
+    }
+    assert_eq!(records(&home).len(), before);
+    // Another ticket has its own.
+    let other = holder.ticket(&AgentId::new("a").unwrap(), token, &[]).unwrap();
+    assert!(joined(&home, &other).1.call("echo", args! { "value": 1 }).is_ok());
+    drop(program);
+    end(&holder, &home);
+}
+
 /// New names are bounded, and a definition that changed waits for the operator.
 #[test]
 fn new_names_of_a_ticket_are_bounded_and_changed_ones_wait() {
