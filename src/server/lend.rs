@@ -163,8 +163,7 @@ impl Lent {
         Some(Ok((name, found.agent.clone(), found.token)))
     }
 
-    /// The names that a connection may offer tools under, by the ticket that it has shown; how many new
-    /// ones may still go on record, of which so many are taken.
+    /// The names that a connection may offer tools under, by the ticket that it has shown.
     pub(crate) fn prefixes_of(&self, shown_by: ConnectionId) -> Option<Vec<Prefix>> {
         let state = self.state();
         let mut all = state.tickets.values();

@@ -165,6 +165,14 @@ fn unreadable_answer_ends_its_run_alone() {
         stream.write_all(&frame(&carrying(9_999, DONE, Encoder::null))).unwrap();
         world.notices_nothing();
     }
+    // Half a character.
+    let cut = run(&mut stream, &|id| {
+        let mut bytes = carrying(id, DONE, |encoder| ran(encoder, 1));
+        let at = bytes.windows(4).position(|part| part == b"fine").unwrap();
+        bytes[at + 3] = 0xc3;
+        bytes
+    });
+    assert_eq!((cut.reason(), cut.tx_outcome()), (Some(Reason::BadResponse), TxOutcome::Unknown));
     let answer = run(&mut stream, &|id| carrying(id, DONE, |encoder| ran(encoder, 1)));
     assert_eq!(answer.value().unwrap().as_text(), Some("fine"));
     // Many of them hold up nobody but who sends them.

@@ -34,8 +34,8 @@ const PATH_BYTES_MAX: usize = 4_096;
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  syscap ticket home --agent a --token 3f0c -- syscap channel
-  ssh HOST syscap ticket home --agent a --token 3f0c -- syscap channel
+  syscap ticket home --agent a --token 3f0c8a21 -- syscap channel
+  ssh HOST syscap ticket home --agent a --token 3f0c8a21 -- syscap channel
 
 What comes out begins with `C` and 32 bytes of ticket, or with `-` where there is none. All else is what
 docs/spec/channel.md says. Inside a run it needs no home: the run's own token is meant.")]

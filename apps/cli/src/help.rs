@@ -5,13 +5,26 @@ use std::{ffi::OsString, fmt::Write as _};
 use clap::Command;
 
 /// The groups, and their commands.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     ("Start", &["init", "mcp", "hook", "run", "ticket", "channel", "call", "demo"]),
     ("Work each day", &["approvals", "console", "top", "freeze", "thaw", "cancel", "revoke"]),
     ("People and keys", &["token", "credits", "resume", "keys", "secret"]),
     ("Policy and tools", &["policy", "learn", "state", "tools", "http"]),
-    ("Look", &["log", "artifacts", "changes", "verify", "conformance"]),
-    ("Mend", &["doctor", "recover", "erase", "config", "serve"]),
+    (
+        "Look and mend",
+        &[
+            "log",
+            "artifacts",
+            "changes",
+            "verify",
+            "conformance",
+            "doctor",
+            "recover",
+            "erase",
+            "config",
+            "serve",
+        ],
+    ),
 ];
 
 /// The commands that `syscap` alone shows.

@@ -117,7 +117,7 @@ enum Command {
     State(state::State),
     /// Make calls from JSON lines.
     Call(call::Call),
-    /// Start an agent's program with a ticket for sessions of its own.
+    /// Start an agent's program with a ticket for sessions.
     Ticket(ticket::Ticket),
     /// Carry the agents' channel on standard input and output.
     Channel(channel::Channel),

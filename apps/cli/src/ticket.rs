@@ -12,7 +12,7 @@ use std::{env, thread};
 
 use clap::Args;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use syscap::format::{AgentId, EffectClass, ToolId};
@@ -26,12 +26,12 @@ use crate::{lane, parse, runtime, terminal};
 /// The number of the descriptor that has the ticket.
 const NUMBER: u8 = 3;
 
-/// Start an agent's program with a ticket for sessions of its own.
+/// Start an agent's program with a ticket for sessions.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
-  syscap ticket home --agent a --token 3f0c -- python3 agent.py
-  syscap ticket home --agent a --token 3f0c --offer py.=read -- python3 agent.py
+  syscap ticket home --agent a --token 3f0c8a21 -- python3 agent.py
+  syscap ticket home --agent a --token 3f0c8a21 --offer py.=read -- python3 agent.py
 
 Descriptor 3 of COMMAND is a file that nobody can change: 32 bytes of ticket, and then the path of the home.
 Whoever has it opens sessions with this agent and token, on the agents' channel of the home's socket: at
@@ -125,16 +125,18 @@ fn started(command: &[OsString], file: OwnedFd) -> Result<ExitStatus, Failure> {
 
 /// Passes signals on from here on. What is typed at a terminal comes to both processes by itself.
 fn pass(child: &Child, mut signals: Signals) -> Result<(), Failure> {
+    // A handle, and no number: once the program has been waited for, its number may be another's.
     let child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let child = child.ok_or(rustix::io::Errno::SRCH);
+    let child = child.and_then(|child| pidfd_open(child, PidfdFlags::empty()));
+    let child = child.map_err(|error| Failure::Stream(error.into()))?;
     let typed = terminal::is_there();
     let hear = move || {
         for signal in signals.forever() {
             let is_typed = typed && matches!(signal, SIGINT | SIGQUIT);
-            if let (Some(child), Some(signal), false) =
-                (child, Signal::from_named_raw(signal), is_typed)
-            {
+            if let (Some(signal), false) = (Signal::from_named_raw(signal), is_typed) {
                 // It may have ended already.
-                kill_process(child, signal).unwrap_or(());
+                pidfd_send_signal(&child, signal).unwrap_or(());
             }
         }
     };

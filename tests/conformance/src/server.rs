@@ -92,6 +92,9 @@ impl Server {
     }
 }
 
+/// The page of each check that is answered with a failure, so that a tool fails.
+const FAILS: &str = "/fails";
+
 /// One request, one answer. Input that is no request gets no answer.
 fn serve(stream: &TcpStream, seen: &Shared) {
     if stream.set_read_timeout(Some(READ_MAX)).is_err() {
@@ -117,9 +120,12 @@ fn serve(stream: &TcpStream, seen: &Shared) {
     changed.notify_all();
     let is_held = |seen: &mut Seen| seen.held.contains(&path);
     drop(changed.wait_timeout_while(of, HELD_MAX, is_held));
-    let body = "done";
+    let (status, body) = match path.ends_with(FAILS) {
+        true => ("500 Internal Server Error", "failed"),
+        false => ("200 OK", "done"),
+    };
     let answer = format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
     let mut stream = stream;

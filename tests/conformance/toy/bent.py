@@ -128,6 +128,14 @@ class ActsFirst(Straight):
         return self.ask(request)
 
 
+class SaysOk(Straight):
+    """A tool that fails has done its work."""
+
+    def make(self, request):
+        said = self.ask(request)
+        return {"ok": "done"} if said.get("refused") == "tool_failed" else said
+
+
 class RefusesItself(Straight):
     """Refusals leave no record."""
 

@@ -20,7 +20,12 @@ fn asked(path: &str) -> Result<String, Failure> {
     write!(stream, "GET /{base}/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    Ok(answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    if head.split(' ').nth(1) == Some("200") {
+        Ok(body.to_owned())
+    } else {
+        Err(Failure::new(head))
+    }
 }
 
 /// So many units are spent: what is set aside is what the call says.

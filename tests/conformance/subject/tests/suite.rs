@@ -66,6 +66,34 @@ fn bent_syscap_fails_each_check_that_is_named() {
     assert_eq!(code, 0, "what bends nothing passes: {text}");
 }
 
+/// A check for the set that follows that of December 2026, which is frozen.
+const FAILURE: &str = r#"
+[[check]]
+id = "record.tool-failed"
+area = "record"
+bug = "a tool that failed is said to have done its work"
+steps = [
+    { grant = "g", tools = { get = ["a", "fails"] } },
+    { call = "get", by = "g", args = { page = "a" } },
+    { call = "get", by = "g", args = { page = "fails" }, label = "f" },
+    { export = "e" },
+]
+must = [{ hits = "/a" }, { hits = "/fails" }, { records = "outcome", above = 1, export = "e" }]
+never = [{ told = "f", text = "" }]
+"#;
+
+#[test]
+fn tools_failure_is_answered_as_one() {
+    let bent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../toy/bent.py");
+    let bent = ["python3", &*bent.to_string_lossy(), "SaysOk", SUBJECT].map(str::to_owned);
+    for (command, grade) in [(vec![SUBJECT.to_owned()], "pass"), (bent.to_vec(), "fail")] {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let means = Means { command, timeout: Duration::from_secs(10), ..Means::default() };
+        let outcome = judge_subject(read(FAILURE).unwrap(), &means, &mut |_| {}).unwrap();
+        assert_eq!(outcome.grades[0].grade.word(), grade, "{:?}", outcome.grades);
+    }
+}
+
 /// All but what needs a kill or a disk of its own.
 #[test]
 fn syscap_passes_in_this_process() {
