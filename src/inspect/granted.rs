@@ -91,7 +91,7 @@ pub(crate) fn granted(holding: &Holding, token: TokenId) -> Granted {
     let delegated = holding.providers.delegated();
     let delegated: BTreeMap<ToolId, _> =
         delegated.into_iter().map(|(manifest, offers)| (manifest.tool, offers)).collect();
-    let found: Vec<(Manifest, ToolInfo)> = holding.look(|kernel| {
+    let mut found: Vec<(Manifest, ToolInfo)> = holding.look(|kernel| {
         let body = kernel.token(&token).map(|view| view.body);
         let granted: BTreeSet<&ToolId> =
             body.iter().flat_map(|body| body.grants.iter().map(|(tool, _)| tool)).collect();
@@ -102,7 +102,6 @@ pub(crate) fn granted(holding: &Holding, token: TokenId) -> Granted {
         all.collect()
     });
     let in_all = u64::try_from(found.len()).unwrap_or(u64::MAX);
-    let mut found = found;
     found.sort_by(|(one, _), (other, _)| one.tool.cmp(&other.tool));
     let (mut names, mut bytes) = (BTreeSet::new(), 0_usize);
     let tools = found.into_iter().map_while(|(manifest, info)| {
@@ -168,7 +167,8 @@ fn schema(manifest: &Manifest) -> Canonical {
     let properties = params
         .clone()
         .fold(MapBuilder::new(), |map, param| map.item(&param.name, argument(param).item()));
-    let required = params.filter(|param| param.presence == Presence::Required);
+    let is_needed = |it: &&Param| it.presence == Presence::Required && it.default.is_none();
+    let required = params.filter(is_needed);
     let required: Vec<Canonical> = required.map(|param| Canonical::text(&param.name)).collect();
     let required = Canonical::list(required.into_iter());
     let map = MapBuilder::new()

@@ -109,12 +109,12 @@ impl Client {
             return Err(Refused::new(Reason::NotBound).field("token").into());
         }
         holding.check_prefixes(&ticketed.prefixes)?;
-        holding.lent().register(self.number, ticketed)?;
-        if self.state().gone {
-            // It went meanwhile, and whoever saw to that may have missed this one.
-            holding.lent().gone(self.number);
+        // One that has gone registers nothing; one that goes from here on takes this with it.
+        let state = self.state();
+        if state.gone {
+            return Err(Refused::new(Reason::Closing).into());
         }
-        Ok(())
+        Ok(holding.lent().register(self.number, ticketed)?)
     }
 
     /// Closes a session.

@@ -10,9 +10,6 @@ use crate::tools::provide::Offered;
 pub(crate) const NEW_NAMES_MAX: usize = 64;
 /// Most prefixes of a ticket.
 pub(crate) const PREFIXES_MAX: usize = 16;
-/// Names that are those of agents' clients: what is allowed for their tools is for nobody else's.
-const CLIENTS: [&str; 2] = ["claude_code", "gemini_cli"];
-
 shape! {
     /// Names that a ticket may offer tools under.
     pub struct Prefix {
@@ -24,18 +21,18 @@ shape! {
 }
 
 impl Prefix {
-    /// True if a name is this, or begins with it by whole components.
-    fn covers(&self, tool: &ToolId) -> bool {
-        match tool.as_str().strip_prefix(self.prefix.as_str()) {
-            Some(rest) => rest.is_empty() || rest.starts_with('.'),
-            None => false,
-        }
-    }
+    /// The first components of tools that agents' clients run themselves: nobody else's tool may have
+    /// such a name, or it would stand on record as a client's.
+    pub const CLIENTS: [&str; 2] = ["claude_code", "gemini_cli"];
 
-    fn is_covered_by(&self, name: &str) -> bool {
-        let rest = self.prefix.as_str().strip_prefix(name);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    fn covers(&self, tool: &ToolId) -> bool {
+        begins(tool.as_str(), self.prefix.as_str())
     }
+}
+
+/// True if a name is another, or begins with it by whole components.
+fn begins(name: &str, with: &str) -> bool {
+    name.strip_prefix(with).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 impl Holding {
@@ -45,7 +42,8 @@ impl Holding {
         let delegated = self.providers.delegated();
         let is_own = |manifest: &Manifest| delegated.iter().all(|(it, _)| it.tool != manifest.tool);
         for prefix in prefixes {
-            let of_client = CLIENTS.iter().any(|client| prefix.is_covered_by(client));
+            let is_of = |client: &&str| begins(prefix.prefix.as_str(), client);
+            let of_client = Prefix::CLIENTS.iter().any(is_of);
             let taken = self.look(|kernel| {
                 let mut all = kernel.manifests();
                 let foreign = |it: &&Manifest| it.definition.is_some() || is_own(it);

@@ -52,38 +52,6 @@ def sent(value):
     record(value, bstr, lambda form: uint(form, FORMS), source, lambda it: record(it, uint, within, boolean))
 
 
-def tool(value):
-    def schema(value):
-        need(value is not None, "a schema")
-
-    def standing(value):
-        uint(value, (1, 2, 3, 4))
-
-    def effect(value):
-        uint(value, tables.CODES["EffectClass"].values())
-
-    def name(value):
-        tables.name("ToolId", value)
-
-    record(value, name, text, text, text, schema, effect, uint, standing, boolean)
-
-
-def tools(value):
-    def listed(value):
-        need(isinstance(value, list), "a list")
-        [tool(one) for one in value]
-
-    record(value, listed, uint)
-
-
-def why(value):
-    need(value is None or isinstance(value, str), "why")
-
-
-def agent(value):
-    tables.name("AgentId", value)
-
-
 def listed(form):
     def check(value):
         need(isinstance(value, list), "a list")
@@ -94,6 +62,31 @@ def listed(form):
 
 def tool_id(value):
     tables.name("ToolId", value)
+
+
+def tool(value):
+    def schema(value):
+        need(value is not None, "a schema")
+
+    def standing(value):
+        uint(value, (1, 2, 3, 4))
+
+    def effect(value):
+        uint(value, tables.CODES["EffectClass"].values())
+
+    record(value, tool_id, text, text, text, schema, effect, uint, standing, boolean)
+
+
+def tools(value):
+    record(value, listed(tool), uint)
+
+
+def why(value):
+    need(value is None or isinstance(value, str), "why")
+
+
+def agent(value):
+    tables.name("AgentId", value)
 
 
 def manifest(value):

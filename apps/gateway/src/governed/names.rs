@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use syscap::Prefix;
 use syscap::format::{ToolId, object_id};
 use syscap::plain::plain;
 
@@ -19,9 +20,6 @@ pub(crate) const SERVER_BYTES_MAX: usize = 24;
 pub(crate) const NOWHERE: &str = "unknown";
 /// Our own name, before what we ask a client ourselves; no server may be called so.
 pub(crate) const OWN: &str = "syscap";
-/// The prefixes of tools that agents' clients run themselves (`syscap hook`): no server may be called
-/// so, or its tools would stand on record as a client's.
-pub(crate) const CLIENTS: [&str; 2] = ["claude_code", "gemini_cli"];
 /// Hexadecimal digits of a hash that stands in a name.
 const MARK_DIGITS: usize = 8;
 
@@ -34,7 +32,7 @@ pub(crate) fn is_fit(name: &str) -> bool {
 
 /// True if that can be a server's name: one component of a tool id.
 pub(crate) fn is_server(name: &str) -> bool {
-    let kept = [NOWHERE, OWN].contains(&name) || CLIENTS.contains(&name);
+    let kept = [NOWHERE, OWN].contains(&name) || Prefix::CLIENTS.contains(&name);
     let fit = name.len() <= SERVER_BYTES_MAX && !name.contains('.') && !kept;
     fit && ToolId::new(name).is_some()
 }
@@ -257,7 +255,7 @@ mod tests {
         assert_eq!(of("\u{e9}"), "server");
         // A client's own prefix is no server's.
         assert_eq!(of("python3 claude_code.py"), "server");
-        assert!(CLIENTS.iter().all(|client| !is_server(client)));
+        assert!(Prefix::CLIENTS.iter().all(|client| !is_server(client)));
         assert!(is_server(&of("npx -y a-very-long-package-name-that-goes-on-and-on")));
     }
 }
