@@ -167,8 +167,7 @@ fn schema(manifest: &Manifest) -> Canonical {
     let properties = params
         .clone()
         .fold(MapBuilder::new(), |map, param| map.item(&param.name, argument(param).item()));
-    let is_needed = |it: &&Param| it.presence == Presence::Required && it.default.is_none();
-    let required = params.filter(is_needed);
+    let required = params.filter(|param| param.presence == Presence::Required);
     let required: Vec<Canonical> = required.map(|param| Canonical::text(&param.name)).collect();
     let required = Canonical::list(required.into_iter());
     let map = MapBuilder::new()
