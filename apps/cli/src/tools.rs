@@ -88,6 +88,14 @@ pub(crate) fn whole_json(home: &Path, tool: &ToolId) -> Result<(ToolDetail, Stri
     Ok((detail, json))
 }
 
+/// The same of one whose offer is to be accepted.
+pub(crate) fn to_accept(home: &Path, tool: &ToolId) -> Result<(ToolDetail, String), Failure> {
+    let (seen, log) = (Seen::of(home)?, runtime::look(home)?);
+    let detail = seen::to_accept(&log, tool, seen.tool(home, tool)?)?;
+    let json = show::json(&seen.view, &detail).finish();
+    Ok((detail, json))
+}
+
 /// Which home.
 #[derive(Args, Debug)]
 pub(crate) struct List {

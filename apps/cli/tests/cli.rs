@@ -22,6 +22,7 @@ mod hook;
 mod joined;
 mod keys;
 mod learn;
+mod liar;
 mod log_lines;
 mod logs;
 mod mcp;

@@ -185,7 +185,7 @@ impl ServedHome {
     fn accept(&self, tool: &str, shown: &str) -> Result<String, Problem> {
         let id = ToolId::new(tool).ok_or_else(|| Problem::new(400, "bad_field", "no tool"))?;
         let (detail, now) =
-            tools::whole_json(&self.home, &id).map_err(|failure| problem(&failure))?;
+            tools::to_accept(&self.home, &id).map_err(|failure| problem(&failure))?;
         let offered = detail.offered.as_ref().filter(|_| now == shown);
         let Some(offered) = offered.map(Manifest::id) else {
             return Err(is_another());

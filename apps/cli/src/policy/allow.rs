@@ -14,7 +14,6 @@ use syscap::format::{
 };
 use syscap::kernel::object_of;
 use syscap::policy::{Explained, Policy, Scenario, Truth};
-use syscap::view::Whose;
 use syscap::{Inspection, PolicyPlace, Runtime};
 
 use super::set;
@@ -70,7 +69,7 @@ impl Allow {
         let until = at.plus(life);
         let hand = set::hand_for(&self.home, self.because.as_deref())?;
         let seq = runtime::with(&self.home, |access| {
-            self.check(access, loaded.policy()?)?;
+            self.check(loaded.policy()?)?;
             let document = self.document(&loaded.object.document, at, until)?;
             let policy = access.read_policy(json::from_data(document.item()).as_bytes())?;
             self.tell_what_ends()?;
@@ -97,9 +96,11 @@ impl Allow {
     }
 
     /// That the tool is one that may run unasked, and that something is asked about it.
-    fn check(&self, access: &Runtime, policy: &Policy) -> Result<(), Failure> {
-        let manifests = access.manifests(Whose::All)?;
-        let Some(manifest) = manifests.iter().find(|manifest| manifest.tool == self.tool) else {
+    fn check(&self, policy: &Policy) -> Result<(), Failure> {
+        // From the log: of what is signed here the server has no say.
+        let log = runtime::look(&self.home)?;
+        let manifests: Vec<&Manifest> = log.kernel().manifests().collect();
+        let Some(manifest) = manifests.iter().copied().find(|it| it.tool == self.tool) else {
             let all: Vec<&str> = manifests.iter().map(|manifest| manifest.tool.as_str()).collect();
             let near = hint(self.tool.as_str(), "; it has", &all);
             return Err(self.refused(&format!("the home has no such tool{near}")));

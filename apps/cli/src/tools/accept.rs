@@ -8,7 +8,7 @@ use syscap::provide::Standing;
 use syscap::view::{ToolDetail, ToolInfo};
 use syscap::{Beside, Error, Inspection, Runtime};
 
-use super::seen::{changed, delegated, names};
+use super::seen::{changed, delegated, names, to_accept};
 use super::{show, words};
 use crate::exit::{Ended, Exit, Failure};
 use crate::output::{Object, Out};
@@ -53,8 +53,9 @@ impl Accept {
         })?;
         let mut accepted: Vec<(ToolId, ObjectId)> = Vec::new();
         let mut details = Vec::new();
+        let log = runtime::look(&self.home)?;
         for (tool, looked_at) in &self.tools {
-            let detail = delegated(&access, tool)?;
+            let detail = to_accept(&log, tool, delegated(&access, tool)?)?;
             let offered = offered(&detail.info, *looked_at)?;
             let tool = &detail.info.tool;
             if accepted.iter().any(|(named, _)| named == tool) {

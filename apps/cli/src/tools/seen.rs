@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use syscap::format::{Manifest, ToolId, ToolsChange};
+use syscap::provide::Standing;
 use syscap::view::{ToolDetail, View, Whose};
-use syscap::{Error, Runtime};
+use syscap::{Error, Inspection, Runtime};
 
 use crate::{exit::Failure, near::near, runtime};
 
@@ -104,6 +105,34 @@ fn built_in(tool: String) -> Failure {
 pub(super) fn delegated(access: &Runtime, tool: &ToolId) -> Result<ToolDetail, Failure> {
     let detail = detail_at(access, tool)?;
     if detail.info.delegated { Ok(detail) } else { Err(built_in(tool.to_string())) }
+}
+
+/// The tool of that name or alias, as it is on record.
+pub(super) fn on_record<'l>(log: &'l Inspection, tool: &ToolId) -> Option<&'l Manifest> {
+    log.kernel().manifests().find(|it| it.tool == *tool || it.aliases.contains(tool))
+}
+
+/// A tool whose offer is to be accepted. What it is compared with is what the log has, and what is
+/// signed is the id of what is shown: of both the server's word is not taken.
+pub(super) fn to_accept(
+    log: &Inspection,
+    tool: &ToolId,
+    detail: ToolDetail,
+) -> Result<ToolDetail, Failure> {
+    let ToolDetail { mut info, manifest, offered } = detail;
+    let on_record = on_record(log, tool).cloned();
+    let named = on_record.as_ref().map_or(tool, |manifest| &manifest.tool);
+    if info.tool != *named || offered.iter().any(|offered| offered.tool != *named) {
+        let got = format!("it has {} in the place of {named}", info.tool);
+        return Err(Error::Holder(got).into());
+    }
+    info.offered = offered.as_ref().map(Manifest::id);
+    if offered.is_some() {
+        info.standing = if on_record.is_some() { Standing::Changed } else { Standing::New };
+    }
+    // What is new is shown whole, as it is offered.
+    let manifest = on_record.or_else(|| offered.clone()).unwrap_or(manifest);
+    Ok(ToolDetail { info, manifest, offered })
 }
 
 pub(super) fn names(tools: &[ToolId]) -> String {

@@ -221,7 +221,8 @@ impl Argument {
     }
 }
 
-/// The tools of other processes that a name or a pattern means, as they are on record.
+/// The tools of other processes that a name or a pattern means, as the log has them: what is signed
+/// here is made of these, and the server's word is not taken for it.
 fn delegated(access: &Runtime, word: &str) -> Result<Vec<Manifest>, Failure> {
     let usage = |advice: String| Failure::Usage { what: word.to_owned(), advice };
     let pattern = parse::tools(word).map_err(|error| usage(error.to_string()))?;
@@ -232,15 +233,20 @@ fn delegated(access: &Runtime, word: &str) -> Result<Vec<Manifest>, Failure> {
             let advice = format!("is not on record yet: first `syscap tools accept HOME {word}`");
             return Err(usage(advice));
         }
-        return Ok(vec![seen::delegated(access, &tool)?.manifest]);
+        seen::delegated(access, &tool)?;
+        let log = runtime::look(access.home().folder())?;
+        let found = seen::on_record(&log, &tool).cloned();
+        let found = found.ok_or_else(|| usage("is not on record".to_owned()))?;
+        return Ok(vec![found]);
     }
     let seen = Seen::at(access.clone())?;
+    let log = runtime::look(access.home().folder())?;
     let is_meant = |manifest: &Manifest| {
         let info = seen.view.tool(&manifest.tool);
         pattern.include(manifest.tool.as_str()) && info.is_some_and(|info| info.delegated)
     };
     let meant: Vec<Manifest> =
-        seen.manifests.iter().filter(|manifest| is_meant(manifest)).cloned().collect();
+        log.kernel().manifests().filter(|manifest| is_meant(manifest)).cloned().collect();
     if meant.is_empty() {
         let others = seen.view.tools.iter().filter(|info| info.delegated);
         let others: Vec<&str> = others.map(|info| info.tool.as_str()).collect();

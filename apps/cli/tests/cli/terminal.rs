@@ -87,6 +87,24 @@ impl Person {
         }
     }
 
+    /// The same; false where the process ends without it.
+    pub(crate) fn sees_or_ends(&mut self, text: &str) -> bool {
+        let since = Instant::now();
+        loop {
+            let has_ended = self.child.try_wait().unwrap().is_some();
+            let seen = self.seen.lock().unwrap().clone();
+            if let Some(place) = seen[self.read..].find(text) {
+                self.read += place + text.len();
+                return true;
+            }
+            if has_ended {
+                return false;
+            }
+            assert!(since.elapsed() < PATIENCE, "waited in vain for {text:?}: {seen}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The number of the process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
