@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
     tcgetwinsize, tcsetattr,
@@ -21,6 +23,14 @@ use crate::exit::{Failure, tell};
 const LINE_BYTES_MAX: usize = 2_048;
 /// How often something is asked again that was not understood, or was wrong.
 pub(crate) const TRIES: u32 = 3;
+/// How long this process waits for a line, where it does not wait for ever.
+static PATIENCE: OnceLock<Duration> = OnceLock::new();
+
+/// Says how long a person has for each line from here on: whoever wants the answer waits no longer, and
+/// what is typed later must not do what nobody waits for.
+pub(crate) fn be_patient_for(limit: Duration) {
+    PATIENCE.get_or_init(|| limit);
+}
 
 /// True if there is a person to be asked: input and diagnostics are a terminal's.
 pub(crate) fn is_there() -> bool {
@@ -89,7 +99,7 @@ pub(crate) fn ask_shown(prompt: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let modes = Quiet::begin(&terminal, |_| {})?;
     terminal.write_all(prompt.as_bytes())?;
-    let line = line(&terminal);
+    let line = line(&terminal, PATIENCE.get());
     drop(modes);
     Ok(String::from_utf8_lossy(&line?).into_owned())
 }
@@ -103,16 +113,20 @@ fn ask(prompt: &str) -> io::Result<Vec<u8>> {
         modes.local_modes.insert(LocalModes::ECHONL);
     })?;
     terminal.write_all(prompt.as_bytes())?;
-    let line = line(&terminal);
+    let line = line(&terminal, PATIENCE.get());
     drop(quiet);
     line
 }
 
 /// Read byte by byte, so that nothing of it stays in a buffer.
-fn line(mut terminal: &File) -> io::Result<Vec<u8>> {
+fn line(mut terminal: &File, limit: Option<&Duration>) -> io::Result<Vec<u8>> {
+    let until = limit.and_then(|limit| Instant::now().checked_add(*limit));
     // As long as it can become: what grows leaves copies behind.
     let (mut line, mut byte) = (Vec::with_capacity(LINE_BYTES_MAX), [0]);
     loop {
+        if !until.map_or(Ok(true), |until| is_typed(terminal, until))? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         match terminal.read(&mut byte) {
             // No empty line, which would mean something: nobody answers.
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -121,6 +135,19 @@ fn line(mut terminal: &File) -> io::Result<Vec<u8>> {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// True once there is something to read; false at that time.
+fn is_typed(terminal: &File, until: Instant) -> io::Result<bool> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&left)) {
+            Ok(found) => return Ok(found > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -259,4 +286,21 @@ fn silenced() -> io::Result<Silenced> {
         }
     })?;
     Ok(Arc::clone(SILENCED.get_or_init(|| silenced)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line that does not come ends the question; one that is there is read.
+    #[test]
+    fn line_is_waited_for_so_long() {
+        let (read, mut write) = io::pipe().unwrap();
+        let terminal = File::from(std::os::fd::OwnedFd::from(read));
+        write.write_all(b"half").unwrap();
+        let limit = Duration::from_millis(20);
+        assert_eq!(line(&terminal, Some(&limit)).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        write.write_all(b"whole\n").unwrap();
+        assert_eq!(line(&terminal, Some(&limit)).unwrap(), b"whole");
+    }
 }

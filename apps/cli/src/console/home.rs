@@ -17,7 +17,7 @@ use syscap::view::TokenStanding;
 use syscap_console::{Answer, Home, Problem, Stretch, Wanted, Wish};
 
 use super::overview;
-use super::person::{Desk, Done, QUESTION_TIME, QUESTIONS_MAX, Question};
+use super::person::{ANSWER_TIME, Desk, Done, QUESTIONS_MAX, Question};
 use crate::approvals::{self, Approver, sets};
 use crate::exit::Failure;
 use crate::freeze;
@@ -171,12 +171,12 @@ impl ServedHome {
             TrySendError::Full(_) => busy(),
             TrySendError::Disconnected(_) => gone("nobody is at the terminal any more"),
         })?;
-        match answered.recv_timeout(QUESTION_TIME.saturating_mul(4)) {
+        match answered.recv_timeout(ANSWER_TIME) {
             Ok(Ok(Some(seq))) => Ok(Object::new().uint("record", seq.get())),
             Ok(Ok(None)) => Ok(Object::new().text("said", "done at the terminal")),
             Ok(Err(problem)) => Err(problem),
             Err(_) => {
-                let words = "no answer yet: what is decided at the terminal is on record there";
+                let words = "no answer: what is decided at the terminal is on record there";
                 Err(Problem::new(504, "no_answer", words))
             }
         }

@@ -14,10 +14,14 @@ use crate::approvals::{self, Approver};
 use crate::exit::{Ended, Exit, Failure, tell};
 use crate::log::timeline;
 use crate::output::plain;
-use crate::terminal::Screen;
+use crate::terminal::{self, Screen};
 
 /// How long a question stands.
-pub(super) const QUESTION_TIME: Duration = Duration::from_secs(30);
+const QUESTION_TIME: Duration = Duration::from_secs(30);
+/// How long a passphrase is waited for, each time: the page waits for all of it.
+const PASSPHRASE_TIME: Duration = Duration::from_secs(25);
+/// How long the page waits for the person.
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(120);
 /// Most acts by a key that was unsealed once.
 const ACTS_MAX: u32 = 20;
 /// How long the whole lasts.
@@ -101,6 +105,7 @@ impl<'h> Person<'h> {
     /// Answers questions, and draws codes, until the person or the time ends it.
     pub(super) fn attend(&mut self, codes: &Codes, is_over: impl Fn() -> bool) -> Ended {
         let began = now();
+        terminal::be_patient_for(PASSPHRASE_TIME);
         show_code(codes)?;
         let mut screen = Screen::open()?;
         loop {
