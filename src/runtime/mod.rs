@@ -250,7 +250,8 @@ impl Runtime {
     ///
     /// Such a program may offer tools under names of these prefixes, 16 at most: for the sessions of
     /// this ticket alone, of a class that is no milder than the prefix's, and 64 new names in all; more of
-    /// them, and changed ones, wait for an operator.
+    /// them, and changed ones, wait for an operator. With `client_runs` it may run them itself too, by
+    /// [`Session::begin_use`]: what it did then is its own word.
     ///
     /// # Errors
     /// [`Error::Refused`] where there is no such token, it is another agent's, a prefix covers a name
@@ -260,12 +261,13 @@ impl Runtime {
         agent: &AgentId,
         token: TokenId,
         prefixes: &[Prefix],
+        client_runs: bool,
     ) -> Result<SessionTicket, Error> {
         let mut bytes = [0; 32];
         SystemEntropy.fill(&mut bytes)?;
         let ticket = SessionTicket::from_bytes(bytes);
         let (agent, prefixes) = (agent.clone(), prefixes.to_vec());
-        let ticketed = Ticketed { ticket: ticket.clone(), agent, token, prefixes };
+        let ticketed = Ticketed { ticket: ticket.clone(), agent, token, prefixes, client_runs };
         self.home.register(ticketed)?;
         Ok(ticket)
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod call;
 mod heard;
+mod own_use;
 mod recent;
 mod submit;
 mod wait;

@@ -8,13 +8,15 @@ use syscap_format::{AgentId, Reason, Refused, Seq, TokenId, ToolId};
 
 use crate::Error;
 use crate::driver::guard::caught;
+use crate::inspect::view::TokenDetail;
 use crate::server::lend::SessionTicket;
 use crate::server::offered::bound;
 use crate::server::{Holding, LocalSession};
+use crate::tools::host::uses::{Begun, Settled};
 use crate::tools::provide::{Offered, Provider, Standing};
 use crate::tools::{ConnectionId, MANIFEST_BYTES_MAX, Withdrawn};
 use crate::transport::limits::{SESSIONS_MAX, TOOLS_MAX};
-use crate::transport::message::{Provided, Ticketed};
+use crate::transport::message::{BeginOwn, Provided, SettleOwn, Ticketed};
 use crate::transport::reply::{Offers, Taken};
 
 /// A client.
@@ -93,6 +95,8 @@ impl Client {
                 let shown = holding.lent().show(ticket, self.number).ok_or_else(no_ticket)?;
                 let (name, agent, token) = shown?;
                 holding.providers.lock().tickets.insert(self.number, name);
+                // One that was narrowed or renewed goes on by that.
+                let token = holding.look(|kernel| TokenDetail::going_on(kernel, token));
                 Arc::new(holding.session(agent.as_str(), token)?)
             }
         };
@@ -130,6 +134,32 @@ impl Client {
         let prefixes = holding.lent().prefixes_of(self.number).ok_or_else(no_ticket)?;
         let tools = bound(tools.into_iter().map(Offered::from).collect(), &prefixes)?;
         self.provide(holding, tools.into_iter().map(Provided::from).collect())
+    }
+
+    /// Asks for leave to use a tool that it offers, and runs itself.
+    pub(crate) fn begin(&self, holding: &Holding, begin: BeginOwn) -> Result<Begun, Error> {
+        let session = self.session(begin.session)?;
+        let not_bound = |field| Refused::new(Reason::NotBound).field(field);
+        if !holding.lent().may_run(self.number) {
+            return Err(not_bound("ticket").into());
+        }
+        if !self.state().tools.contains_key(&begin.used.tool) {
+            return Err(not_bound("tool").got(&begin.used.tool).into());
+        }
+        let begun = holding.desk().begin_own(holding, &session, begin.used, begin.unasked);
+        if let Ok(Begun::Answered(answer)) = &begun {
+            session.backoff().answered(answer);
+        }
+        begun
+    }
+
+    /// What such a use came to.
+    pub(crate) fn settle(&self, holding: &Holding, settle: SettleOwn) -> Result<Settled, Error> {
+        let SettleOwn { session, intent, reported } = settle;
+        let session = self.session(session)?;
+        // Of what others offer it has nothing to say, however late.
+        let offers = |tool: &ToolId| self.state().tools.contains_key(tool);
+        holding.desk().settle_own(holding, &session, intent, reported, offers)
     }
 
     /// Offers tools.

@@ -26,11 +26,11 @@ use crate::Error;
 use crate::driver::guard::caught;
 use crate::runtime::session::call::{CallContext, Sent, Written};
 use crate::server::{Holding, LocalSession, check_said};
-use crate::tools::ConnectionId;
 use crate::tools::commands::{FOLDER, PLACE, is_shell};
 use crate::tools::host::closure::{done, unsure};
-use crate::tools::host::uses::{Begun, Prompt, Reported, Settled, ToolUse};
+use crate::tools::host::uses::{Begun, OwnUse, Prompt, Reported, Settled, ToolUse};
 use crate::tools::provide::{Cancel, HostCall, HostRan, Location, Offered, Provider, Standing};
+use crate::tools::{ConnectionId, UseHere};
 
 /// The connection that the desk offers tools as, and calls through.
 const DESK: ConnectionId = ConnectionId::DESK;
@@ -85,8 +85,10 @@ struct Use {
     /// The place in the order of uses.
     number: u64,
     token: TokenId,
-    /// The conversation's session.
+    /// The conversation's session, or that of the program that makes it.
     session: Seq,
+    /// True if only that session may settle it.
+    is_own: bool,
     used: ToolUse,
     /// The call as sent to the kernel: the arguments, and their location.
     args: Canonical,
@@ -127,9 +129,49 @@ impl Desk {
         if manifest.tool != used.tool {
             return Err(refused(Reason::BadField, "tool_id"));
         }
-        let (effect, args) = (manifest.effect, placed(&used, &manifest)?);
+        let leave = (manifest.effect, placed(&used, &manifest)?);
         self.offer(runtime, token, &used.agent, manifest)?;
         let session = self.seat(runtime, token, &used.agent, &used.conversation)?;
+        self.send(runtime, session, used, leave, None, unasked)
+    }
+
+    /// The same of a tool that an agent's program offers by its ticket, in a session of its own.
+    pub(crate) fn begin_own(
+        &self,
+        runtime: &Holding,
+        session: &Arc<LocalSession>,
+        used: OwnUse,
+        unasked: bool,
+    ) -> Result<Begun, Error> {
+        let OwnUse { id, tool, args, location, part } = used;
+        if !id.as_deref().is_none_or(is_name) {
+            return Err(refused(Reason::BadField, "id"));
+        }
+        if args.item().kind() != ItemKind::Map {
+            return Err(refused(Reason::BadField, "args"));
+        }
+        let effect = runtime.look(|kernel| {
+            kernel.manifests().find(|known| known.tool == tool).map(|known| known.effect)
+        });
+        let effect = effect.ok_or_else(|| refused(Reason::UnknownTool, "tool"))?;
+        let agent = session.agent().clone();
+        let leave = (effect, args.clone());
+        let (conversation, place) = (String::new(), None);
+        let used = ToolUse { agent, conversation, id, tool, args, place, location, part };
+        let by: Arc<dyn Provider> = Arc::new(Uses(Arc::clone(&self.0)));
+        self.send(runtime, Arc::clone(session), used, leave, Some(by), unasked)
+    }
+
+    /// Has the kernel decide a use, whose class and arguments these are, and waits until it is out.
+    fn send(
+        &self,
+        runtime: &Holding,
+        session: Arc<LocalSession>,
+        used: ToolUse,
+        (effect, args): (EffectClass, Canonical),
+        by: Option<Arc<dyn Provider>>,
+        unasked: bool,
+    ) -> Result<Begun, Error> {
         if runtime.providers.owed(&used.agent) > OWED_BYTES_MAX {
             return Err(refused(Reason::OverBudget, Dimension::DiskWriteBytes.name()));
         }
@@ -138,8 +180,9 @@ impl Desk {
         let (number, at) = (0, session.number());
         let one = Use {
             number,
-            token,
+            token: session.token(),
             session: at,
+            is_own: by.is_some(),
             used: used.clone(),
             args: args.clone(),
             effect,
@@ -148,7 +191,8 @@ impl Desk {
             awaited,
         };
         let tag = self.enter(runtime, one)?;
-        let at = runtime.providers.at(tag, used.location.clone().map(Location::new));
+        let here = UseHere { location: used.location.clone().map(Location::new), by };
+        let at = runtime.providers.at(tag, here);
         let shared = Arc::clone(&self.0);
         let started = thread::Builder::new().name("syscap-use".to_owned()).spawn(move || {
             let (form, source) = (Written::Cbor, Source::Agent);
@@ -213,12 +257,32 @@ impl Desk {
         };
         runtime.providers.owes(&used.agent, reported.len());
         let ran = came_to(one.effect, one.used.args == used.args, reported);
-        (one.stage, one.awaited) = (Stage::Reported(ran), true);
-        shared.changed.notify_all();
-        match shared.come(state, tag, Until::Answered)? {
-            Begun::Answered(answer) => Ok(Settled::Answered(answer)),
-            Begun::Out(_) => Err(Error::BrokeOff),
-        }
+        shared.settles(state, tag, ran)
+    }
+
+    /// The same of a use that was begun in this session.
+    pub(crate) fn settle_own(
+        &self,
+        runtime: &Holding,
+        session: &LocalSession,
+        intent: Seq,
+        reported: Reported,
+        offers: impl Fn(&ToolId) -> bool,
+    ) -> Result<Settled, Error> {
+        let shared = &*self.0;
+        let state = shared.lock();
+        let is_meant = |one: &Use| {
+            let is_out = matches!(one.stage, Stage::Out(out) if out == intent);
+            is_out && one.is_own && one.session == session.number()
+        };
+        let found = state.uses.iter().find(|(_, one)| is_meant(one));
+        let Some((tag, effect)) = found.map(|(tag, one)| (*tag, one.effect)) else {
+            drop(state);
+            let late = runtime.report_own_late(session, intent, reported, offers);
+            return late.map(Settled::Late);
+        };
+        runtime.providers.owes(session.agent(), reported.len());
+        shared.settles(state, tag, came_to(effect, true, reported))
     }
 
     /// Gives up all that is out, and takes nothing more.
@@ -373,10 +437,11 @@ impl Use {
             && is_sent(args, &call.args)
     }
 
-    /// True if it is the same use.
+    /// True if it is the same use of a conversation's.
     fn is(&self, used: &ToolUse) -> bool {
         let mine = &self.used;
-        let same = mine.agent == used.agent
+        let same = !self.is_own
+            && mine.agent == used.agent
             && mine.conversation == used.conversation
             && mine.tool == used.tool;
         match (&mine.id, &used.id) {
@@ -395,6 +460,22 @@ impl Shared {
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
         self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// A use is back: what the kernel makes of it.
+    fn settles(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        tag: u64,
+        ran: HostRan,
+    ) -> Result<Settled, Error> {
+        let one = state.uses.get_mut(&tag).ok_or(Error::BrokeOff)?;
+        (one.stage, one.awaited) = (Stage::Reported(ran), true);
+        self.changed.notify_all();
+        match self.come(state, tag, Until::Answered)? {
+            Begun::Answered(answer) => Ok(Settled::Answered(answer)),
+            Begun::Out(_) => Err(Error::BrokeOff),
+        }
     }
 
     /// Waits until the kernel has answered, or that what is waited for has come to pass.

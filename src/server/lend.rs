@@ -75,6 +75,7 @@ struct Ticket {
     agent: AgentId,
     token: TokenId,
     prefixes: Vec<Prefix>,
+    client_runs: bool,
     /// How many new names it has put on record.
     new_names: usize,
     /// The connections that have shown it, and are there.
@@ -111,11 +112,12 @@ impl Lent {
     pub(crate) fn register(
         &self,
         by: ConnectionId,
-        Ticketed { ticket, agent, token, prefixes }: Ticketed,
+        Ticketed { ticket, agent, token, prefixes, client_runs }: Ticketed,
     ) -> Result<(), Refused> {
         let (name, mut state) = (leaf(ticket.as_bytes()), self.state());
         if let Some(known) = state.tickets.get_mut(&name) {
-            if (&known.agent, known.token, &known.prefixes) != (&agent, token, &prefixes) {
+            let its = (&known.agent, known.token, &known.prefixes, known.client_runs);
+            if its != (&agent, token, &prefixes, client_runs) {
                 return Err(Refused::new(Reason::NotBound).field("ticket"));
             }
             known.by = by;
@@ -125,7 +127,7 @@ impl Lent {
             return Err(Refused::new(Reason::TooManySessions).field("tickets"));
         }
         let (new_names, at, minute) = (0, BTreeSet::new(), (Instant::now(), 0));
-        let ticket = Ticket { by, agent, token, prefixes, new_names, at, minute };
+        let ticket = Ticket { by, agent, token, prefixes, client_runs, new_names, at, minute };
         state.tickets.insert(name, ticket);
         Ok(())
     }
@@ -169,6 +171,12 @@ impl Lent {
         let mut all = state.tickets.values();
         let ticket = all.find(|ticket| ticket.at.contains(&shown_by))?;
         (!ticket.prefixes.is_empty()).then(|| ticket.prefixes.clone())
+    }
+
+    /// True if the ticket of a connection says that it may run itself what it offers.
+    pub(crate) fn may_run(&self, shown_by: ConnectionId) -> bool {
+        let state = self.state();
+        state.tickets.values().any(|ticket| ticket.client_runs && ticket.at.contains(&shown_by))
     }
 
     /// Counts new names that the ticket of a connection puts on record, where there is room for all.

@@ -14,8 +14,8 @@ use crate::server::waits;
 use crate::transport::frame::Message;
 use crate::transport::frozen::{Command, HolderStatus};
 use crate::transport::message::{
-    Aborted, AgentAsk, Ask, Awaited, Begin, Call, Charge, Heard, Opening, Proposed, Provided,
-    Settle,
+    Aborted, AgentAsk, Ask, Awaited, Begin, BeginOwn, Call, Charge, Heard, Opening, Proposed,
+    Provided, Settle, SettleOwn,
 };
 use crate::transport::reply::{Leave, OnRecord};
 
@@ -36,6 +36,10 @@ pub(crate) enum Request {
     Offer(Vec<Provided>),
     /// To take some of them back.
     Withdraw(Vec<ToolId>),
+    /// For leave to use a tool that the client runs itself.
+    Begin(Box<BeginOwn>),
+    /// What such a use came to.
+    Settle(SettleOwn),
     /// On the operator's channel.
     Operator(Ask),
 }
@@ -51,6 +55,8 @@ impl Request {
             Self::Left(session) => AgentAsk::Left(session).frame(id),
             Self::Offer(tools) => AgentAsk::Offer(tools).frame(id),
             Self::Withdraw(tools) => AgentAsk::Withdraw(tools).frame(id),
+            Self::Begin(begin) => AgentAsk::Begin(begin).frame(id),
+            Self::Settle(settle) => AgentAsk::Settle(settle).frame(id),
             Self::Operator(ask) => ask.frame(id),
         }
     }
@@ -80,6 +86,8 @@ impl From<AgentAsk> for Asked {
             AgentAsk::Left(session) => Self::Request(Request::Left(session)),
             AgentAsk::Offer(tools) => Self::Request(Request::Offer(tools)),
             AgentAsk::Withdraw(tools) => Self::Request(Request::Withdraw(tools)),
+            AgentAsk::Begin(begin) => Self::Request(Request::Begin(begin)),
+            AgentAsk::Settle(settle) => Self::Request(Request::Settle(settle)),
             AgentAsk::Call(call) => Self::Call(call),
             AgentAsk::Cancel(call) => Self::Cancel(call),
         }
@@ -110,6 +118,8 @@ impl Holding {
             }
             Request::Offer(tools) => body(client.offer(self, tools)),
             Request::Withdraw(tools) => body(client.withdraw(self, &tools)),
+            Request::Begin(begin) => body(client.begin(self, *begin).map(Leave::from)),
+            Request::Settle(settle) => body(client.settle(self, settle).map(OnRecord::from)),
             Request::Operator(ask) => self.serve_operator(client, ask),
         }
     }

@@ -79,6 +79,7 @@ impl Hub {
             Ok(asked) => {
                 match &asked {
                     Asked::Call(call) => seat.hold_up(Some(call.session)),
+                    Asked::Request(Request::Begin(begin)) => seat.hold_up(Some(begin.session)),
                     Asked::Request(Request::Operator(_)) => {}
                     _ => seat.hold_up(None),
                 }

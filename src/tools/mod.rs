@@ -82,8 +82,8 @@ pub(crate) struct Table {
     pub(crate) sessions: BTreeMap<Seq, ConnectionId>,
     /// The callers' contexts of the calls in flight.
     pub(crate) contexts: BTreeMap<Ticket, CallContext>,
-    /// The locations of the uses that the desk's clients make, by their tags.
-    pub(crate) uses: BTreeMap<u64, Location>,
+    /// The uses that agents' clients make, by their tags.
+    pub(crate) uses: BTreeMap<u64, UseHere>,
     /// The bytes of the desk's events that each agent has not paid for.
     owed: BTreeMap<AgentId, u64>,
     pub(crate) runs: BTreeMap<Seq, RunOut>,
@@ -94,6 +94,15 @@ pub(crate) struct Table {
     pub(crate) pins: BTreeMap<ConnectionId, usize>,
     /// How often tools came on record here, or went.
     pub(crate) changes: u64,
+}
+
+/// A use that an agent's client makes.
+#[derive(Default)]
+pub(crate) struct UseHere {
+    /// Where it acts: the client states it with each.
+    pub(crate) location: Option<Location>,
+    /// Who waits for its report, where its session is not the desk's own.
+    pub(crate) by: Option<Arc<dyn Provider>>,
 }
 
 pub(crate) struct RunOut {
@@ -192,9 +201,9 @@ impl Providers {
         paid
     }
 
-    /// Notes where a use of the desk acts, as long as what is given back is kept.
-    pub(crate) fn at(self: &Arc<Self>, tag: u64, location: Option<Location>) -> UseAt {
-        self.lock().uses.extend(location.map(|location| (tag, location)));
+    /// Notes a use of a client, as long as what is given back is kept.
+    pub(crate) fn at(self: &Arc<Self>, tag: u64, here: UseHere) -> UseAt {
+        self.lock().uses.insert(tag, here);
         UseAt { providers: Arc::clone(self), tag }
     }
 
@@ -223,10 +232,11 @@ impl Providers {
         let table = self.lock();
         let context = table.contexts.get(&live.ticket).cloned().unwrap_or_default();
         let chosen = table.chosen(tool, pinned, live)?;
-        match table.location(&chosen, live) == location {
-            true => Ok((Arc::clone(chosen.provider), context)),
-            false => Err(Reason::ProviderGone),
+        if table.location(&chosen, live) != location {
+            return Err(Reason::ProviderGone);
         }
+        let by = table.use_here(live).and_then(|here| here.by.as_ref());
+        Ok((Arc::clone(by.unwrap_or(chosen.provider)), context))
     }
 
     /// Stops the time of runs on whose behalf a person is asked by a call of `session`. Only runs
@@ -250,7 +260,8 @@ impl Providers {
     }
 
     fn is_of_the_desk(&self, live: Live) -> bool {
-        self.lock().sessions.get(&live.session) == Some(&ConnectionId::DESK)
+        let table = self.lock();
+        table.is_desks(live.session) || table.use_here(live).is_some_and(|here| here.by.is_some())
     }
 }
 
@@ -266,12 +277,23 @@ impl Table {
         known.provider(own, pinned, |connection| self.tickets.get(&connection))
     }
 
-    /// Where a call acts: the desk's client states it with each use, any other when it offers.
+    fn is_desks(&self, session: Seq) -> bool {
+        self.sessions.get(&session) == Some(&ConnectionId::DESK)
+    }
+
+    /// The use that a call is, if a client makes it. A tag is drawn at random and told to nobody: a call
+    /// that came otherwise does not meet it.
+    fn use_here(&self, live: Live) -> Option<&UseHere> {
+        self.contexts.get(&live.ticket).and_then(|context| self.uses.get(&context.tag))
+    }
+
+    /// Where a call acts: a client states it with each use, any other when it offers.
     fn location<'a>(&'a self, chosen: &Chosen<'a>, live: Live) -> Option<&'a Location> {
-        match self.sessions.get(&live.session) {
-            Some(&ConnectionId::DESK) => {
-                self.contexts.get(&live.ticket).and_then(|context| self.uses.get(&context.tag))
+        match self.use_here(live) {
+            Some(here) if here.by.is_some() || self.is_desks(live.session) => {
+                here.location.as_ref()
             }
+            None if self.is_desks(live.session) => None,
             _ => chosen.location,
         }
     }

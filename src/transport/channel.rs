@@ -8,13 +8,14 @@ use syscap_format::{Reason, Seq};
 
 use crate::inspect::granted::{Granted, Left};
 use crate::runtime::session::Stands;
+use crate::tools::host::uses::Reported;
 use crate::transport::frame::{Carries, Frame};
 use crate::transport::limits::{
     AGENTS_FRAME_BYTES_MAX, AGENTS_WAIT_TIME, FRAME_BYTES_MAX, REQUEST_BYTES_MAX, REQUESTS_MAX,
     SESSIONS_MAX, TICKET_CONNECTIONS_MAX, TICKET_SESSIONS_MAX,
 };
-use crate::transport::message::{AgentAsk, Order};
-use crate::transport::reply::{Offers, Reply, Taken};
+use crate::transport::message::{AgentAsk, Order, SettleOwn};
+use crate::transport::reply::{Leave, Offers, OnRecord, Reply, Taken};
 use crate::transport::wire::Broken;
 
 fn file(name: &str) -> String {
@@ -48,6 +49,8 @@ fn by_server(bytes: &[u8], verb: Option<u64>) -> Result<(), Broken> {
         (Carries::Done, Some(5)) => frame.take::<Stands>().map(drop),
         (Carries::Done, Some(6)) => frame.take::<Granted>().map(drop),
         (Carries::Done, Some(7)) => frame.take::<Left>().map(drop),
+        (Carries::Done, Some(10)) => frame.take::<Leave>().map(drop),
+        (Carries::Done, Some(11)) => frame.take::<OnRecord>().map(drop),
         _ => Reply::read(&frame).map(drop),
     }
 }
@@ -83,7 +86,11 @@ fn page_of_the_channel_has_its_verbs_and_limits() {
         AgentAsk::Left(_) => "left",
         AgentAsk::Offer(_) => "offer",
         AgentAsk::Withdraw(_) => "withdraw",
+        AgentAsk::Begin(_) => "begin",
+        AgentAsk::Settle(_) => "settle",
     };
+    let reported = Reported::NotMade(String::new());
+    let settle = SettleOwn { session: Seq::new(1), intent: Seq::new(2), reported };
     for (verb, ask) in [
         (3, AgentAsk::Cancel(1)),
         (4, AgentAsk::Close(Seq::new(1))),
@@ -91,9 +98,29 @@ fn page_of_the_channel_has_its_verbs_and_limits() {
         (7, AgentAsk::Left(Seq::new(1))),
         (8, AgentAsk::Offer(Vec::new())),
         (9, AgentAsk::Withdraw(Vec::new())),
+        (11, AgentAsk::Settle(settle)),
     ] {
         assert!(page.contains(&format!("\n| {verb} | {} |", name(&ask))), "{verb}");
     }
+    // The operator's verbs, all of them.
+    let source = file("src/transport/message.rs");
+    let asks = source.split("pub(crate) enum Ask {").nth(1).unwrap().split("\n}").next().unwrap();
+    let rows = page.split("| Verb of lane 1 | Name | What it asks for |\n|---|---|---|\n").nth(1);
+    let mut rows = rows.unwrap().lines();
+    for line in asks.lines().filter(|line| line.contains(" => ")) {
+        let (verb, ask) = line.trim().split_once(" => ").unwrap();
+        let ask = ask.split(['(', ',']).next().unwrap();
+        let mut name = String::new();
+        for letter in ask.chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.extend(letter.to_lowercase());
+        }
+        let row = rows.next().unwrap();
+        assert!(row.starts_with(&format!("| {verb} | {name} | ")), "{row} {verb} {name}");
+    }
+    assert_eq!(rows.next(), Some(""));
     let milliseconds = usize::try_from(AGENTS_WAIT_TIME.as_millis()).unwrap();
     let limits = [
         AGENTS_FRAME_BYTES_MAX,

@@ -13,7 +13,7 @@ use crate::runtime::submit::{Configured, Submission};
 use crate::server::lend::SessionTicket;
 use crate::server::offered::{PREFIXES_MAX, Prefix};
 use crate::tools::DELEGATED_MAX;
-use crate::tools::host::uses::{Prompt, Reported, ToolUse};
+use crate::tools::host::uses::{OwnUse, Prompt, Reported, ToolUse};
 use crate::tools::provide::{Cancel, HostCall, Location, Offered};
 use crate::transport::frame::{Carries, Message};
 use crate::transport::limits::TOOLS_MAX;
@@ -39,6 +39,10 @@ choice! {
         8 => Offer(Vec<Provided> [..TOOLS_MAX]),
         /// To take some of them back.
         9 => Withdraw(Vec<ToolId> [..DELEGATED_MAX]),
+        /// For leave to use a tool that the connection offers and runs itself.
+        10 => Begin(Box<BeginOwn>),
+        /// What such a use came to.
+        11 => Settle(SettleOwn),
     }
 }
 
@@ -167,6 +171,8 @@ shape! {
         3 => pub(crate) token: TokenId,
         /// The names under which it may offer tools.
         4 => pub(crate) prefixes: Vec<Prefix> [..PREFIXES_MAX],
+        /// True if it may run them itself, and tell of it.
+        5 => pub(crate) client_runs: bool,
     }
 }
 
@@ -264,6 +270,25 @@ shape! {
         3 => pub(crate) manifest: Manifest,
         /// Nobody is there to be asked.
         4 => pub(crate) unasked: bool,
+    }
+}
+
+shape! {
+    /// Leave to use a tool in a session, by a ticket that has said so.
+    pub(crate) struct BeginOwn {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) used: OwnUse,
+        /// Nobody is there to be asked.
+        3 => pub(crate) unasked: bool,
+    }
+}
+
+shape! {
+    /// The result of such a use, by its intent.
+    pub(crate) struct SettleOwn {
+        1 => pub(crate) session: Seq,
+        2 => pub(crate) intent: Seq,
+        3 => pub(crate) reported: Reported,
     }
 }
 

@@ -50,6 +50,9 @@ pub(crate) struct Ticket {
     /// as external_write, or as CLASS; its own word counts where it is more. At most 16.
     #[arg(long, value_name = "PREFIX[=CLASS]", value_parser = prefix)]
     offer: Vec<Prefix>,
+    /// The program may run them itself, after leave: what it did then is its own word, as with a hook.
+    #[arg(long, requires = "offer")]
+    client_runs: bool,
     #[command(flatten)]
     people: runtime::People,
     /// The program, and what it is given.
@@ -78,7 +81,7 @@ impl Ticket {
         let access = starter::reach(&self.home, self.people, Presence::Stays)?;
         runtime::finish(access, |access| {
             let token = runtime::going_on(access, self.token.of(&self.home)?)?;
-            let ticket = access.ticket(&self.agent, token, &self.offer)?;
+            let ticket = access.ticket(&self.agent, token, &self.offer, self.client_runs)?;
             let file = sealed(&ticket, &home).map_err(Failure::Stream)?;
             let ended = started(&self.command, file)?;
             let signal = ended.signal().and_then(|signal| u8::try_from(signal).ok());

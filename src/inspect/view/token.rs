@@ -111,6 +111,18 @@ impl TokenDetail {
         })
     }
 
+    /// The token by which whoever names this one goes on: itself while it can be used, or where nothing
+    /// took its place.
+    pub(crate) fn going_on(kernel: &Kernel, token: TokenId) -> TokenId {
+        let is_live =
+            |token: &TokenView<'_>| TokenStanding::of(token, kernel.now()) == TokenStanding::Live;
+        if kernel.token(&token).as_ref().is_some_and(is_live) {
+            return token;
+        }
+        let next = Self::successor(kernel, token).map(|next| next.info);
+        next.filter(|next| next.standing == TokenStanding::Live).map_or(token, |next| next.id)
+    }
+
     /// See [`Runtime::successor`](crate::Runtime::successor).
     pub(crate) fn successor(kernel: &Kernel, token: TokenId) -> Option<Self> {
         let (own, now) = (kernel.token(&token)?, kernel.now());

@@ -2,14 +2,14 @@
 
 use syscap_format::{
     Body, Canonical, Commitment, EffectClass, ErrorKind, IdempotencyKey, Intent, Label, LateReport,
-    Manifest, Reason, Record, Refused, Salt, Seq, Status, result_hash,
+    Manifest, Reason, Record, Refused, Salt, Seq, Status, ToolId, result_hash,
 };
 use syscap_kernel::{Event, Halt, Store, record_at, vault_entry};
 
 use crate::Error;
-use crate::server::Holding;
 use crate::server::desk::{came_to, is_sent, placed, refused};
 use crate::server::session::acknowledged;
+use crate::server::{Holding, LocalSession};
 use crate::tools::host::uses::{Reported, ToolUse};
 use crate::tools::provide::HostRan;
 
@@ -39,8 +39,44 @@ impl Holding {
         let unknown = || refused(Reason::UnknownReference, "tool_use_id");
         let manifest = manifest.filter(|_| !intents.is_empty()).ok_or_else(unknown)?;
         let find = |store: &mut dyn Store| closed(store, &intents, used, &manifest);
-        let Closed { intent, effect, salt, same } = self.core.read(find)?.ok_or_else(unknown)?;
+        let found = self.core.read(find)?.ok_or_else(unknown)?;
         self.providers.owes(&used.agent, reported.len());
+        self.record_late(found, reported)
+    }
+
+    /// The same of one that was begun in this session, by its intent.
+    pub(super) fn report_own_late(
+        &self,
+        session: &LocalSession,
+        intent: Seq,
+        reported: Reported,
+        offers: impl Fn(&ToolId) -> bool,
+    ) -> Result<Seq, Error> {
+        let unknown = || refused(Reason::UnknownReference, "intent");
+        let is_its = self.look(|kernel| {
+            let mut closed = kernel.unreported();
+            closed.any(|(closed, tool)| closed == intent && offers(tool))
+        });
+        if !is_its {
+            return Err(unknown());
+        }
+        let found = self.core.read(|store| {
+            let Some(bytes) = record_at(store, intent)? else { return Ok(None) };
+            let Ok(Record { body: Body::Intent(record), .. }) = Record::decode(&bytes) else {
+                return Ok(None);
+            };
+            let is_its = record.call.session == Some(session.number());
+            let salts = vault_entry(store, intent, intent)?.salts.filter(|_| is_its);
+            let effect = record.effect;
+            Ok(salts.map(|salts| Closed { intent, effect, salt: salts.result, same: true }))
+        })?;
+        let found = found.ok_or_else(unknown)?;
+        self.providers.owes(session.agent(), reported.len());
+        self.record_late(found, reported)
+    }
+
+    fn record_late(&self, closed: Closed, reported: Reported) -> Result<Seq, Error> {
+        let Closed { intent, effect, salt, same } = closed;
         let HostRan { result, tx, failed, retry, .. } = came_to(effect, same, reported);
         let (status, delivered) = match result {
             Ok(output) if failed => (Status::Error, Refused::tool_failed(output.item(), tx, retry)),
@@ -53,7 +89,9 @@ impl Holding {
         let report = LateReport { intent, status, result_hash, tx, label };
         match acknowledged(self.core.request(|ticket| Event::Reported(ticket, report))) {
             // Another report of it was quicker.
-            Err(Error::Refused(why)) if why.reason() == Reason::BadControl => Err(unknown()),
+            Err(Error::Refused(why)) if why.reason() == Reason::BadControl => {
+                Err(refused(Reason::UnknownReference, "tool_use_id"))
+            }
             reported => reported,
         }
     }

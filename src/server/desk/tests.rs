@@ -22,6 +22,7 @@ fn used() -> ToolUse {
 
 fn sent() -> Use {
     Use {
+        is_own: false,
         number: 0,
         token: TokenId::from_bytes([1; 32]),
         session: SESSION,

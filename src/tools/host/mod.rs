@@ -55,4 +55,4 @@ pub use crate::tools::host::future::Task;
 pub use crate::tools::host::offered::HostTools;
 pub use crate::tools::host::transaction::{Transactional, TransactionalPlan, TransactionalTool};
 pub use crate::tools::host::typed::{Planned, Typed, TypedPlan, TypedTool};
-pub use crate::tools::host::uses::{Begun, Prompt, Reported, Settled, ToolUse};
+pub use crate::tools::host::uses::{Begun, OwnUse, Prompt, Reported, Settled, ToolUse};

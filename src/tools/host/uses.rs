@@ -36,6 +36,25 @@ shape! {
 }
 
 shape! {
+    /// A use of a tool that an agent's program offers by its ticket and runs itself, in a session of
+    /// its own.
+    pub struct OwnUse {
+        /// The program's name for the use: one that is of an idempotency key's form is that of the call.
+        1 => pub id: Option<String>,
+        /// The tool.
+        2 => pub tool: ToolId,
+        /// The arguments: a map.
+        3 => pub args: Canonical,
+        maybe {
+            /// As in [`ToolUse`].
+            4 => pub location: String,
+            /// As in [`ToolUse`].
+            5 => pub part: String,
+        }
+    }
+}
+
+shape! {
     /// A user's message, as an agent's client reports it.
     pub struct Prompt {
         /// The agent.

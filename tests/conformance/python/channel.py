@@ -98,6 +98,33 @@ def offered(value):
     record(value, *(manifest, text)[:max(1, len(value))])
 
 
+def used(value):
+    need(isinstance(value, dict) and list(value)[:3] == [1, 2, 3], "a use")
+    need(set(value) <= {1, 2, 3, 4, 5} and list(value) == sorted(value), "a use")
+    why(value[1])
+    tool_id(value[2])
+    need(isinstance(value[3], dict), "arguments")
+    [text(value[key]) for key in (4, 5) if key in value]
+
+
+def chosen(**forms):
+    """A list of a number and a value, whose form stands behind that number."""
+    def check(value):
+        need(isinstance(value, list) and len(value) == 2 and tables.is_uint(value[0]), "a choice")
+        need(f"of_{value[0]}" in forms, "a choice")
+        forms[f"of_{value[0]}"](value[1])
+
+    return check
+
+
+def answer(value):
+    need(isinstance(value, list) and len(value) == 2 and isinstance(value[0], dict), "an answer")
+
+
+def result(value):
+    return None
+
+
 def run(value):
     record(value, tool_id, lambda it: bstr(it, 32), agent, uint, uint, lambda args: need(args is not None, "args"),
            amounts, uint, boolean, uint)
@@ -107,6 +134,8 @@ ORDERS = {1: run, 2: uint, 3: null}
 REQUESTS = {
     1: lambda value: bstr(value, 32), 2: lambda value: record(value, uint, sent), 3: uint, 4: uint,
     5: lambda value: record(value, uint, uint, uint), 6: uint, 7: uint, 8: listed(offered), 9: listed(tool_id),
+    10: lambda value: record(value, uint, used, boolean),
+    11: lambda value: record(value, uint, uint, chosen(of_1=result, of_2=text, of_3=text)),
 }
 ANSWERS = {
     1: lambda value: record(value, uint, agent, lambda token: bstr(token, 32)), 3: null, 4: uint,
@@ -114,6 +143,7 @@ ANSWERS = {
     7: lambda value: record(value, lambda it: uint(it, range(1, 8)), amounts, amounts, uint, uint),
     8: lambda value: record(
         value, listed(lambda one: record(one, manifest, lambda it: uint(it, (1, 2, 3, 4))))), 9: null,
+    10: chosen(of_1=uint, of_2=answer), 11: chosen(of_1=answer, of_2=uint),
 }
 
 

@@ -331,6 +331,7 @@ print("left", session.left()[0], flush=True)
 #[test]
 fn offers_of_a_program_have_the_class_that_was_written() {
     use syscap::format::{EffectClass, Manifest};
+    use syscap::host::{Begun, OwnUse};
     use syscap::provide::{HostCall, HostRan, Provider};
 
     struct Quiet;
@@ -344,6 +345,7 @@ fn offers_of_a_program_have_the_class_that_was_written() {
     let home = TestHome::new();
     let token = home.token("a", &["--tool", "echo"]);
     let started = Started::with(&home, &token, &["--offer", "py.=read", "--offer", "send"]);
+    let running = Started::with(&home, &token, &["--offer", "py.=read", "--client-runs"]);
     let agent = Runtime::agent(&started.home).unwrap();
     let session = agent.take(&started.ticket).unwrap();
     let tools = ["py.find", "send"]
@@ -354,17 +356,30 @@ fn offers_of_a_program_have_the_class_that_was_written() {
         let shown = run(["--json", "tools", "show", &path, tool]).fine().one();
         assert_eq!(shown["effect"], class, "{shown}");
     }
+    // It runs them itself where the operator has said so, and not else.
+    let begins = |session: &Session| {
+        let (tool, args) = (ToolId::new("py.find").unwrap(), args! {}.finish());
+        session.begin_use(&OwnUse { id: None, tool, args, location: None, part: None })
+    };
+    assert!(is_not_bound(begins(&session)));
+    let runs = Runtime::agent(&running.home).unwrap();
+    let runs_session = runs.take(&running.ticket).unwrap();
+    runs.provide(tools[..1].to_vec(), std::sync::Arc::new(Quiet)).unwrap();
+    let Ok(Begun::Answered(answer)) = begins(&runs_session) else { panic!("it is not granted") };
+    assert_eq!(answer.reason(), Some(Reason::NotGranted));
+    let alone = ["ticket", &path, "--agent", "a", "--token", &token, "--client-runs", "--", "true"];
+    assert_eq!(run(alone).code, 2);
     for (offer, code) in [("fs.", 3), ("claude_code", 3), ("py=none", 2), ("Py", 2)] {
         let flags = ["ticket", &path, "--agent", "a", "--token", &token, "--offer", offer];
         assert_eq!(run(flags.iter().chain(&["--", "true"])).code, code, "{offer}");
     }
-    drop((session, agent));
-    assert_eq!(started.ends(), Some(7));
+    drop((session, agent, runs, runs_session));
+    assert_eq!((started.ends(), running.ends()), (Some(7), Some(7)));
     until("no server is left", || home.server().is_none());
     assert_eq!(home.verify(), 0);
 }
 
-/// The same over the streams of a program, as over ssh; without a ticket the client brings its own.
+/// The same over the streams of a program, as over ssh; running a ticket the client brings its own.
 #[test]
 fn channel_is_carried_by_a_program() {
     const SCRIPT: &str = r#"

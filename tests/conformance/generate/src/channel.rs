@@ -197,7 +197,42 @@ fn requests(frames: &mut Frames<'_>) {
             }
         })
     };
-    let valid: [(&str, Vec<u8>); 12] = [
+    let begin = |more: &[(u64, &str)], args: Write<'_>| {
+        asking(10, &|encoder| {
+            let used = |encoder: &mut Encoder| {
+                encoder.map(3 + more.len());
+                encoder.uint(1);
+                encoder.null();
+                encoder.uint(2);
+                encoder.text("py.find");
+                encoder.uint(3);
+                args(encoder);
+                for (key, text) in more {
+                    encoder.uint(*key);
+                    encoder.text(text);
+                }
+            };
+            record(encoder, &[&uint(3), &used, &boolean(false)]);
+        })
+    };
+    let settle = |number: u64, value: Write<'_>| {
+        asking(11, &|encoder| {
+            let came = |encoder: &mut Encoder| {
+                encoder.array(2);
+                encoder.uint(number);
+                value(encoder);
+            };
+            record(encoder, &[&uint(3), &uint(9), &came]);
+        })
+    };
+    let map = |encoder: &mut Encoder| encoder.map(0);
+    let valid: [(&str, Vec<u8>); 18] = [
+        ("begin", begin(&[], &map)),
+        ("begin, and where", begin(&[(4, "the workspace")], &map)),
+        ("begin, where, and which part", begin(&[(4, "the workspace"), (5, "helper")], &map)),
+        ("settle", settle(1, &uint(7))),
+        ("settle, it failed", settle(2, &text("no such page"))),
+        ("settle, not made", settle(3, &text("the user said no"))),
         ("offer", offer("")),
         ("offer, and where", offer("the workspace")),
         (
@@ -232,7 +267,10 @@ fn requests(frames: &mut Frames<'_>) {
         ("call on behalf of 65", asking(2, &|encoder| call(encoder, 1, 2, 65))),
         ("wait without a limit", asking(5, &|encoder| record(encoder, &[&uint(3), &uint(9)]))),
         ("verb 0", asking(0, &null)),
-        ("verb 10", asking(10, &null)),
+        ("verb 12", asking(12, &null)),
+        ("begin with a sixth entry", begin(&[(6, "the workspace")], &map)),
+        ("settle as 4", settle(4, &text("?"))),
+        ("settle, it failed by a number", settle(2, &uint(7))),
         ("offer of null", asking(8, &null)),
         ("withdraw of no id", asking(9, &text("py.find"))),
         ("close of null", asking(4, &null)),
@@ -296,6 +334,24 @@ fn answers(frames: &mut Frames<'_>) {
     frames.answer(false, 1, "taken, without a token", &|encoder| {
         record(encoder, &[&uint(3), &text("a")]);
     });
+    let choice = |number: u64, value: Write<'_>| {
+        let number = uint(number);
+        carrying(5, &|encoder| {
+            encoder.array(2);
+            number(encoder);
+            value(encoder);
+        })[4..]
+            .to_vec()
+    };
+    for (valid, verb, comment, body) in [
+        (true, 10, "out", choice(1, &uint(9))),
+        (false, 10, "out, by a text", choice(1, &text("9"))),
+        (false, 10, "a third choice", choice(3, &uint(9))),
+        (true, 11, "late", choice(2, &uint(9))),
+        (false, 11, "an answer that is a number", choice(1, &uint(9))),
+    ] {
+        frames.answer(valid, verb, &format!("use: {comment}"), &|encoder| raw(encoder, &body));
+    }
     frames.answer(true, 9, "null", &null);
     frames.answer(false, 8, "null", &null);
     for verb in [3, 4] {
