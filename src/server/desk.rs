@@ -6,7 +6,9 @@
 //! report. If no report arrives the run is abandoned after its tool's limit, like any other: its
 //! effect is unknown, and it is charged in full.
 
+mod args;
 mod late;
+mod own;
 mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use syscap_format::{
-    AgentId, Amounts, Canonical, Dimension, EffectClass, IdempotencyKey, ItemKind, Label, Manifest,
-    MapBuilder, Reason, Refused, Seq, Source, TRACE_BYTES_MAX, TokenId, ToolId, ToolResult,
-    TxOutcome,
+    AgentId, Amounts, Canonical, Dimension, EffectClass, Label, Manifest, Reason, Refused, Seq,
+    Source, TokenId, ToolId, ToolResult, TxOutcome,
 };
 
 use syscap_kernel::Kernel;
@@ -25,10 +26,10 @@ use syscap_kernel::Kernel;
 use crate::Error;
 use crate::driver::guard::caught;
 use crate::runtime::session::call::{CallContext, Sent, Written};
+use crate::server::desk::args::{envelope, is_sent, placed};
 use crate::server::{Holding, LocalSession, check_said};
-use crate::tools::commands::{FOLDER, PLACE, is_shell};
 use crate::tools::host::closure::{done, unsure};
-use crate::tools::host::uses::{Begun, OwnUse, Prompt, Reported, Settled, ToolUse};
+use crate::tools::host::uses::{Begun, Prompt, Reported, Settled, ToolUse};
 use crate::tools::provide::{Cancel, HostCall, HostRan, Location, Offered, Provider, Standing};
 use crate::tools::{ConnectionId, UseHere};
 
@@ -135,33 +136,6 @@ impl Desk {
         self.send(runtime, session, used, leave, None, unasked)
     }
 
-    /// The same of a tool that an agent's program offers by its ticket, in a session of its own.
-    pub(crate) fn begin_own(
-        &self,
-        runtime: &Holding,
-        session: &Arc<LocalSession>,
-        used: OwnUse,
-        unasked: bool,
-    ) -> Result<Begun, Error> {
-        let OwnUse { id, tool, args, location, part } = used;
-        if !id.as_deref().is_none_or(is_name) {
-            return Err(refused(Reason::BadField, "id"));
-        }
-        if args.item().kind() != ItemKind::Map {
-            return Err(refused(Reason::BadField, "args"));
-        }
-        let effect = runtime.look(|kernel| {
-            kernel.manifests().find(|known| known.tool == tool).map(|known| known.effect)
-        });
-        let effect = effect.ok_or_else(|| refused(Reason::UnknownTool, "tool"))?;
-        let agent = session.agent().clone();
-        let leave = (effect, args.clone());
-        let (conversation, place) = (String::new(), None);
-        let used = ToolUse { agent, conversation, id, tool, args, place, location, part };
-        let by: Arc<dyn Provider> = Arc::new(Uses(Arc::clone(&self.0)));
-        self.send(runtime, Arc::clone(session), used, leave, Some(by), unasked)
-    }
-
     /// Has the kernel decide a use, whose class and arguments these are, and waits until it is out.
     fn send(
         &self,
@@ -258,31 +232,6 @@ impl Desk {
         runtime.providers.owes(&used.agent, reported.len());
         let ran = came_to(one.effect, one.used.args == used.args, reported);
         shared.settles(state, tag, ran)
-    }
-
-    /// The same of a use that was begun in this session.
-    pub(crate) fn settle_own(
-        &self,
-        runtime: &Holding,
-        session: &LocalSession,
-        intent: Seq,
-        reported: Reported,
-        offers: impl Fn(&ToolId) -> bool,
-    ) -> Result<Settled, Error> {
-        let shared = &*self.0;
-        let state = shared.lock();
-        let is_meant = |one: &Use| {
-            let is_out = matches!(one.stage, Stage::Out(out) if out == intent);
-            is_out && one.is_own && one.session == session.number()
-        };
-        let found = state.uses.iter().find(|(_, one)| is_meant(one));
-        let Some((tag, effect)) = found.map(|(tag, one)| (*tag, one.effect)) else {
-            drop(state);
-            let late = runtime.report_own_late(session, intent, reported, offers);
-            return late.map(Settled::Late);
-        };
-        runtime.providers.owes(session.agent(), reported.len());
-        shared.settles(state, tag, came_to(effect, true, reported))
     }
 
     /// Gives up all that is out, and takes nothing more.
@@ -603,56 +552,6 @@ fn came_to(effect: EffectClass, same: bool, reported: Reported) -> HostRan {
 
 fn ended(result: Result<Canonical, Refused>, tx: TxOutcome) -> HostRan {
     HostRan::new(result, tx, Amounts::ZERO)
-}
-
-/// The arguments, with the folder where they are used. That is the client's word, and of shells only:
-/// what a model wrote of that name is refused.
-fn placed(used: &ToolUse, manifest: &Manifest) -> Result<Canonical, Error> {
-    let own = used.args.item();
-    let is_map = |place: &Canonical| place.item().kind() == ItemKind::Map;
-    let fine = match is_shell(manifest) {
-        true => own.get(PLACE).is_none() && used.place.as_ref().is_none_or(is_map),
-        false => used.place.is_none(),
-    };
-    if !fine {
-        return Err(refused(Reason::BadArgument, PLACE));
-    }
-    // A hook of an older version tells more, by which nothing is decided any more.
-    let folder = used.place.as_ref().and_then(|place| place.item().get(FOLDER)?.as_text());
-    let Some(folder) = folder else { return Ok(used.args.clone()) };
-    let map = own.entries().fold(MapBuilder::new(), |map, (key, value)| map.item(key, value));
-    let place = MapBuilder::new().text(FOLDER, folder).finish();
-    Ok(map.item(PLACE, place.item()).finish())
-}
-
-/// True if a call has the arguments that were sent; a missing one may have been null.
-fn is_sent(sent: &Canonical, called: &Canonical) -> bool {
-    let (sent, called) = (sent.item(), called.item());
-    let there = sent.entries().filter(|(key, value)| !value.is_null() || called.get(key).is_some());
-    there.eq(called.entries())
-}
-
-fn envelope(used: &ToolUse, args: &Canonical) -> Vec<u8> {
-    // As they are: what looks like a reference is the client's own affair, and what is judged
-    // must be what it runs.
-    let args = MapBuilder::new().item("$lit", args.item()).finish();
-    let map = MapBuilder::new().text("tool_id", used.tool.as_str()).item("args", args.item());
-    // A name of the client's own is a key, where it is of that form: a use that is told of twice
-    // is made once.
-    let key = used.id.as_deref().filter(|id| IdempotencyKey::new(id).is_some());
-    let map = match key {
-        Some(key) => map.text("idempotency_key", key),
-        None => map,
-    };
-    let part = used.part.as_deref().filter(|part| part.len() <= TRACE_BYTES_MAX);
-    let map = match part {
-        Some(part) => {
-            let from = MapBuilder::new().text("source", Source::Agent.name()).text("trace", part);
-            map.item("provenance", from.finish().item())
-        }
-        None => map,
-    };
-    map.finish().into_bytes()
 }
 
 /// True if a client may name a conversation, or a use, so.

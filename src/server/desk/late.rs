@@ -7,7 +7,8 @@ use syscap_format::{
 use syscap_kernel::{Event, Halt, Store, record_at, vault_entry};
 
 use crate::Error;
-use crate::server::desk::{came_to, is_sent, placed, refused};
+use crate::server::desk::args::{is_sent, placed};
+use crate::server::desk::{came_to, refused};
 use crate::server::session::acknowledged;
 use crate::server::{Holding, LocalSession};
 use crate::tools::host::uses::{Reported, ToolUse};
