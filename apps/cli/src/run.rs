@@ -30,6 +30,7 @@ use crate::exit::{Ended, Failure, diagnose};
 use crate::lane::Service;
 use crate::mcp::{failed, words::absolute};
 use crate::starter::{self, Presence};
+use crate::ticket::Offers;
 use crate::token::TokenName;
 use crate::{parse, recording, runtime};
 
@@ -107,6 +108,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "OPTIONS", value_parser = words, allow_hyphen_values = true)]
     #[arg(help_heading = "Client")]
     mcp: Option<Words>,
+    #[command(flatten, next_help_heading = "Channel")]
+    offers: Offers,
     #[command(flatten)]
     people: runtime::People,
     /// The program and its arguments.

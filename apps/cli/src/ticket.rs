@@ -15,8 +15,8 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
-use syscap::format::{AgentId, EffectClass, ToolId};
-use syscap::{Prefix, SessionTicket};
+use syscap::format::{AgentId, EffectClass, TokenId, ToolId};
+use syscap::{Prefix, Runtime, SessionTicket};
 
 use crate::exit::{Ended, Exit, Failure};
 use crate::starter::{self, Presence};
@@ -46,6 +46,18 @@ pub(crate) struct Ticket {
     /// Its token.
     #[arg(long, value_name = "ID", value_parser = TokenName::parse)]
     token: TokenName,
+    #[command(flatten)]
+    offers: Offers,
+    #[command(flatten)]
+    people: runtime::People,
+    /// The program, and what it is given.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What an agent's program may offer.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Offers {
     /// Names that the program may offer tools under, by whole components (py.). What it offers there counts
     /// as external_write, or as CLASS; its own word counts where it is more. At most 16.
     #[arg(long, value_name = "PREFIX[=CLASS]", value_parser = prefix)]
@@ -53,11 +65,18 @@ pub(crate) struct Ticket {
     /// The program may run them itself, after leave: what it did then is its own word, as with a hook.
     #[arg(long, requires = "offer")]
     client_runs: bool,
-    #[command(flatten)]
-    people: runtime::People,
-    /// The program, and what it is given.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+}
+
+impl Offers {
+    /// A ticket for the agent's programs.
+    pub(crate) fn ticket(
+        &self,
+        access: &Runtime,
+        agent: &AgentId,
+        token: TokenId,
+    ) -> Result<SessionTicket, syscap::Error> {
+        access.ticket(agent, token, &self.offer, self.client_runs)
+    }
 }
 
 fn prefix(text: &str) -> Result<Prefix, String> {
@@ -81,7 +100,7 @@ impl Ticket {
         let access = starter::reach(&self.home, self.people, Presence::Stays)?;
         runtime::finish(access, |access| {
             let token = runtime::going_on(access, self.token.of(&self.home)?)?;
-            let ticket = access.ticket(&self.agent, token, &self.offer, self.client_runs)?;
+            let ticket = self.offers.ticket(access, &self.agent, token)?;
             let file = sealed(&ticket, &home).map_err(Failure::Stream)?;
             let ended = started(&self.command, file)?;
             let signal = ended.signal().and_then(|signal| u8::try_from(signal).ok());

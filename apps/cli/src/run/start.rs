@@ -33,7 +33,7 @@ pub(super) fn run(
     services: Vec<door::Command>,
 ) -> Ended {
     let has_screen = Run::has_screen();
-    let ticket = access.ticket(&run.agent, token, &[], false)?;
+    let ticket = run.offers.ticket(access, &run.agent, token)?;
     let door = door::Door::new(services, has_screen, ticket, &run.home)?;
     let mut plan = prepared.plan(run, token, &door.services())?;
     let mut screen = None;
