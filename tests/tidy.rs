@@ -438,3 +438,17 @@ fn has_test(file: &File, name: &str) -> bool {
     let mut head = after.filter_map(|text| text.split_once('{').map(|(head, _)| head));
     head.any(|head| head.contains(&function))
 }
+
+/// The package's name on a public index is not ours: no page has anybody fetch it by that.
+#[test]
+fn nothing_of_ours_is_fetched_by_name() {
+    let listed = std::process::Command::new("git").args(["ls-files", "-z"]).output().unwrap();
+    let named = |text: &str| {
+        let words = ["pip install", "pip3 install", "uv add", "npm i", "npm install"];
+        words.iter().any(|word| text.contains(&format!("{word} syscap")))
+    };
+    for file in String::from_utf8(listed.stdout).unwrap().split_terminator('\0') {
+        let text = fs::read(file).unwrap_or_default();
+        assert!(!named(&String::from_utf8_lossy(&text)), "{file}");
+    }
+}
