@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use serde_json::Value;
-use syscap_format::{Reason, Seq};
+use syscap_format::{Reason, Seq, TxOutcome};
 
 use crate::inspect::granted::{Granted, Left};
 use crate::runtime::session::Stands;
@@ -121,6 +121,10 @@ fn page_of_the_channel_has_its_verbs_and_limits() {
         assert!(row.starts_with(&format!("| {verb} | {name} | ")), "{row} {verb} {name}");
     }
     assert_eq!(rows.next(), Some(""));
+    // The numbers that a provider answers by.
+    let effects = TxOutcome::ALL.iter().map(|tx| format!("{} `{}`", tx.code(), tx.name()));
+    let effects = effects.collect::<Vec<_>>().join(", ");
+    assert!(page.contains(&format!("The effect: {effects}.")), "{effects}");
     let milliseconds = usize::try_from(AGENTS_WAIT_TIME.as_millis()).unwrap();
     let limits = [
         AGENTS_FRAME_BYTES_MAX,

@@ -13,6 +13,7 @@ from syscap import key_of
 from syscap._cbor import decode, encode
 from syscap._reasons import REASONS
 from syscap._schema import Function, plain
+from syscap._wire import TX
 
 
 def cases(name):
@@ -114,3 +115,13 @@ def test_key_needs_the_conversation():
         key_of("openai", "", "c0")
     one = key_of("openai", "t1", "c0")
     assert re.fullmatch("[0-9a-f]{40}", one) and one != key_of("openai", "t2", "c0")
+
+
+def test_numbers_are_those_of_the_page():
+    page = (ROOT / "docs/spec/channel.md").read_text()
+    said = re.search(r"The effect: ([^.]*)\.", page).group(1)
+    assert {name: int(code) for code, name in re.findall(r"(\d) `(\w+)`", said)} == TX
+    rows = re.search(r"\| 1 \| issue", page) and re.findall(r"^\| (\d+) \| (\w+) \|", page.split("## Requests")[1], re.M)
+    verbs = {name: int(code) for code, name in rows[:9]}
+    assert [verbs[name] for name in ("take", "call", "cancel", "close", "wait", "tools", "left", "offer", "withdraw")
+            ] == list(range(1, 10))

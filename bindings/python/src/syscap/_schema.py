@@ -26,8 +26,6 @@ class Function:
 
     def __init__(self, function: Callable[..., Any], name: str, effect: str, limit: float,
                  untrusted: bool, description: str | None) -> None:
-        if effect not in EFFECTS:
-            raise ValueError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
         self.function, self.name, self.effect = function, name, effect
         self.is_async = inspect.iscoroutinefunction(function)
         self.signature = inspect.signature(function)
@@ -49,18 +47,11 @@ class Function:
             params.append({1: param.name, 2: _kind(hint), 3: presence, 4: given, 5: None, 6: None, 7: said})
             properties[param.name] = schema_of(hint) | ({"description": said} if said else {})
             required += [] if is_optional else [param.name]
-        if len(params) > _PARAMS_MAX:
-            raise TypeError(f"{name}: {len(params)} arguments, of {_PARAMS_MAX}")
         about = description if description is not None else inspect.getdoc(function) or ""
         self.schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required,
                                        "additionalProperties": False}
-        wall_ms = max(1, int(limit * 1000))
-        hold = [0, 0, 1_000_000, wall_ms * 1000, 0, 0, 0, 0, 0, 0]
         title = getattr(function, "__name__", name)
-        self.manifest = {1: 1, 2: name, 3: [], 4: title, 5: about, 6: EFFECTS[effect], 7: params, 8: 0,
-                         9: hold, 10: 1 << 20, 11: wall_ms, 12: [], 13: [], 14: None,
-                         15: 1 if untrusted else 0}
-        encode(self.manifest)
+        self.manifest = _manifest(name, title, about, effect, params, limit, untrusted)
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by their names, as the kernel takes them. Raises TypeError as the function
@@ -70,6 +61,42 @@ class Function:
     def given(self, args: dict[str, Any]) -> dict[str, Any]:
         """The arguments of an order, as the function takes them. Raises TypeError, ValueError."""
         return {name: _as(self.hints[name], value) for name, value in args.items()}
+
+
+class Foreign:
+    """A tool of a host's, by its own JSON Schema: the host runs it, when the kernel orders it."""
+
+    def __init__(self, name: str, title: str, description: str, schema: dict[str, Any], effect: str,
+                 limit: float) -> None:
+        self.name, self.schema, self.effect = name, schema, effect
+        required = schema.get("required", ())
+        params = [
+            {1: key, 2: _named(one), 3: _REQUIRED if key in required and "default" not in one else _OPTIONAL,
+             4: one.get("default"), 5: None, 6: None, 7: str(one.get("description", ""))}
+            for key, one in schema.get("properties", {}).items()]
+        self.manifest = _manifest(name, title, description, effect, params, limit, False)
+
+
+_BY_NAME = {"string": _TEXT, "integer": _INT, "boolean": _BOOL, "array": _LIST, "object": _MAP, "number": _NUMBER}
+
+
+def _named(schema: Any) -> int:
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return _BY_NAME.get(kind, _ANY) if isinstance(kind, str) else _ANY
+
+
+def _manifest(name: str, title: str, about: str, effect: str, params: list[dict[int, Any]], limit: float,
+              untrusted: bool) -> dict[int, Any]:
+    if effect not in EFFECTS:
+        raise ValueError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
+    if len(params) > _PARAMS_MAX:
+        raise TypeError(f"{name}: {len(params)} arguments, of {_PARAMS_MAX}")
+    wall_ms = max(1, int(limit * 1000))
+    hold = [0, 0, 1_000_000, wall_ms * 1000, 0, 0, 0, 0, 0, 0]
+    made = {1: 1, 2: name, 3: [], 4: title, 5: about, 6: EFFECTS[effect], 7: params, 8: 0, 9: hold, 10: 1 << 20,
+            11: wall_ms, 12: [], 13: [], 14: None, 15: 1 if untrusted else 0}
+    encode(made)
+    return made
 
 
 def plain(value: Any, depth: int = 0) -> Any:

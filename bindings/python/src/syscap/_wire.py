@@ -23,7 +23,7 @@ STANDINGS = {1: "ready", 2: "changed", 3: "taken", 4: "new"}
 EFFECTS = {
     "pure": 1, "read": 2, "local_write": 3, "external_read": 4, "external_write": 5, "irreversible": 6,
 }
-TX = {"no_op": 1, "committed": 2, "rolled_back": 3, "unknown": 4}
+TX = {"committed": 1, "rolled_back": 2, "no_op": 3, "unknown": 4}
 
 
 class Wire:

@@ -17,7 +17,7 @@ from . import _wire as wire
 from ._cbor import encode
 from ._dial import Program, Streams, Ticket
 from ._models import Tools
-from ._schema import Function, plain
+from ._schema import Foreign, Function, plain
 from .errors import (Error, Forked, Lost, NoServer, NotAccepted, Refused, Version, of_answer, refused)
 
 __all__ = ["Answer", "Receipt", "Session", "Tool", "connect", "join", "key_of"]
@@ -27,6 +27,9 @@ _CALLS_MAX = 200
 _CONNECTIONS_MAX = 16
 _DIAL_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
 _READ_BYTES = 1 << 16
+
+
+_Make = Callable[[dict[str, Any]], Awaitable[Any]]
 
 
 class _Dialer(Protocol):
@@ -62,6 +65,10 @@ def key_of(host: str, conversation: str, call: str) -> str:
     if not conversation:
         raise ValueError("a call's id alone is no key: name the conversation")
     return hashlib.sha256("\0".join((host, conversation, call)).encode()).hexdigest()[:40]
+
+
+class NotMade(Exception):
+    """A run that was ordered was not begun."""
 
 
 class _Connection:
@@ -184,9 +191,9 @@ class Session:
         self._connections: list[_Connection] = []
         self._dialing, self._offering = asyncio.Lock(), asyncio.Lock()
         self._places: asyncio.Semaphore | None = None
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, Function | Foreign] = {}
         self._offered: dict[str, str] = {}
-        self._stubs: dict[int, contextvars.Context] = {}
+        self._stubs: dict[int, contextvars.Context | _Make] = {}
         self._tags = itertools.count(1)
         self.agent, self.token = "", b""
 
@@ -377,7 +384,7 @@ class Session:
             said = ", ".join(f"{name} is {self._offered[name]}" for name in waiting)
             raise NotAccepted(f"{said}: an operator accepts it by `syscap tools accept HOME {waiting[0]}`")
 
-    async def _offer(self, connection: _Connection, functions: list[Function]) -> None:
+    async def _offer(self, connection: _Connection, functions: list[Function | Foreign]) -> None:
         if functions:
             told = await connection.ask(wire.OFFER, [{1: one.manifest} for one in functions])
             for one, offer in zip(functions, told[1]):
@@ -394,27 +401,46 @@ class Session:
     async def _ran(self, order: dict[int, Any]) -> dict[int, Any]:
         one = self._functions.get(order[1])
         reads = one is not None and one.effect in ("pure", "read", "external_read")
-        unsure = wire.TX["no_op" if reads else "unknown"]
         if one is None:
             return _failed("nobody here has this function", wire.TX["no_op"])
+        stub = self._stubs.get(order[10])
+        if isinstance(one, Foreign):
+            if not callable(stub):
+                return _failed("no call of this process waits for it", wire.TX["no_op"])
+            return await self._came(stub(order[6]), reads)
         try:
             given = one.given(order[6])
         except (TypeError, ValueError, LookupError) as error:
             return _failed(f"the arguments: {error}", wire.TX["no_op"])
-        context = self._stubs.get(order[10]) or contextvars.Context()
+        context = stub if isinstance(stub, contextvars.Context) else contextvars.Context()
+        if one.is_async:
+            return await self._came(context.run(asyncio.ensure_future, one.function(**given)), reads)
+        return await self._came(_apart(context, functools.partial(one.function, **given)), reads)
+
+    @staticmethod
+    async def _came(run: Awaitable[Any], reads: bool) -> dict[int, Any]:
+        """What a run comes to."""
+        unsure = wire.TX["no_op" if reads else "unknown"]
         try:
-            if one.is_async:
-                task = context.run(asyncio.ensure_future, one.function(**given))
-                came = await task
-            else:
-                came = await _apart(context, functools.partial(one.function, **given))
-            result = plain(came)
+            result = plain(await run)
             encode(result)
+        except NotMade as error:
+            return _failed(str(error), wire.TX["no_op"])
         except asyncio.CancelledError:
             return _failed("it was given up", unsure)
         except BaseException as error:
             return _failed(f"{type(error).__name__}: {error}", unsure)
         return {1: [1, result], 2: wire.TX["no_op" if reads else "committed"], 3: [0] * 10}
+
+    async def _through(self, tool: str, args: dict[str, Any], key: str | None, make: _Make) -> Any:
+        """Calls a host's tool, which `make` runs once the kernel orders it."""
+        await self.offer()
+        tag = next(self._tags)
+        self._stubs[tag] = make
+        try:
+            return (await self._call(tool, _literal(plain(args)), key, tag)).value
+        finally:
+            del self._stubs[tag]
 
 
 class Tool:
