@@ -149,3 +149,63 @@ def test_threads_call_beside_each_other(syscap_home):
         [thread.join() for thread in threads]
     # More than the token has places: the rest waits here, and none is refused.
     assert sorted(found) == list(range(40))
+
+
+@pytest.mark.parametrize("key", [None, "t1.c0"])
+def test_server_that_is_killed_in_a_run_leaves_it_unknown_and_runs_it_once(syscap_home, beside, key):
+    ran = []
+
+    def act(n: int) -> int:
+        ran.append(n)
+        syscap_home._server.kill()
+        syscap_home._server.wait()
+        return n
+
+    known(syscap_home, ("py.act", "local_write", act))
+    with syscap_home.session("a", tools=["py.act", "echo"], offer=["py.=read"]) as session:
+        tool = session.tool("py.act", effect="local_write")(act)
+        with pytest.raises(syscap.Error) as lost:
+            tool.answer({"n": 1}, key=key)
+        if key is None:
+            assert isinstance(lost.value, syscap.Lost)
+        else:
+            # Sent again: the next server knows that it began, and runs nothing.
+            assert lost.value.reason == "outcome_unknown"
+        assert ran == [1]
+        # The session goes on with the next server.
+        assert session.call("echo", value=2).value == {"value": 2}
+    log = beside.log()
+    closed = [record for record in log if record["kind"] == "recovery"]
+    assert len([record for record in log if record["kind"] == "intent"]) == 2 and len(closed) == 1
+
+
+def test_server_that_is_killed_between_calls_is_followed(syscap_home, beside):
+    """Before a call, and once its answer is there: nothing is lost, nothing made twice."""
+    with syscap_home.session("a", tools=["fs.write", "echo"], workspace=True) as session:
+        session.call("fs.write", path="a", text="1")
+        syscap_home._server.kill()
+        syscap_home._server.wait()
+        # Without a key too, once it is seen: nothing was out.
+        while not session._session._connections[0].is_over:
+            pass
+        assert session.call("fs.write", path="b", text="2").effect == "committed"
+    assert [record["kind"] for record in beside.log()].count("intent") == 2
+
+
+def test_function_that_does_not_return_is_given_up(syscap_home, beside):
+    go = threading.Event()
+
+    def hang(n: int) -> int:
+        go.wait(30)
+        return n
+
+    with syscap_home.session("first", tools=["echo"], offer=["py.=read"]) as session:
+        session.tool("py.hang", effect="local_write", limit=0.3)(hang)
+        session.offer()
+    with syscap_home.session("a", tools=["py.hang", "echo"], offer=["py.=read"]) as session:
+        tool = session.tool("py.hang", effect="local_write", limit=0.3)(hang)
+        with pytest.raises(syscap.Failed) as failed:
+            tool(1)
+        assert (failed.value.reason, failed.value.effect) == ("timed_out", "unknown")
+        assert session.call("echo", value=1).value == {"value": 1}
+        go.set()

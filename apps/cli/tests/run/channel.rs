@@ -132,3 +132,41 @@ const say = (item) => {
     assert_eq!(world.of_kind("intent"), 1);
     assert_eq!(world.home.verify(), 0);
 }
+
+/// A program within offers a function by the package for Python, where the run was started so; nobody else
+/// offers one, and it runs by the kernel's order.
+#[test]
+fn program_within_offers_a_function() {
+    let Some(world) = World::new() else { return };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python/src/syscap");
+    let here = world.work().join("syscap");
+    fs::create_dir(&here).unwrap();
+    for file in fs::read_dir(package).unwrap().map(|file| file.unwrap().path()) {
+        if file.extension().is_some_and(|end| end == "py") {
+            fs::copy(&file, here.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let code = "
+sys.path.insert(0, os.getcwd())
+sys.dont_write_bytecode = True
+import syscap
+session = syscap.join(program=SYSCAP)
+
+@session.tool('py.add', effect='read')
+def add(a: int, b: int = 2) -> int:
+    return a + b
+
+try:
+    print(session.agent, add(1))
+except syscap.Refused as refused:
+    print(refused.reason)
+session.close()";
+    assert_eq!(world.within(&["--net", "none"], code).trim(), "not_bound");
+    // The first time it is put on record; then a token can grant it.
+    let offers = ["--net", "none", "--offer", "py.=read"];
+    assert_eq!(world.within(&offers, code).trim(), "not_granted");
+    world.home.token("coder", &["--tool", "py.add", "--tool", "echo"]);
+    assert_eq!(world.within(&offers, code).trim(), "coder 3");
+    assert_eq!(world.of_kind("intent"), 1);
+    assert_eq!(world.home.verify(), 0);
+}
