@@ -209,3 +209,29 @@ def test_function_that_does_not_return_is_given_up(syscap_home, beside):
         assert (failed.value.reason, failed.value.effect) == ("timed_out", "unknown")
         assert session.call("echo", value=1).value == {"value": 1}
         go.set()
+
+
+def test_argument_is_scoped_by_the_token(syscap_home, beside):
+    seen = []
+
+    def get(page: str) -> str:
+        seen.append(page)
+        return page
+
+    with syscap_home.session("first", tools=["echo"], offer=["py."]) as session:
+        session.tool("py.get", scopes={"page": "page"})(get)
+        session.offer()
+        with pytest.raises(ValueError):
+            session.tool("py.other", scopes={"none": "page"})(get)
+    beside.policy({"v": 1, "constraints": [
+        {"id": "all", "effect": "allow", "on_fail": "block", "reason": "All.", "subject": None,
+         "when": {"op": "all", "args": []}}]})
+    token = beside.token("a", ["py.get"], "--scope", "page=home")
+    with syscap.connect(syscap_home.path, agent="a", token=token, offer=["py."], program=syscap_home.program) as session:
+        tool = session.tool("py.get", scopes={"page": "page"})(get)
+        assert tool("home") == "home"
+        for page in ("other", "home/", "HOME", "home "):
+            with pytest.raises(syscap.Refused) as refused:
+                tool(page)
+            assert refused.value.reason == "out_of_scope", page
+    assert seen == ["home"]

@@ -18,6 +18,8 @@ _PLAIN = {str: _TEXT, int: _INT, bool: _BOOL, bytes: _BYTES, float: _NUMBER, lis
           dict: _MAP, Sequence: _LIST, Mapping: _MAP, Any: _ANY, object: _ANY, type(None): _ANY}
 _TYPES = {_TEXT: "string", _INT: "integer", _BOOL: "boolean", _LIST: "array", _MAP: "object", _NUMBER: "number"}
 _REQUIRED, _OPTIONAL = 1, 2
+# A scope of names: one of the listed ones.
+_NAMES = 1
 _PARAMS_MAX = 64
 
 
@@ -25,7 +27,7 @@ class Function:
     """A function as a tool: its manifest, its schema, and how it is called."""
 
     def __init__(self, function: Callable[..., Any], name: str, effect: str, limit: float,
-                 untrusted: bool, description: str | None) -> None:
+                 untrusted: bool, description: str | None, scopes: Mapping[str, str] | None = None) -> None:
         self.function, self.name, self.effect = function, name, effect
         self.is_async = inspect.iscoroutinefunction(function)
         self.signature = inspect.signature(function)
@@ -52,6 +54,13 @@ class Function:
                                        "additionalProperties": False}
         title = getattr(function, "__name__", name)
         self.manifest = _manifest(name, title, about, effect, params, limit, untrusted)
+        resources = [{1: argument, 2: dimension, 3: _NAMES} for argument, dimension in (scopes or {}).items()]
+        if resources:
+            unknown = [one for one in (scopes or {}) if one not in self.hints]
+            if unknown:
+                raise ValueError(f"{name} has no {', '.join(unknown)}")
+            self.manifest |= {12: sorted(set((scopes or {}).values())), 18: resources}
+            encode(self.manifest)
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by their names, as the kernel takes them. Raises TypeError as the function

@@ -104,9 +104,10 @@ class Session:
         return self._run(self._session.left())
 
     def tool(self, name: str, *, effect: str = "external_write", limit: float = 10, untrusted: bool = False,
-             description: str | None = None) -> Callable[[Callable[..., Any]], "Tool"]:
+             description: str | None = None, scopes: Mapping[str, str] | None = None) -> Callable[[Callable[..., Any]], "Tool"]:
         """Makes a function a tool, and offers it; see `syscap.aio.Session.tool`."""
-        made = self._session.tool(name, effect=effect, limit=limit, untrusted=untrusted, description=description)
+        made = self._session.tool(name, effect=effect, limit=limit, untrusted=untrusted, description=description,
+                                  scopes=scopes)
         return lambda function: Tool(self, made(function))
 
     def offer(self) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from . import _wire as wire
@@ -359,13 +359,14 @@ class Session:
         return wire.amounts((await connection.ask(wire.LEFT, connection.session))[3])
 
     def tool(self, name: str, *, effect: str = "external_write", limit: float = 10, untrusted: bool = False,
-             description: str | None = None) -> Callable[[Callable[..., Any]], "Tool"]:
+             description: str | None = None, scopes: Mapping[str, str] | None = None) -> Callable[[Callable[..., Any]], "Tool"]:
         """Makes a function a tool: what is called by its name is a stub, and the function runs when the
-        kernel orders it, with the kernel's arguments. It is offered before the session's next call."""
+        kernel orders it, with the kernel's arguments. It is offered before the session's next call. With
+        `scopes={"page": "page"}` a token must permit each value of that argument, by `--scope page=VALUE`."""
         def made(function: Callable[..., Any]) -> Tool:
             if name in self._functions:
                 raise ValueError(f"{name} is a tool of this session already")
-            one = Function(function, name, effect, limit, untrusted, description)
+            one = Function(function, name, effect, limit, untrusted, description, scopes)
             self._functions[name] = one
             return Tool(self, one)
         return made

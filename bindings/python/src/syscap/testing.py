@@ -15,15 +15,20 @@ from .errors import Asked, Error, NoServer, Refused
 
 
 class Home:
-    """A home in a temporary folder, with a server. Keys without a passphrase: for tests alone."""
+    """A home in a temporary folder, with a server. Keys without a passphrase: for tests alone. Agents' files
+    are in a folder of its own, or in `base`."""
 
-    def __init__(self, program: str | None = None) -> None:
+    def __init__(self, program: str | None = None, *, base: str | None = None, preset: str = "standard") -> None:
         found = program or os.environ.get("SYSCAP") or shutil.which("syscap")
         if found is None:
             raise NoServer("there is no program `syscap`: put it on PATH, or name it by SYSCAP")
         self.program, self._folder = found, tempfile.TemporaryDirectory(prefix="syscap-")
         self.path = os.path.join(self._folder.name, "home")
-        self.run("init", "--no-passphrase")
+        self.run("init", "--no-passphrase", "--preset", preset)
+        if base is not None:
+            files = os.path.join(self.path, "files")
+            shutil.rmtree(files)
+            os.symlink(base, files)
         self._server = subprocess.Popen([self.program, "serve", self.path], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         said: list[str] = []
