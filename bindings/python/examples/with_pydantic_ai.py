@@ -8,7 +8,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.toolsets import FunctionToolset
 
 import syscap
-from syscap.pydantic_ai import Governed
+from syscap.pydantic_ai import Governed, checked
 
 
 async def look_up(word: str) -> str:
@@ -27,7 +27,7 @@ def model(messages, info):
 async def main() -> None:
     with syscap.join() as session:
         tools = Governed(FunctionToolset([look_up]), session, effects={"look_up": "read"})
-        agent = Agent(FunctionModel(model), toolsets=[tools], output_type=[str, DeferredToolRequests])
+        agent = checked(Agent(FunctionModel(model), toolsets=[tools], output_type=[str, DeferredToolRequests]))
         print((await agent.run("What is a bee?")).output)
 
 

@@ -13,7 +13,7 @@ from pydantic_ai.models.function import FunctionModel  # noqa: E402
 from pydantic_ai.toolsets import FunctionToolset  # noqa: E402
 
 from hosts import EFFECTS, world  # noqa: E402, F401
-from syscap.pydantic_ai import Governed  # noqa: E402
+from syscap.pydantic_ai import Governed, checked  # noqa: E402
 
 
 def model(*calls):
@@ -38,7 +38,7 @@ def agent_of(world, session, calls, thread="t1", capabilities=(), pause=True):
     session._session._functions.clear()
     toolset = Governed(FunctionToolset([*world.tools()]), session, thread=thread, effects=EFFECTS, pause=pause)
     output = [str, DeferredToolRequests] if pause else str
-    return Agent(model(*calls), toolsets=[toolset], capabilities=list(capabilities), output_type=output)
+    return checked(Agent(model(*calls), toolsets=[toolset], capabilities=list(capabilities), output_type=output))
 
 
 def told(result):
@@ -134,6 +134,18 @@ def test_what_a_capability_changes_is_what_is_judged(known):
             asyncio.run(agent_of(known, session, (("act", "b", "c1"),), capabilities=[Broken()]).run("go"))
         assert known.done == ["changed"]
     known.ends()
+
+
+def test_tool_that_is_not_governed_fails_the_start(known):
+    def bare(x: str) -> str:
+        return x
+
+    with known.session() as session:
+        toolset = Governed(FunctionToolset([*known.tools()]), session, thread="t1", effects=EFFECTS)
+        with pytest.raises(TypeError, match="bare"):
+            checked(Agent(model(), toolsets=[toolset], tools=[bare]))
+        with pytest.raises(TypeError, match="bare"):
+            checked(Agent(model(), toolsets=[toolset, FunctionToolset([bare])]))
 
 
 def test_streamed_and_cancelled(known):

@@ -31,7 +31,10 @@ class Ticket:
             NoServer: nobody listens.
         """
         # A socket's name is short, and a home's path may be long.
-        folder = os.open(self._home, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            folder = os.open(self._home, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise NoServer(f"the home can't be reached: {error.strerror}") from error
         try:
             reader, writer = await asyncio.open_unix_connection(f"/proc/self/fd/{folder}/socket")
         except OSError as error:

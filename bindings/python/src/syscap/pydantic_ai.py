@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_ai import ApprovalRequired, RunContext
+from pydantic_ai import Agent, ApprovalRequired, RunContext
 from pydantic_ai.exceptions import ToolFailed as HostFailed
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
@@ -15,9 +15,24 @@ from ._sync import Session
 from .errors import Asked, Error
 
 
+def checked(agent: Agent[Any, Any]) -> Agent[Any, Any]:
+    """The agent, if all of its tools are governed.
+
+    Raises:
+        TypeError: with the names of those that would run by themselves.
+    """
+    bare = []
+    for toolset in agent.toolsets:
+        if not isinstance(toolset, Governed):
+            bare += list(getattr(toolset, "tools", {toolset.label: None}))
+    if bare:
+        raise TypeError(f"not governed: {', '.join(bare)}")
+    return agent
+
+
 class Governed(WrapperToolset[Any]):
     """A toolset around another, innermost: what a capability has changed is what is judged, and what runs.
-    Give all of an agent's tools by it; `Agent(tools=...)` and `@agent.tool` are not seen.
+    Give all of an agent's tools by it, and have that `checked`.
 
     Where a person has to approve a call the run ends with it (`DeferredToolRequests` must be an output type);
     with `pause=False` the model is told. The results' own approval is a signal to try again, and no yes.
