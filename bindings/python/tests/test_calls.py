@@ -163,6 +163,18 @@ def test_fork_takes_a_session_of_its_own(beside):
     assert program.returncode == 0
 
 
+def test_session_that_nobody_closes_ends_with_its_program(beside):
+    code = """
+        import syscap
+        session = syscap.join()
+        print(session.call("echo", value=1).value["value"])
+    """
+    import subprocess
+    program = beside.program(beside.token("a", ["echo"]), code, stderr=subprocess.PIPE)
+    out, err = program.communicate(timeout=60)
+    assert (out, err, program.returncode) == ("1\n", "", 0)
+
+
 def test_nobody_there_is_said(syscap_home, tmp_path, monkeypatch):
     monkeypatch.delenv("SYSCAP_LANE", raising=False)
     read, write = os.pipe()

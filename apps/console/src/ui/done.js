@@ -1,6 +1,7 @@
 // @ts-check
 // What an act came to, in words.
 
+import { plain } from './dom.js';
 import { words } from './words.js';
 
 /**
@@ -34,8 +35,8 @@ export async function outcome(act) {
   try {
     const { record, said } = await act();
     const all = [record && words.done(record), said].filter((one) => one);
-    return all.join(' ') || words.nothingChanged;
+    return plain(all.join(' ')) || words.nothingChanged;
   } catch (problem) {
-    return problem instanceof Error ? problem.message || words.gone : words.gone;
+    return problem instanceof Error ? plain(problem.message) || words.gone : words.gone;
   }
 }

@@ -5,7 +5,7 @@ import * as agents from './agents.js';
 import * as api from './api.js';
 import * as approvals from './approvals.js';
 import * as connectors from './connectors.js';
-import { element } from './dom.js';
+import { element, plain } from './dom.js';
 import * as home from './home.js';
 import * as timeline from './timeline.js';
 import * as tools from './tools.js';
@@ -73,7 +73,7 @@ async function open(view) {
     count.textContent = String(waits);
     count.hidden = waits === 0;
     document.title = waits ? `(${waits}) ${words.title}` : words.title;
-    line.textContent = (await api.status()).line;
+    line.textContent = plain(String((await api.status()).line));
     if (shown.panel !== waiting) await shown.panel.refresh();
   };
   main.replaceChildren(nav, line, place);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import os
 import threading
@@ -50,6 +51,31 @@ def _own_loop() -> _Loop:
         if _loop is None or _loop.process != os.getpid():
             _loop = _Loop()
         return _loop
+
+
+async def _cancel_all() -> None:
+    own = asyncio.current_task()
+    tasks = [task for task in asyncio.all_tasks() if task is not own]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _at_exit() -> None:
+    """Sessions that nobody has closed end with the process; the loop ends before the interpreter does."""
+    if _loop is None or _loop.process != os.getpid():
+        return
+    done = asyncio.run_coroutine_threadsafe(_cancel_all(), _loop.loop)
+    try:
+        done.result(timeout=2)
+    except Exception:
+        # A tool that does not end keeps nobody from going.
+        pass
+    _loop.loop.call_soon_threadsafe(_loop.loop.stop)
+    _loop.thread.join(timeout=2)
+
+
+atexit.register(_at_exit)
 
 
 def _after_fork() -> None:

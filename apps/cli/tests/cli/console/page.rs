@@ -129,6 +129,31 @@ fn person_answers_in_the_page() {
     drop(home);
 }
 
+/// Each text of each answer, found by the shape of the answers, is shown as a text, whatever it says.
+#[test]
+fn page_takes_no_text_for_its_own() {
+    let Some(folder) = driver() else { return };
+    let mut console = Console::of(&[], None);
+    console.waits("a.txt");
+    console.home.call("a", &console.token, br#"{"tool_id": "none", "args": {}}"#);
+    let settings = r#"{"base_url": "https://desk.example.com/api", "title": "Desk",
+        "secrets": [{"secret": "desk", "header": "Authorization"}]}"#;
+    let settings = console.home.file("desk.json", settings);
+    assert_eq!(run(["http", "set", &console.home.path(), "ticket", &settings]).code, 0);
+    console.person.press(b"c");
+    let code = console.person.sees("code: ").next_word();
+    let address = format!("http://{}/", console.page.host);
+    let mut script = Script::runs("corpus.mjs", &[folder.to_str().unwrap(), &address, &code]);
+    let said = script.next();
+    let count: usize = said.split(' ').next().unwrap().parse().unwrap();
+    assert!(count > 100, "{said}");
+    for panel in ["agents", "approvals", "connector", "home", "log/N", "status", "timeline", "tool"] {
+        assert!(said.contains(&format!(" {panel}")), "{said}");
+    }
+    script.ends();
+    console.ends();
+}
+
 /// What another local server left in the browser under `localhost` has no part in the page.
 #[test]
 fn page_of_an_earlier_local_server_gets_nothing() {
