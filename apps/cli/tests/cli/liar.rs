@@ -18,7 +18,7 @@ use crate::cli::tooling::offer;
 
 /// What it does to an answer of the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lie {
+pub(crate) enum Lie {
     /// Nothing.
     Honest,
     /// Each number is this one: heads, counters, asks, limits.
@@ -43,7 +43,7 @@ enum Lie {
     Finds,
 }
 
-const LIES: [Lie; 15] = [
+pub(crate) const LIES: [Lie; 15] = [
     Lie::Finds,
     Lie::Number(0),
     Lie::Number(1),
@@ -68,10 +68,10 @@ const DONE: u8 = 5;
 const REFUSED: u8 = 6;
 
 /// It, in the place of a home's server until that ends.
-struct Liar(Arc<Mutex<Lie>>);
+pub(crate) struct Liar(Arc<Mutex<Lie>>);
 
 impl Liar {
-    fn before(home: &TestHome) -> Self {
+    pub(crate) fn before(home: &TestHome) -> Self {
         let (socket, real) = (home.beside("home").join("socket"), home.beside("real"));
         fs::rename(&socket, &real).unwrap();
         let (listener, lie) =
@@ -79,36 +79,36 @@ impl Liar {
         let told = Arc::clone(&lie);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                between(stream.unwrap(), &real, *told.lock().unwrap());
+                between(stream.unwrap(), &real, Arc::clone(&told));
             }
         });
         Self(lie)
     }
 
-    fn tells(&self, lie: Lie) {
+    pub(crate) fn tells(&self, lie: Lie) {
         *self.0.lock().unwrap() = lie;
     }
 }
 
 /// A connection, until one of the two ends it.
-fn between(client: UnixStream, real: &Path, lie: Lie) {
+fn between(client: UnixStream, real: &Path, lie: Arc<Mutex<Lie>>) {
     let server = UnixStream::connect(real).unwrap();
     let (mut up, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
     thread::spawn(move || {
         drop(std::io::copy(&mut up, &mut to));
         drop(to.shutdown(std::net::Shutdown::Write));
     });
-    thread::spawn(move || drop(lies(server, client, lie)));
+    thread::spawn(move || drop(lies(server, client, &lie)));
 }
 
-fn lies(mut server: UnixStream, mut client: UnixStream, lie: Lie) -> std::io::Result<()> {
+fn lies(mut server: UnixStream, mut client: UnixStream, lie: &Mutex<Lie>) -> std::io::Result<()> {
     let mut before = Vec::new();
     loop {
         let mut size = [0; 4];
         server.read_exact(&mut size)?;
         let mut frame = vec![0; usize::try_from(u32::from_be_bytes(size)).unwrap()];
         server.read_exact(&mut frame)?;
-        let told = changed(&frame, lie, &mut before);
+        let told = changed(&frame, *lie.lock().unwrap(), &mut before);
         client.write_all(&u32::try_from(told.len()).unwrap().to_be_bytes())?;
         client.write_all(&told)?;
     }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Console, entered, opened};
+use crate::cli::approvals::{ask, asking, write};
+use crate::cli::liar::{LIES, Liar, Lie};
 use crate::cli::support::{TestHome, run};
 use crate::cli::terminal;
 
@@ -179,4 +181,48 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
         }
     });
     found.collect()
+}
+
+/// A server that lies has the console sign over nothing but the call of the card, whose words are the
+/// rows'.
+#[test]
+fn liar_has_nothing_answered_but_the_call_of_the_card() {
+    if !terminal::is_there() {
+        return;
+    }
+    let (home, _) = asking();
+    let path = home.path();
+    let served = syscap::Runtime::open(&path).unwrap();
+    let liar = Liar::before(&home);
+    let (mut person, mut page) = opened(&path, &[]);
+    page.bearer = entered(&mut person, &page);
+    let mut denied = 0;
+    for (number, lie) in LIES.into_iter().enumerate() {
+        liar.tells(Lie::Honest);
+        let agent = format!("a{number}");
+        let token = home.token(&agent, &["--tool", "fs.write", "--write", "workspace"]);
+        let asks = |name| ask(&home.call(&agent, &token, write(name, "x").as_bytes())[0]);
+        let (_, one, _) = (asks("first"), asks("one"), asks("last"));
+        let from = home.log().len();
+        liar.tells(lie);
+        let shown = page.get(&format!("approvals/{one}"));
+        std::thread::sleep(Duration::from_millis(1_100));
+        if shown.status == 200 {
+            let card = shown.json();
+            assert_eq!(card["call"]["arguments"]["path"], "one", "{lie:?}: {card}");
+            let wish = json!({ "card": card["card"], "answer": "deny" });
+            denied += usize::from(page.post("answer", &wish).status == 200);
+        }
+        liar.tells(Lie::Honest);
+        for record in home.log().split_off(from) {
+            let is_it = record["answers"]["ask"].as_u64() == one.parse().ok();
+            let is_deny = record["control"]["says"]["answer"] == "deny";
+            assert!(record["control"].is_null() || is_it && is_deny, "{lie:?}: {record}");
+        }
+    }
+    assert!(denied > 0, "nothing was answered at all");
+    person.press(b"q");
+    assert_eq!(person.end().code, Some(0));
+    served.close().unwrap();
+    assert_eq!(home.verify(), 0);
 }

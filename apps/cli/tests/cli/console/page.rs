@@ -147,7 +147,8 @@ fn page_takes_no_text_for_its_own() {
     let said = script.next();
     let count: usize = said.split(' ').next().unwrap().parse().unwrap();
     assert!(count > 100, "{said}");
-    for panel in ["agents", "approvals", "connector", "home", "log/N", "status", "timeline", "tool"] {
+    for panel in ["agents", "approvals", "connector", "home", "log/N", "status", "timeline", "tool"]
+    {
         assert!(said.contains(&format!(" {panel}")), "{said}");
     }
     script.ends();
