@@ -45,7 +45,7 @@ export function panel() {
       class: 'link', onclick: () => void choose(line.seq),
     }, line.seq)),
     element('td', { class: 'number dim', title: line.utc }, line.utc ? line.utc.slice(11, 19) : ''),
-    element('td', {}, line.agent ?? ''),
+    element('td', { class: 'agent' }, line.agent ?? ''),
     element('td', { class: 'code' }, line.what));
 
   /** @param {boolean} on */
