@@ -62,7 +62,8 @@ Example:
   syscap hook home --agent coder --client claude-code --setup
 
 --setup puts the client's tools on record, issues a token for them, and writes the hook into the
-client's user settings. The client then runs the hook with one event on standard input.
+client's user settings: a terminal shows the file and what changes in it, and asks; elsewhere --yes is
+needed. The client then runs the hook with one event on standard input. --remove takes it out again.
 
 A use that the policy allows runs; the intent is on record before. A use that the policy asks about
 waits for a person. Any other use is denied with the reason. Exit code 2 denies a use, too.
@@ -87,6 +88,15 @@ pub(crate) struct Hook {
     /// Print what belongs into the client's settings, and write nothing.
     #[arg(long, requires = "setup", help_heading = "Set up")]
     print: bool,
+    /// Take out of the client's settings what a set-up for this home has put in, and nothing else.
+    #[arg(long, conflicts_with = "setup", help_heading = "Set up")]
+    remove: bool,
+    /// The settings of the project in this folder, which its repository does not hold; else the user's.
+    #[arg(long, help_heading = "Set up")]
+    project: bool,
+    /// Change the file without a question, as where there is no terminal.
+    #[arg(long, help_heading = "Set up")]
+    yes: bool,
     /// Grant another tool, by the client's name; with a * at the end all such that were seen (may
     /// be repeated).
     #[arg(long = "tool", value_name = "NAME", requires = "setup", help_heading = "Set up")]
@@ -150,6 +160,9 @@ impl Hook {
         self.home = std::path::absolute(&self.home).unwrap_or(self.home);
         if self.setup {
             return self.set_up(out);
+        }
+        if self.remove {
+            return self.take_out();
         }
         // A client takes any code but 2 for no objection.
         let answered = catch_unwind(AssertUnwindSafe(|| self.answer(out)));

@@ -17,6 +17,7 @@ use syscap::view::{TokenInfo, TokenStanding, ToolDetail};
 use syscap::{Beside, Error, Inspection};
 
 pub(crate) use catalogue::{brief, standing};
+pub(crate) use difference::between;
 pub(crate) use seen::changed;
 
 use self::seen::{Seen, names, not_delegated};

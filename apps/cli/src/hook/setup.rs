@@ -13,12 +13,12 @@ use syscap::view::{RUN_MARK, ToolDetail, Whose};
 use syscap::{Beside, Grant, Inspection, Runtime};
 
 use super::client::Client;
-use super::user_settings::{UserSettings, Written};
+use super::user_settings::{Place, UserSettings, Written};
 use super::{Hook, version};
 use crate::exit::{Ended, Exit, Failure, diagnose, tell};
-use crate::output::{Object, Out, array, word_of};
+use crate::output::{Object, Out, array, plain, word_of};
 use crate::signing::{self, Hand};
-use crate::{runtime, tools};
+use crate::{runtime, terminal, tools};
 
 /// How much longer the client waits than the hook takes at most, in seconds: it must start, and
 /// say that it denies the use.
@@ -39,7 +39,14 @@ impl Hook {
         };
         // What can't be written is seen before anything is signed.
         let writes = settings.as_deref().filter(|_| !self.print);
-        let written = writes.map(|text| UserSettings::with(self.client, text)).transpose()?;
+        let place = self.place();
+        let written =
+            writes.map(|text| UserSettings::with(self.client, place, text)).transpose()?;
+        if let Some(file) = &written
+            && !self.agreed(file)?
+        {
+            return Ok(Exit::Failed);
+        }
         let hands = self.hands()?;
         runtime::with(&self.home, |access| self.prepare(&hands, access, Label::PUBLIC).map(drop))?;
         match (&written, &settings) {
@@ -57,6 +64,65 @@ impl Hook {
             diagnose(&format!("warning: {problem}"));
         }
         Ok(Exit::Done)
+    }
+
+    /// Takes out what a set-up for this home has put into the client's settings.
+    pub(super) fn take_out(&self) -> Ended {
+        let home = self.home.canonicalize().unwrap_or_else(|_| self.home.clone());
+        let file = UserSettings::without(self.client, self.place(), &home)?;
+        for entry in file.edited() {
+            diagnose(&format!("edited since, and left: {}", plain(entry)));
+        }
+        if file.change().is_none() && !file.edited().is_empty() {
+            return Ok(Exit::Failed);
+        }
+        if file.change().is_none() {
+            tell(&format!("{} has no hook of {}", file.path().display(), home.display()));
+            return Ok(Exit::Done);
+        }
+        if !self.agreed(&file)? {
+            return Ok(Exit::Failed);
+        }
+        file.write()?;
+        tell(&format!(
+            "the hook is taken out of {}: the client's tools run without syscap from its next start on; \
+             the token stands: syscap token list {}",
+            file.path().display(),
+            word_of(&self.home)
+        ));
+        Ok(Exit::Done)
+    }
+
+    fn place(&self) -> Place {
+        if self.project { Place::Project } else { Place::User }
+    }
+
+    /// Shows what changes in the file, and asks at a terminal; elsewhere `--yes` is needed.
+    fn agreed(&self, file: &UserSettings) -> Result<bool, Failure> {
+        let Some((before, after)) = file.change() else { return Ok(true) };
+        let path = file.path().display();
+        if self.project {
+            diagnose(&format!(
+                "warning: {path}: whoever may write this folder takes the hook off, an agent that works \
+                 here among them"
+            ));
+        }
+        if self.yes {
+            return Ok(true);
+        }
+        if !terminal::is_there() {
+            let advice = "would be changed, and there is no terminal to ask at: --yes does it, --print \
+                          shows what belongs there";
+            return Err(Failure::Usage { what: path.to_string(), advice: advice.to_owned() });
+        }
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let mut aside = Out::aside();
+        aside.text(&format!("{path}:"))?;
+        let difference = tools::between(&lines(before), &lines(after));
+        difference.unified.iter().try_for_each(|line| aside.text(line))?;
+        aside.flush()?;
+        let answer = terminal::ask_shown("Change it so? y, n: ").map_err(Failure::Stream)?;
+        Ok(matches!(answer.trim(), "y" | "yes"))
     }
 
     /// The signers that [`Hook::prepare`] needs.
@@ -280,8 +346,13 @@ fn tell_of(file: &UserSettings, written: Written) {
         Written::Unchanged => tell(&format!("{path} has the hook already")),
         Written::New => tell(&format!("the hook is set up in {path}")),
         Written::Changed => {
-            tell(&format!("the hook is set up in {path}; as it was: {path}.syscap-backup"));
+            let backup = file.path().with_file_name(file.backup());
+            let backup = backup.display();
+            tell(&format!(
+                "the hook is set up in {path}; as it was before the first time: {backup}"
+            ));
         }
+        Written::Gone => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! A client's user settings: the hook is written into them, and all else keeps its bytes.
+//! A client's settings: the hook is written into them, or taken out, and all else keeps its bytes.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,9 +20,11 @@ use syscap::kernel::Entropy as _;
 use super::client::Client;
 use crate::{exit::Failure, output::hex};
 
+/// The file of a user's settings; that of a project's own, which its repository does not hold.
 const FILE: &str = "settings.json";
-/// The backup of the file.
-const BACKUP: &str = "settings.json.syscap-backup";
+const LOCAL_FILE: &str = "settings.local.json";
+/// What the name of the backup of the file ends with. The first one is kept.
+const BACKUP: &str = ".syscap-backup";
 /// Largest file that is taken, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -30,9 +32,22 @@ const BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct UserSettings {
     path: PathBuf,
+    name: &'static str,
     folder: OwnedFd,
     before: Option<(String, Stat)>,
-    after: String,
+    /// `None` where there is to be none.
+    after: Option<String>,
+    /// Entries of the hook's that somebody has edited: they are left.
+    edited: Vec<String>,
+}
+
+/// Whose settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The user's.
+    User,
+    /// Those of the project in this folder.
+    Project,
 }
 
 /// The action taken.
@@ -42,48 +57,123 @@ pub(super) enum Written {
     Unchanged,
     /// The file is new.
     New,
-    /// The file was another, which is kept as the backup.
+    /// The file was another; the first such is kept as the backup.
     Changed,
+    /// There is none any more.
+    Gone,
 }
 
 impl UserSettings {
     /// Reads a client's settings, and puts these hooks into them.
-    pub(super) fn with(client: Client, hooks: &str) -> Result<Self, Failure> {
-        let folder = folder(client)?;
-        let path = folder.join(FILE);
-        let refused = |advice: String| {
-            let advice = format!("{advice}; --print shows what belongs there");
-            Failure::Usage { what: path.display().to_string(), advice }
+    pub(super) fn with(client: Client, place: Place, hooks: &str) -> Result<Self, Failure> {
+        let mut settings = Self::of(client, place)?;
+        let text = settings.before.as_ref().map_or("{}", |(text, _)| text);
+        let after = merged(text, hooks).map_err(|why| settings.refused(why))?;
+        settings.after = Some(after);
+        Ok(settings)
+    }
+
+    /// Reads them, and takes out what a set-up for that home has put in. Where nothing else has changed
+    /// they are, byte for byte, what they were before the first.
+    pub(super) fn without(client: Client, place: Place, home: &Path) -> Result<Self, Failure> {
+        let mut settings = Self::of(client, place)?;
+        let Some((text, _)) = &settings.before else { return Ok(settings) };
+        let out = taken_out(text, home).map_err(|why| settings.refused(why))?;
+        settings.after = match out {
+            None => Some(text.clone()),
+            Some(TakenOut { hooks, after, edited }) => {
+                settings.edited = edited;
+                let first =
+                    settings.first().map_err(|problem| settings.refused(&problem.words()))?;
+                let is_first = |first: &str| merged(first, &hooks).is_ok_and(|made| made == *text);
+                match first {
+                    Some(first) if is_first(&first) => Some(first),
+                    None if is_first("{}") => None,
+                    _ => Some(after),
+                }
+            }
         };
-        let opened = open_folder(&folder).map_err(|problem| refused(problem.words()))?;
-        let before = read(&opened).map_err(|problem| refused(problem.words()))?;
-        let text = before.as_ref().map_or("{}", |(text, _)| text);
-        let after = merged(text, hooks).map_err(|why| refused(why.to_owned()))?;
-        Ok(Self { path: path.clone(), folder: opened, before, after })
+        Ok(settings)
+    }
+
+    fn of(client: Client, place: Place) -> Result<Self, Failure> {
+        let (folder, name) = folder(client, place)?;
+        let path = folder.join(name);
+        let opened = open_folder(&folder).map_err(|problem| refused(&path, &problem.words()))?;
+        let before = read(&opened, name).map_err(|problem| refused(&path, &problem.words()))?;
+        let after = before.as_ref().map(|(text, _)| text.clone());
+        Ok(Self { path, name, folder: opened, before, after, edited: Vec::new() })
+    }
+
+    fn refused(&self, why: &str) -> Failure {
+        refused(&self.path, why)
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes them: a backup, then a new file in the place of the old one.
+    /// The entries of the hook's that are left, since somebody has edited them.
+    pub(super) fn edited(&self) -> &[String] {
+        &self.edited
+    }
+
+    /// The name of the backup.
+    pub(super) fn backup(&self) -> String {
+        format!("{}{BACKUP}", self.name)
+    }
+
+    /// The text as it was before the first set-up, where that is kept.
+    fn first(&self) -> Result<Option<String>, Problem> {
+        Ok(read(&self.folder, &self.backup())?.map(|(text, _)| text))
+    }
+
+    /// What is there, and what is to be.
+    pub(super) fn change(&self) -> Option<(&str, &str)> {
+        let before = self.before.as_ref().map_or("", |(text, _)| text);
+        let after = self.after.as_deref().unwrap_or_default();
+        (self.before.is_some() != self.after.is_some() || before != after)
+            .then_some((before, after))
+    }
+
+    /// Writes them: a backup, if there is none, then a new file in the place of the old one.
     pub(super) fn write(&self) -> Result<Written, Failure> {
-        match &self.before {
-            Some((text, _)) if *text == self.after => return Ok(Written::Unchanged),
-            Some((text, stat)) => {
-                let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
-                let backup = self.put(BACKUP, text, mode, || Ok(()));
-                backup.and_then(|()| self.put(FILE, &self.after, mode, || self.expect_same(stat)))
-            }
-            None => self.put(FILE, &self.after, Mode::RUSR | Mode::WUSR, || self.expect_none()),
+        if self.change().is_none() {
+            return Ok(Written::Unchanged);
         }
-        .map_err(Failure::file(&self.path))?;
-        Ok(if self.before.is_some() { Written::Changed } else { Written::New })
+        let written = match (&self.before, &self.after) {
+            (Some((text, stat)), Some(after)) => {
+                let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
+                self.keep(text, mode)
+                    .and_then(|()| self.put(self.name, after, mode, || self.expect_same(stat)))
+                    .map(|()| Written::Changed)
+            }
+            (None, Some(after)) => {
+                let mode = Mode::RUSR | Mode::WUSR;
+                self.put(self.name, after, mode, || self.expect_none()).map(|()| Written::New)
+            }
+            (Some((_, stat)), None) => self.expect_same(stat).and_then(|()| {
+                unlinkat(&self.folder, self.name, AtFlags::empty())?;
+                Ok(Written::Gone)
+            }),
+            (None, None) => Ok(Written::Unchanged),
+        };
+        written.map_err(Failure::file(&self.path))
+    }
+
+    /// Keeps the file as it was before the first set-up.
+    fn keep(&self, text: &str, mode: Mode) -> io::Result<()> {
+        let backup = self.backup();
+        match statat(&self.folder, &*backup, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(()),
+            Err(Errno::NOENT) => self.put(&backup, text, mode, || Ok(())),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The client may have written them meanwhile.
     fn expect_same(&self, before: &Stat) -> io::Result<()> {
-        let now = statat(&self.folder, FILE, AtFlags::SYMLINK_NOFOLLOW)?;
+        let now = statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW)?;
         let of = |stat: &Stat| {
             (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
         };
@@ -91,7 +181,7 @@ impl UserSettings {
     }
 
     fn expect_none(&self) -> io::Result<()> {
-        match statat(&self.folder, FILE, AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
             Ok(_) => Err(changed()),
@@ -125,6 +215,11 @@ impl UserSettings {
     }
 }
 
+fn refused(path: &Path, why: &str) -> Failure {
+    let advice = format!("{why}; --print shows what belongs there");
+    Failure::Usage { what: path.display().to_string(), advice }
+}
+
 fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, "the file has changed meanwhile: run this again")
 }
@@ -153,18 +248,25 @@ impl From<Errno> for Problem {
     }
 }
 
-/// The client's folder of settings, by its documentation.
-fn folder(client: Client) -> Result<PathBuf, Failure> {
+/// The client's folder of settings, by its documentation, and the file in it.
+fn folder(client: Client, place: Place) -> Result<(PathBuf, &'static str), Failure> {
     let set = |name: &str| env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let home = || {
         let advice = "is not set: --print shows what belongs into the client's settings";
         let bad = || Failure::Usage { what: "HOME".to_owned(), advice: advice.to_owned() };
         set("HOME").map(PathBuf::from).ok_or_else(bad)
     };
-    match (client, set("CLAUDE_CONFIG_DIR")) {
-        (Client::ClaudeCode, Some(folder)) => Ok(PathBuf::from(folder)),
-        (Client::ClaudeCode, None) => Ok(home()?.join(".claude")),
-        (Client::GeminiCli, _) => Ok(home()?.join(".gemini")),
+    match (client, place, set("CLAUDE_CONFIG_DIR")) {
+        (Client::ClaudeCode, Place::Project, _) => Ok((PathBuf::from(".claude"), LOCAL_FILE)),
+        (Client::ClaudeCode, Place::User, Some(folder)) => Ok((PathBuf::from(folder), FILE)),
+        (Client::ClaudeCode, Place::User, None) => Ok((home()?.join(".claude"), FILE)),
+        (Client::GeminiCli, Place::User, _) => Ok((home()?.join(".gemini"), FILE)),
+        (Client::GeminiCli, Place::Project, _) => {
+            let advice =
+                "this client has no settings of a project that its repository does not hold";
+            let (what, advice) = ("--project".to_owned(), advice.to_owned());
+            Err(Failure::Usage { what, advice })
+        }
     }
 }
 
@@ -194,9 +296,9 @@ fn expect_own(stat: &Stat) -> Result<(), Problem> {
     }
 }
 
-fn read(folder: &OwnedFd) -> Result<Option<(String, Stat)>, Problem> {
+fn read(folder: &OwnedFd, name: &str) -> Result<Option<(String, Stat)>, Problem> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match openat2(folder, FILE, flags, Mode::empty(), NO_LINKS) {
+    let file = match openat2(folder, name, flags, Mode::empty(), NO_LINKS) {
         Err(Errno::NOENT) => return Ok(None),
         opened => opened?,
     };
@@ -269,6 +371,126 @@ fn merged(settings: &str, ours: &str) -> Result<String, &'static str> {
         Ok(_) => Ok(after),
         Err(_) => Err("can't be changed by this program"),
     }
+}
+
+/// Settings without a hook.
+#[derive(Debug, PartialEq, Eq)]
+struct TakenOut {
+    /// The entries that went, as a set-up writes them.
+    hooks: String,
+    after: String,
+    edited: Vec<String>,
+}
+
+/// The settings without the entries that a set-up for that home wrote; `None` where there are none. What an
+/// entry was alone in goes with it.
+fn taken_out(settings: &str, home: &Path) -> Result<Option<TakenOut>, &'static str> {
+    json::to_data(settings.as_bytes()).map_err(|_| "is no JSON")?;
+    let all = Text(settings).members().ok_or("is no JSON object")?;
+    let Some((_, hooks)) = all.iter().find(|(key, _)| key == "hooks") else { return Ok(None) };
+    let there = hooks.members().ok_or("has `hooks` that are no object")?;
+    let (mut found, mut edited): (Vec<(String, Vec<&str>)>, Vec<String>) = (Vec::new(), Vec::new());
+    for (event, value) in &there {
+        let entries = value.elements().ok_or("has an event's hooks that are no list")?;
+        let mut own = Vec::new();
+        for entry in entries {
+            if is_ours(entry)? && is_of(entry, home) {
+                match is_as_written(entry) {
+                    true => own.push(entry.0),
+                    false => edited.push(entry.0.to_owned()),
+                }
+            }
+        }
+        if !own.is_empty() {
+            found.push((event.clone(), own));
+        }
+    }
+    if found.is_empty() && edited.is_empty() {
+        return Ok(None);
+    }
+    let own =
+        |part: &str| found.iter().flat_map(|(_, own)| own).any(|own| own.as_ptr() == part.as_ptr());
+    let event = |part: &str| -> Option<String> {
+        let list = value_of(part)?;
+        let has = Text(list).elements()?.iter().any(|entry| own(entry.0));
+        match has {
+            false => Some(part.to_owned()),
+            true => kept(list, |entry| (!own(entry)).then(|| entry.to_owned()))
+                .map(|made| replaced(part, list, &made)),
+        }
+    };
+    let member = |part: &str| -> Option<String> {
+        let value = value_of(part)?;
+        match value.as_ptr() == hooks.0.as_ptr() {
+            false => Some(part.to_owned()),
+            true => kept(value, event).map(|made| replaced(part, value, &made)),
+        }
+    };
+    let whole = settings.trim();
+    let after = kept(whole, member).unwrap_or_else(|| "{}".to_owned());
+    let after = replaced(settings, whole, &after);
+    json::to_data(after.as_bytes()).map_err(|_| "can't be changed by this program")?;
+    let lists = found
+        .iter()
+        .map(|(event, own)| format!("{}:[{}]", crate::output::quote(event), own.join(",")));
+    let hooks = format!("{{\"hooks\":{{{}}}}}", lists.collect::<Vec<_>>().join(","));
+    Ok(Some(TakenOut { hooks, after, edited }))
+}
+
+/// True if the entry has nothing but what a set-up writes.
+fn is_as_written(entry: Text<'_>) -> bool {
+    let Ok(entry) = json::to_data(entry.0.as_bytes()) else { return false };
+    let entry = entry.item();
+    let only = |item: Item<'_>, keys: &[&str]| item.entries().all(|(key, _)| keys.contains(&key));
+    let hooks: Vec<Item<'_>> =
+        entry.get("hooks").into_iter().flat_map(|hooks| hooks.elements()).collect();
+    let matches = entry.get("matcher").is_none_or(|all| all.as_text() == Some("*"));
+    let keys = ["type", "command", "timeout", "onFailure", "name"];
+    only(entry, &["matcher", "hooks"])
+        && matches
+        && hooks.len() == 1
+        && hooks.iter().all(|hook| only(*hook, &keys))
+}
+
+/// The value of an object's member.
+fn value_of(member: &str) -> Option<&str> {
+    let colon = outside(member).find(|(_, byte)| *byte == b':').map(|(at, _)| at)?;
+    Some(member.get(colon.saturating_add(1)..)?.trim())
+}
+
+/// A list or an object with what becomes of each part of it, `None` for one that goes: with it goes what
+/// stands between it and the part before. `None` where nothing is left.
+fn kept(text: &str, mut becomes: impl FnMut(&str) -> Option<String>) -> Option<String> {
+    let inner = text.get(1..text.len().checked_sub(1)?)?;
+    let all: Vec<&str> = parts(inner).into_iter().map(str::trim).collect();
+    let at = |part: &str| part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    let (first, last) = (all.first()?, all.last()?);
+    let mut made = text.get(..at(first))?.to_owned();
+    let (mut before, mut is_first) = (at(first), true);
+    for part in &all {
+        if let Some(part_made) = becomes(part) {
+            if !is_first {
+                made.push_str(text.get(before..at(part))?);
+            }
+            made.push_str(&part_made);
+            is_first = false;
+        }
+        before = at(part).saturating_add(part.len());
+    }
+    made.push_str(text.get(at(last).saturating_add(last.len())..)?);
+    (!is_first).then_some(made)
+}
+
+/// True if the entry's commands are of that home.
+fn is_of(entry: Text<'_>, home: &Path) -> bool {
+    let Ok(entry) = json::to_data(entry.0.as_bytes()) else { return false };
+    let hooks = entry.item().get("hooks");
+    let names = |hook: Item<'_>| {
+        let command = hook.get("command").and_then(Item::as_text).unwrap_or_default();
+        let words = syscap_gateway::split(command).unwrap_or_default();
+        words.get(2).is_some_and(|word| Path::new(word) == home)
+    };
+    hooks.is_some_and(|hooks| hooks.elements().all(names))
 }
 
 /// `text` with another text for a part of itself.
@@ -393,6 +615,40 @@ mod tests {
         }
         let after = merged("{\"a\": 1}\n", OURS).unwrap();
         assert!(after.starts_with("{\"a\": 1,\n") && after.ends_with("}\n"), "{after}");
+    }
+
+    #[test]
+    fn what_was_put_in_is_taken_out() {
+        let home = Path::new("h");
+        for first in [
+            "{}",
+            "{\"a\": 1}\n",
+            "{\n  \"hooks\": {\"Stop\": [ {\"hooks\": [{\"command\": \"lint\"}]} ]},\n  \"z\": [1 , 2]\n}\n",
+            "{\"hooks\": {\"Other\": []}}",
+        ] {
+            let written = merged(first, OURS).unwrap();
+            let TakenOut { hooks, after, .. } = taken_out(&written, home).unwrap().unwrap();
+            assert_eq!(merged(first, &hooks).unwrap(), written, "{first}");
+            let data = |text: &str| json::to_data(text.as_bytes()).unwrap();
+            assert_eq!(data(&after), data(first), "{after}");
+            assert_eq!(taken_out(&after, home).unwrap(), None);
+            assert_eq!(taken_out(&written, Path::new("other")).unwrap(), None);
+        }
+        // What has come since stays, byte for byte.
+        let written = merged("{\"a\": 1}\n", OURS).unwrap();
+        let since = written
+            .replace("\"a\": 1", "\"a\" :  2, \"b\": [ ]")
+            .replace("\"Stop\": [", "\"Stop\": [ {\"hooks\":  [{\"command\": \"mine\"}]}, ");
+        let TakenOut { after, edited, .. } = taken_out(&since, home).unwrap().unwrap();
+        assert!(edited.is_empty(), "{edited:?}");
+        assert!(after.starts_with("{\"a\" :  2, \"b\": [ ],\n"), "{after}");
+        assert!(after.contains("\"Stop\": [ {\"hooks\":  [{\"command\": \"mine\"}]}]"), "{after}");
+        assert!(!after.contains("syscap") && !after.contains("PreToolUse"), "{after}");
+        // What somebody has edited is left, and the rest goes.
+        let mine = written.replacen("\"matcher\":\"*\"", "\"matcher\":\"Bash\"", 1);
+        let TakenOut { after, edited, .. } = taken_out(&mine, home).unwrap().unwrap();
+        assert!(edited.len() == 1 && edited[0].contains("Bash"), "{edited:?}");
+        assert!(after.contains(&edited[0]) && !after.contains("Stop"), "{after}");
     }
 
     #[test]

@@ -136,15 +136,15 @@ fn argument(param: &Param) -> String {
 }
 
 /// The difference between two manifests.
-pub(super) struct Difference {
+pub(crate) struct Difference {
     /// As a unified diff: each change with some lines around it.
-    pub(super) unified: Vec<String>,
+    pub(crate) unified: Vec<String>,
     /// The changed lines alone.
     pub(super) changes: Vec<String>,
 }
 
 /// Compares the lines of two manifests.
-pub(super) fn between(old: &[String], new: &[String]) -> Difference {
+pub(crate) fn between(old: &[String], new: &[String]) -> Difference {
     let [old_lines, new_lines] =
         [old, new].map(|lines| lines.iter().map(String::as_str).collect::<Vec<&str>>());
     let diff = TextDiff::configure().timeout(TIME_MAX).diff_slices(&old_lines, &new_lines);

@@ -47,6 +47,19 @@ impl Person {
     }
 
     pub(crate) fn runs_in<'a>(folder: &Path, args: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::started(folder, None, args)
+    }
+
+    /// By a user of that home.
+    pub(crate) fn runs_as<'a>(user: &Path, args: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::started(user, Some(user), args)
+    }
+
+    fn started<'a>(
+        folder: &Path,
+        user: Option<&Path>,
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let terminal =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&terminal).unwrap();
@@ -57,6 +70,9 @@ impl Person {
             || OpenOptions::new().read(true).write(true).custom_flags(no_ctty).open(&name).unwrap();
         let mut command = Command::new("/usr/bin/setsid");
         command.args(["--ctty", env!("CARGO_BIN_EXE_syscap")]).args(args).current_dir(folder);
+        if let Some(user) = user {
+            command.env("HOME", user).env_remove("CLAUDE_CONFIG_DIR");
+        }
         command.stdin(side()).stderr(side()).stdout(Stdio::piped());
         let child = command.spawn().unwrap();
         // Dropped, so that the terminal ends with the process.

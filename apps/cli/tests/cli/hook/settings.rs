@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::cli::support::{Run, TestHome, syscap};
+use crate::cli::terminal::{self, Person};
 
 struct User {
     home: TestHome,
@@ -22,10 +24,14 @@ impl User {
     }
 
     fn set_up(&self, client: &str, more: &[&str]) -> Run {
+        self.hook(&self.home.path(), client, &[&["--setup", "--yes"], more].concat())
+    }
+
+    fn hook(&self, home: &str, client: &str, more: &[&str]) -> Run {
         let mut command = syscap();
-        command.args(["hook", &self.home.path(), "--agent", "a", "--client", client, "--setup"]);
-        command.args(more).env("HOME", &self.folder).env_remove("CLAUDE_CONFIG_DIR");
-        Run::of(command.output().unwrap())
+        command.args(["hook", home, "--agent", "a", "--client", client]).args(more);
+        command.env("HOME", &self.folder).env_remove("CLAUDE_CONFIG_DIR");
+        Run::of(command.current_dir(&self.folder).stdin(Stdio::null()).output().unwrap())
     }
 
     /// Nothing is written, or on record.
@@ -82,11 +88,105 @@ fn hook_is_written_into_user_settings_and_the_rest_is_kept() {
     assert_eq!(names(), 1, "no part of a file is left");
     // --print writes nothing.
     fs::remove_file(&file).unwrap();
-    let printed = user.set_up("claude-code", &["--print"]);
+    let printed = user.hook(&user.home.path(), "claude-code", &["--setup", "--print"]);
     assert!(printed.out.starts_with("{\"hooks\":{\"PreToolUse\""), "{}", printed.out);
     assert!(!file.exists());
     assert_eq!(user.set_up("gemini-cli", &[]).code, 0);
     assert_eq!(commands(&user.folder.join(".gemini/settings.json"), "BeforeTool").len(), 1);
+}
+
+/// What was put in is taken out, and nothing else: the file is byte for byte the first one, where nothing
+/// else has changed in it.
+#[test]
+fn hook_is_taken_out_again() {
+    let user = User::new();
+    let (path, file) = (user.home.path(), user.folder.join(".claude/settings.json"));
+    let remove = |home: &str, more: &[&str]| {
+        user.hook(home, "claude-code", &[&["--remove", "--yes"], more].concat())
+    };
+    // There is none; there was no file.
+    assert_eq!(remove(&path, &[]).code, 0);
+    assert_eq!(user.set_up("claude-code", &[]).code, 0);
+    assert_eq!(remove(&path, &[]).code, 0);
+    assert!(!file.exists());
+    // A person's own, set up three times.
+    let own = "{ \"model\" : \"x\",\n\t\"hooks\": {\"Stop\": [ {\"hooks\": [{\"command\": \"lint\"}]} ]}\n}\n";
+    fs::write(&file, own).unwrap();
+    for flags in [&[][..], &["--allow"], &["--patience", "30s"]] {
+        assert_eq!(user.set_up("claude-code", flags).code, 0);
+    }
+    let backup = file.with_file_name("settings.json.syscap-backup");
+    assert_eq!(fs::read_to_string(&backup).unwrap(), own, "the first one is kept");
+    assert_eq!(remove(&path, &[]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), own);
+    // What has come since stays.
+    assert_eq!(user.set_up("claude-code", &[]).code, 0);
+    let since = fs::read_to_string(&file).unwrap();
+    fs::write(&file, since.replace("\"x\"", "\"y\", \"permissions\": {\"allow\": [ \"Read\" ]}"))
+        .unwrap();
+    assert_eq!(remove(&path, &[]).code, 0);
+    let left = fs::read_to_string(&file).unwrap();
+    assert!(
+        left.starts_with("{ \"model\" : \"y\", \"permissions\": {\"allow\": [ \"Read\" ]},\n"),
+        "{left}"
+    );
+    assert!(left.contains("lint") && !left.contains("syscap"), "{left}");
+    // Another home's set-up takes the place of the first; only that one's is taken out.
+    let other = TestHome::new();
+    assert_eq!(user.set_up("claude-code", &[]).code, 0);
+    assert_eq!(user.hook(&other.path(), "claude-code", &["--setup", "--yes"]).code, 0);
+    let two = fs::read_to_string(&file).unwrap();
+    assert_eq!(remove(&path, &[]).code, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), two);
+    assert_eq!(remove(&other.path(), &[]).code, 0);
+    assert!(!fs::read_to_string(&file).unwrap().contains("syscap"));
+    // A group of ours with another's hook in it is shown, and left.
+    assert_eq!(user.set_up("claude-code", &[]).code, 0);
+    let mixed = fs::read_to_string(&file).unwrap();
+    let mixed = mixed.replacen("\"hooks\":[{", "\"hooks\":[{\"command\":\"mine\"},{", 1);
+    fs::write(&file, &mixed).unwrap();
+    assert_eq!(remove(&path, &[]).code, 2);
+    assert_eq!(fs::read_to_string(&file).unwrap(), mixed);
+}
+
+/// A terminal shows the file and the change, and asks; without one nothing is changed unasked.
+#[test]
+fn file_is_changed_as_a_person_has_seen() {
+    let user = User::new();
+    let (path, file) = (user.home.path(), user.folder.join(".claude/settings.json"));
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    fs::write(&file, "{\"a\": 1}\n").unwrap();
+    let log = user.home.log().len();
+    let refused = user.hook(&path, "claude-code", &["--setup"]);
+    assert!(refused.code == 2 && refused.err.contains("--yes"), "{}", refused.err);
+    assert_eq!(user.home.log().len(), log, "nothing is on record");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{\"a\": 1}\n");
+    // A project's own settings, with a warning.
+    let project = user.hook(&path, "claude-code", &["--setup", "--yes", "--project"]);
+    assert_eq!(project.code, 0, "{}", project.err);
+    assert!(project.err.contains("warning: .claude/settings.local.json"), "{}", project.err);
+    assert_eq!(commands(&file.with_file_name("settings.local.json"), "PreToolUse").len(), 1);
+    assert_eq!(user.hook(&path, "gemini-cli", &["--setup", "--yes", "--project"]).code, 2);
+    if !terminal::is_there() {
+        return;
+    }
+    let hook = ["hook", &path, "--agent", "a", "--client", "claude-code"];
+    let runs = |word: &str| {
+        let words = hook.iter().copied().chain([word]);
+        Person::runs_as(&user.folder, words)
+    };
+    let mut person = runs("--setup");
+    person.sees("- {\"a\": 1}").sees("PreToolUse").sees("Change it so?").types("n");
+    assert_eq!(person.end().code, Some(1));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{\"a\": 1}\n");
+    let mut person = runs("--setup");
+    person.sees("Change it so?").types("y");
+    assert_eq!(person.end().code, Some(0));
+    assert_eq!(commands(&file, "PreToolUse").len(), 1);
+    let mut person = runs("--remove");
+    person.sees("Change it so?").types("y");
+    assert_eq!(person.end().code, Some(0));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{\"a\": 1}\n");
 }
 
 #[test]
