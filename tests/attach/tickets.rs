@@ -4,7 +4,9 @@ use std::path::Path;
 
 use host_support::end;
 use syscap::Prefix;
-use syscap::format::{Body, Canonical, EffectClass, Enforcement, Label, Manifest, TxOutcome};
+use syscap::format::{
+    Body, Canonical, EffectClass, Enforcement, Label, Manifest, Param, ParamType, TxOutcome,
+};
 use syscap::host::{Begun, OwnUse, Reported, Settled, ToolUse};
 use syscap::prelude::*;
 use syscap::provide::Standing;
@@ -301,6 +303,17 @@ fn program_runs_its_own_tools_where_its_ticket_says_so() {
     let (fourth, fourth_session) = joined(&home, &plain);
     fourth.provide(offered(), gate.provider()).unwrap();
     assert!(is_not_bound(fourth_session.begin_use(&used("py.find"))));
+    // What a shell's `place` decides is nobody's to write.
+    let shell = Manifest::new(tool("py.sh"), EffectClass::ExternalWrite)
+        .param(Param::required("command", ParamType::Code, "What is run."))
+        .param(Param::optional("place", ParamType::Map, "Where."));
+    program.provide(vec![shell], gate.provider()).unwrap();
+    let place = args! { "command": "ls", "place": args! { "effect": "read" }.finish() };
+    let place = OwnUse { args: place.finish(), ..used("py.sh") };
+    match session.begin_use(&place) {
+        Err(Error::Refused(refused)) => assert_eq!(refused.reason(), Reason::BadArgument),
+        other => panic!("{other:?}"),
+    }
     // A session that ends leaves what is out unknown.
     let intent = out(&session, "py.find");
     session.close().unwrap();

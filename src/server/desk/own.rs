@@ -5,6 +5,7 @@ use std::sync::Arc;
 use syscap_format::{ItemKind, Reason, Seq, ToolId};
 
 use crate::Error;
+use crate::server::desk::args::placed;
 use crate::server::desk::{Desk, Stage, Use, Uses, came_to, is_name, refused};
 use crate::server::{Holding, LocalSession};
 use crate::tools::host::uses::{Begun, OwnUse, Reported, Settled, ToolUse};
@@ -27,14 +28,13 @@ impl Desk {
         if args.item().kind() != ItemKind::Map {
             return Err(refused(Reason::BadField, "args"));
         }
-        let effect = runtime.look(|kernel| {
-            kernel.manifests().find(|known| known.tool == tool).map(|known| known.effect)
-        });
-        let effect = effect.ok_or_else(|| refused(Reason::UnknownTool, "tool"))?;
+        let manifest =
+            runtime.look(|kernel| kernel.manifests().find(|known| known.tool == tool).cloned());
+        let manifest = manifest.ok_or_else(|| refused(Reason::UnknownTool, "tool"))?;
         let agent = session.agent().clone();
-        let leave = (effect, args.clone());
         let (conversation, place) = (String::new(), None);
         let used = ToolUse { agent, conversation, id, tool, args, place, location, part };
+        let leave = (manifest.effect, placed(&used, &manifest)?);
         let by: Arc<dyn Provider> = Arc::new(Uses(Arc::clone(&self.0)));
         self.send(runtime, Arc::clone(session), used, leave, Some(by), unasked)
     }
