@@ -9,6 +9,7 @@ pub(crate) mod client;
 mod event;
 mod grant;
 mod halves;
+mod json_text;
 mod known;
 mod leads;
 mod model;

@@ -59,6 +59,8 @@ def test_what_can_not_be_said_is_not_sent(syscap_home, beside):
                 session.call("echo", value=value)
         assert len(beside.log()) == before
         assert session.call("echo", value=1).value == {"value": 1}
+    with pytest.raises(syscap.Error, match="closed"):
+        session.call("echo", value=1)
 
 
 def test_key_makes_a_call_once(syscap_home, beside):

@@ -33,7 +33,6 @@ def tools_of(world, blocking=False):
 
 
 def agent_of(world, session, calls, middleware=(), blocking=False, **more):
-    session._session._functions.clear()
     turn = AIMessage("", tool_calls=[{"name": name, "args": {"x": x}, "id": ident} for name, x, ident in calls])
     tools = govern(tools_of(world, blocking), session, effects=EFFECTS, **more)
     return create_agent(Scripted(messages=iter([turn, AIMessage("end"), AIMessage("end"), AIMessage("end")])), tools,

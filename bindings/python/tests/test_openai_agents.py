@@ -50,15 +50,10 @@ def test_calls_run_by_the_kernels_order_and_refusals_are_told(known):
         # The same ids in another conversation are other calls; in the same one they are made once.
         again = agent_of(known, (call("act", "a", "c0"),))
         for thread, effects in (("t2", 3), ("t1", 3)):
-            asyncio.run(sdk.Runner.run(governed_again(session, again, thread), "go"))
+            asyncio.run(sdk.Runner.run(governed(session, again, thread), "go"))
             assert len(known.done) == effects, thread
             again.model.extend([[call("act", "a", "c0")], [assistant_message("end")]])
     known.ends()
-
-
-def governed_again(session, agent, thread):
-    session._session._functions.clear()
-    return governed(session, agent, thread)
 
 
 def test_person_is_asked_and_the_hosts_yes_is_none(known):
@@ -174,6 +169,9 @@ def test_handoffs_are_walked_and_what_can_not_be_wrapped_fails_the_start(known):
                 governed(session, sdk.Agent(name="b", tools=[tool]), "t2")
         with pytest.raises(TypeError, match="act"):
             governed(session, sdk.Agent(name="b", tools=[inner.as_tool("ask_inner", "Asks.")]), "t2")
+        other = sdk.function_tool(known.tools()[1], name_override="act")
+        with pytest.raises(ValueError, match="py.act"):
+            governed(session, sdk.Agent(name="b", tools=[other]), "t2")
         with pytest.raises(ValueError, match="thread"):
             govern(sdk.Agent(name="b"), session)
         assert governed(session, sdk.Agent(name="b", tools=[]), "t3").name == "b"

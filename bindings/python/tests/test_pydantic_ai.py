@@ -35,7 +35,6 @@ def model(*calls):
 
 
 def agent_of(world, session, calls, thread="t1", capabilities=(), pause=True):
-    session._session._functions.clear()
     toolset = Governed(FunctionToolset([*world.tools()]), session, thread=thread, effects=EFFECTS, pause=pause)
     output = [str, DeferredToolRequests] if pause else str
     return checked(Agent(model(*calls), toolsets=[toolset], capabilities=list(capabilities), output_type=output))

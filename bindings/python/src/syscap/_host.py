@@ -34,14 +34,14 @@ class Host:
         self.names: dict[str, str] = {}
 
     def add(self, name: str, description: str, schema: dict[str, Any]) -> None:
-        """A tool of the host's; its name below the prefix is the kernel's."""
-        if name in self.names:
-            return
+        """A tool of the host's; its name below the prefix is the kernel's. Raises ValueError where that is
+        another tool's."""
         known = self._prefix + re.sub("[^a-z0-9_]", "_", name.lower())
-        if known in self._session._functions:
+        made = Foreign(known, name, description, schema, self._effects.get(name, "external_write"), self._limit)
+        there = self._session._functions.setdefault(known, made)
+        # The same tool of another agent or conversation is the same.
+        if not isinstance(there, Foreign) or there.manifest != made.manifest:
             raise ValueError(f"two tools would be {known}")
-        effect = self._effects.get(name, "external_write")
-        self._session._functions[known] = Foreign(known, name, description, schema, effect, self._limit)
         self.names[name] = known
 
     def key(self, call: str | None, thread: str | None = None) -> str | None:
@@ -124,6 +124,8 @@ class Held:
         """The host does not run it."""
         if not self._make.done():
             self._make.set_exception(NotMade("the host runs something else"))
+            # An order that never comes asks for it no more.
+            self._make.exception()
         self._call.add_done_callback(aio._heard)
 
 

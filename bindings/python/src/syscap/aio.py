@@ -141,6 +141,7 @@ class _Connection:
                     break
                 frames = self._wire.feed(data)
         except (OSError, ValueError, LookupError):
+            # What is no frame ends the connection as its end does: whoever waits is told.
             pass
         finally:
             self._end()
@@ -195,6 +196,7 @@ class Session:
         self._offered: dict[str, str] = {}
         self._stubs: dict[int, contextvars.Context | _Make] = {}
         self._tags = itertools.count(1)
+        self._is_closed = False
         self.agent, self.token = "", b""
 
     async def begin(self) -> "Session":
@@ -215,6 +217,7 @@ class Session:
 
     async def close(self) -> None:
         """Ends it, and what it still runs."""
+        self._is_closed = True
         connections, self._connections = self._connections, []
         for connection in connections:
             await connection.close()
@@ -224,6 +227,8 @@ class Session:
             raise Forked("this session is the parent's: join() in this process")
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("this session belongs to another loop")
+        if self._is_closed:
+            raise Error("the session was closed")
 
     async def _open(self, is_first: bool) -> _Connection:
         """Dials. A server that follows another knows the ticket a moment after it has begun."""
