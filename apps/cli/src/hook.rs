@@ -84,19 +84,19 @@ pub(crate) struct Hook {
     pub(crate) token: Option<TokenName>,
     /// Put the client's tools on record, issue a token, and write the hook into the client's user
     /// settings.
-    #[arg(long, help_heading = "Set up")]
+    #[arg(long, group = "settings", help_heading = "Set up")]
     pub(crate) setup: bool,
     /// Print what belongs into the client's settings, and write nothing.
     #[arg(long, requires = "setup", help_heading = "Set up")]
     print: bool,
     /// Take out of the client's settings what a set-up for this home has put in, and nothing else.
-    #[arg(long, conflicts_with = "setup", help_heading = "Set up")]
+    #[arg(long, group = "settings", help_heading = "Set up")]
     remove: bool,
     /// The settings of the project in this folder, which its repository does not hold; else the user's.
-    #[arg(long, help_heading = "Set up")]
+    #[arg(long, requires = "settings", help_heading = "Set up")]
     project: bool,
     /// Change the file without a question, as where there is no terminal.
-    #[arg(long, help_heading = "Set up")]
+    #[arg(long, requires = "settings", help_heading = "Set up")]
     yes: bool,
     /// Grant another tool, by the client's name; with a * at the end all such that were seen (may
     /// be repeated).

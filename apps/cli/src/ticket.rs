@@ -99,7 +99,7 @@ impl Ticket {
         let home = std::path::absolute(&self.home).map_err(Failure::file(&self.home))?;
         let access = starter::reach(&self.home, self.people, Presence::Stays)?;
         runtime::finish(access, |access| {
-            let token = runtime::going_on(access, self.token.of(&self.home)?)?;
+            let token = self.token.of(&self.home)?;
             let ticket = self.offers.ticket(access, &self.agent, token)?;
             let file = sealed(&ticket, &home).map_err(Failure::Stream)?;
             let ended = started(&self.command, file)?;

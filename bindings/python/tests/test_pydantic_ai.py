@@ -145,6 +145,8 @@ def test_tool_that_is_not_governed_fails_the_start(known):
             checked(Agent(model(), toolsets=[toolset], tools=[bare]))
         with pytest.raises(TypeError, match="bare"):
             checked(Agent(model(), toolsets=[toolset, FunctionToolset([bare])]))
+        # What replaces the toolsets of an agent leaves it around them.
+        assert isinstance(toolset.visit_and_replace(lambda inner: inner), Governed)
 
 
 def test_streamed_and_cancelled(known):

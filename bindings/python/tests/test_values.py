@@ -4,11 +4,13 @@ import dataclasses
 import enum
 import json
 import re
+import subprocess
+import sys
 import typing
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, SOURCES
 from syscap import key_of
 from syscap._cbor import decode, encode
 from syscap._reasons import REASONS
@@ -115,6 +117,16 @@ def test_key_needs_the_conversation():
         key_of("openai", "", "c0")
     one = key_of("openai", "t1", "c0")
     assert re.fullmatch("[0-9a-f]{40}", one) and one != key_of("openai", "t2", "c0")
+
+
+def test_package_is_there_where_only_a_program_reaches_the_server():
+    """On Windows and macOS what is Linux's own is missing."""
+    code = ("import asyncio, os\nfor name in ('register_at_fork', 'pread', 'O_PATH', 'O_DIRECTORY', 'fork'):\n"
+            "    delattr(os, name)\ndel asyncio.open_unix_connection\nimport syscap, syscap.aio\n"
+            "try:\n    syscap.connect(command=['/none'])\nexcept syscap.NoServer:\n    print('imported')")
+    ran = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True,
+                         env={"PYTHONPATH": str(SOURCES)}, check=False)
+    assert ran.stdout == "imported\n", ran.stderr
 
 
 def test_numbers_are_those_of_the_page():

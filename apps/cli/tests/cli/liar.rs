@@ -276,8 +276,8 @@ fn liar_gets_no_signature_but_over_what_was_named() {
         for record in signed(&home, from) {
             let (says, answers) = (&record["control"]["says"], &record["answers"]["ask"]);
             let is_named = match record["kind"].as_str().unwrap() {
-                "approval" if says["answer"] == "once" => answers.as_u64() == one.parse().ok(),
-                "approval" if says["answer"] == "deny" => answers.as_u64() == other.parse().ok(),
+                "approval" if says["answer"] == "once" => *answers == one.parse::<u64>().unwrap(),
+                "approval" if says["answer"] == "deny" => *answers == other.parse::<u64>().unwrap(),
                 "revoke" => says["token"] == doomed && says["target"] == "subtree",
                 "policy" => says["policy"] == policy && says["shadow"].is_null(),
                 _ => false,

@@ -84,7 +84,9 @@ def _after_fork() -> None:
     _lock = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+# A system without it has no forks.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Session:

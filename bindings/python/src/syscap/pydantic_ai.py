@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_ai import Agent, ApprovalRequired, RunContext
@@ -54,6 +54,10 @@ class Governed(WrapperToolset[Any]):
     async def for_run_step(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
         inner = await self.wrapped.for_run_step(ctx)
         return self if inner is self.wrapped else self._around(inner)
+
+    def visit_and_replace(
+            self, visitor: Callable[[AbstractToolset[Any]], AbstractToolset[Any]]) -> AbstractToolset[Any]:
+        return self._around(self.wrapped.visit_and_replace(visitor))
 
     def _around(self, inner: AbstractToolset[Any]) -> "Governed":
         made = object.__new__(Governed)

@@ -70,6 +70,14 @@ impl Drop for Script {
     }
 }
 
+/// A connector with a secret that is not there yet.
+fn sets_a_connector(console: &Console) {
+    let settings = r#"{"base_url": "https://desk.example.com/api", "title": "Desk",
+        "secrets": [{"secret": "desk", "header": "Authorization"}]}"#;
+    let settings = console.home.file("desk.json", settings);
+    assert_eq!(run(["http", "set", &console.home.path(), "ticket", &settings]).code, 0);
+}
+
 #[test]
 fn person_answers_in_the_page() {
     let Some(folder) = driver() else { return };
@@ -84,10 +92,7 @@ fn person_answers_in_the_page() {
     }
     let files = ["--tool", "fs.write,echo", "--read", "shared/docs", "--write", "workspace"];
     let other = console.home.token("c", &files);
-    let settings = r#"{"base_url": "https://desk.example.com/api", "title": "Desk",
-        "secrets": [{"secret": "desk", "header": "Authorization"}]}"#;
-    let settings = console.home.file("desk.json", settings);
-    assert_eq!(run(["http", "set", &console.home.path(), "ticket", &settings]).code, 0);
+    sets_a_connector(&console);
     console.person.press(b"c");
     let code = console.person.sees("code: ").next_word();
     let address = format!("http://{}/", console.page.host);
@@ -136,10 +141,7 @@ fn page_takes_no_text_for_its_own() {
     let mut console = Console::of(&[], None);
     console.waits("a.txt");
     console.home.call("a", &console.token, br#"{"tool_id": "none", "args": {}}"#);
-    let settings = r#"{"base_url": "https://desk.example.com/api", "title": "Desk",
-        "secrets": [{"secret": "desk", "header": "Authorization"}]}"#;
-    let settings = console.home.file("desk.json", settings);
-    assert_eq!(run(["http", "set", &console.home.path(), "ticket", &settings]).code, 0);
+    sets_a_connector(&console);
     console.person.press(b"c");
     let code = console.person.sees("code: ").next_word();
     let address = format!("http://{}/", console.page.host);

@@ -167,6 +167,9 @@ fn file_is_changed_as_a_person_has_seen() {
     assert!(project.err.contains("warning: .claude/settings.local.json"), "{}", project.err);
     assert_eq!(commands(&file.with_file_name("settings.local.json"), "PreToolUse").len(), 1);
     assert_eq!(user.hook(&path, "gemini-cli", &["--setup", "--yes", "--project"]).code, 2);
+    for wrong in [&["--yes"][..], &["--project"], &["--setup", "--remove"]] {
+        assert_eq!(user.hook(&path, "claude-code", wrong).code, 2, "{wrong:?}");
+    }
     if !terminal::is_there() {
         return;
     }
